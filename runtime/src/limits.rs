@@ -1,0 +1,98 @@
+//! Every limit of a run, one row each: field, flag, default, and what happens beyond it.
+
+use std::time::Duration;
+
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ $field:ident: $unit:ident = $default:expr, $flag:literal, $reason:literal;)+) => {
+        /// The hard budgets of one program. All are numbers in the unit their row names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Limits { $($(#[doc = $doc])+ pub $field: u64,)+ }
+
+        /// One row of the limits table.
+        #[derive(Clone, Copy, Debug)]
+        pub struct LimitRow {
+            /// Command-line flag without the dashes.
+            pub flag: &'static str,
+            /// Unit of the number.
+            pub unit: Unit,
+            /// Default without upstreams.
+            pub default: u64,
+            /// What the user sees beyond the limit.
+            pub reason: &'static str,
+            /// Help text.
+            pub help: &'static str,
+            /// Reads the field.
+            pub get: fn(&Limits) -> u64,
+            /// Writes the field.
+            pub set: fn(&mut Limits, u64),
+        }
+
+        impl Limits {
+            /// Every limit, in table order.
+            pub const TABLE: &'static [LimitRow] = &[$(LimitRow {
+                flag: $flag, unit: Unit::$unit, default: $default, reason: $reason,
+                help: concat!($($doc),+).trim_ascii_start(),
+                get: |limits| limits.$field, set: |limits, value| limits.$field = value,
+            },)+];
+        }
+
+        impl Default for Limits {
+            fn default() -> Limits { Limits { $($field: $default,)+ } }
+        }
+    };
+}
+
+/// The unit of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Milliseconds.
+    Millis,
+    /// A plain number.
+    Count,
+}
+
+const MIB: u64 = 1 << 20;
+
+limits! {
+    /// Wall clock of one program, waiting for tools included.
+    timeout_ms: Millis = 1_000, "timeout", "timeout";
+    /// Live logical bytes of one program.
+    memory_bytes: Bytes = 10 * MIB, "memory", "memory_exceeded";
+    /// Fuel: calls, loop rounds, elements and bytes produced.
+    fuel: Count = 1_000_000_000, "fuel", "fuel_exceeded";
+    /// Rounds of one loop activation; 0 means no limit.
+    loop_limit: Count = 0, "loop-limit", "loop_limit_exceeded";
+    /// Upstream calls of one program, pmap branches included.
+    max_upstream_calls: Count = 50, "max-upstream-calls", "cap_exhausted";
+    /// Wall clock of one upstream call.
+    upstream_call_timeout_ms: Millis = 30_000, "upstream-call-timeout", "timeout";
+    /// Bytes of one upstream answer, refused before decoding.
+    max_upstream_response_bytes: Bytes = 2 * MIB, "max-upstream-response-bytes", "response_too_large";
+    /// Branches of pmap and pcalls alive at once; the rest wait.
+    parallel_width: Count = 1_000, "parallel-width", "waits";
+    /// Bytes of source text.
+    max_program_bytes: Bytes = 1_000_000, "max-program-bytes", "program_too_large";
+    /// Bytes of context JSON.
+    max_context_bytes: Bytes = 4 * MIB, "max-context-bytes", "args_error";
+    /// Bytes of all printed lines together.
+    print_bytes: Bytes = MIB, "max-print-bytes", "prints are cut";
+}
+
+impl Limits {
+    /// Defaults for programs that may call upstreams: 10 s and 100 MiB.
+    pub fn with_upstreams() -> Limits {
+        Limits { timeout_ms: 10_000, memory_bytes: 100 * MIB, ..Limits::default() }
+    }
+
+    /// Wall clock of one program.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// Wall clock of one upstream call.
+    pub fn upstream_call_timeout(&self) -> Duration {
+        Duration::from_millis(self.upstream_call_timeout_ms)
+    }
+}

@@ -1,0 +1,36 @@
+//! What a caller may ask of one run.
+
+use crate::limits::Limits;
+
+/// Options of one run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// JSON object text whose keys become `data/<key>`; `None` means no context.
+    pub context: Option<String>,
+    /// Reading an absent `data/<key>` is a runtime_error (the server) instead of nil.
+    pub strict_data: bool,
+    /// Hard budgets.
+    pub limits: Limits,
+    /// Bytes of `Answer::text` to keep.
+    pub result_bytes: usize,
+    /// Render `Answer::json`.
+    pub want_json: bool,
+    /// Bytes of `Answer::json` to keep.
+    pub json_bytes: usize,
+    /// Name of the source in diagnostics, for example a file name.
+    pub source_name: String,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            context: None,
+            strict_data: false,
+            limits: Limits::default(),
+            result_bytes: usize::MAX,
+            want_json: false,
+            json_bytes: usize::MAX,
+            source_name: "program".into(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What one run of a program produced: plain data that crosses threads.
+
+use ptc_vm::Reason;
+use std::time::Duration;
+
+/// The full record of one run. Response profiles are applied at the edge, never here.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The answer, or why there is none.
+    pub result: Result<Answer, Failure>,
+    /// Lines written by `println`, in order; kept for every outcome.
+    pub prints: Vec<String>,
+    /// Every upstream call, in completion order.
+    pub upstream_calls: Vec<CallRecord>,
+    /// What the run cost.
+    pub usage: Usage,
+}
+
+/// How a program ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The value of the last form.
+    Value,
+    /// `(return v)`.
+    Return,
+}
+
+/// The value of a program, rendered while its isolate was alive.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Last form or `(return v)`.
+    pub completion: Completion,
+    /// `pr-str` text, cut at `RunOptions::result_bytes`.
+    pub text: String,
+    /// True when `text` was cut.
+    pub truncated: bool,
+    /// Bytes of the whole text, also when it was cut.
+    pub text_bytes: u64,
+    /// True when the value is nil (its text is `nil`).
+    pub is_nil: bool,
+    /// JSON text of the value, only when `RunOptions::want_json`; an error says where the value has no JSON form.
+    pub json: Option<Result<String, JsonRefusal>>,
+}
+
+/// Why a value has no JSON form, or was not rendered as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonRefusal {
+    /// The value at this path (for example `rows[0].ts`, `<root>`) is not JSON-encodable.
+    NotEncodable {
+        /// Where.
+        path: String,
+    },
+    /// The JSON text is longer than `RunOptions::json_bytes`.
+    TooLarge {
+        /// Bytes written before giving up.
+        bytes: u64,
+    },
+}
+
+/// Why a program gave no answer.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The raw reason.
+    pub reason: Reason,
+    /// One line that says what is wrong.
+    pub message: String,
+    /// Where, when the failure has a place in the source.
+    pub position: Option<Position>,
+    /// What to change.
+    pub hints: Vec<String>,
+    /// For `(fail v)`: `pr-str` of `v`.
+    pub value: Option<String>,
+    /// The same failure as text for people and models: message, snippet with caret, hints.
+    pub rendered: String,
+}
+
+/// A place in the source, counted from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Line.
+    pub line: u32,
+    /// Column.
+    pub column: u32,
+}
+
+/// One upstream call as the operator sees it.
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    /// Configured name of the upstream.
+    pub server: String,
+    /// Tool name as the upstream lists it.
+    pub tool: String,
+    /// Ok or the reason of the fault.
+    pub status: CallStatus,
+    /// From sending to answer.
+    pub duration: Duration,
+    /// Bytes of the tool-result payload as received: structuredContent if present, else the content text.
+    /// `None` when nothing was received.
+    pub result_bytes: Option<u64>,
+    /// What the call may have changed.
+    pub effect: Effect,
+}
+
+/// How an upstream call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallStatus {
+    /// The tool answered.
+    Ok,
+    /// A world fault: the program got `{:ok false …}` and went on.
+    Error {
+        /// Which.
+        reason: CallFault,
+        /// The detail text.
+        error: String,
+    },
+}
+
+/// The closed set of world faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallFault {
+    /// Could not start, handshake failed, or in recovery after a crash.
+    UpstreamUnavailable,
+    /// The upstream answered with a JSON-RPC error.
+    UpstreamError,
+    /// The tool answered with `isError: true`.
+    ToolError,
+    /// The per-call deadline passed.
+    Timeout,
+    /// The answer was larger than the cap, refused before decoding.
+    ResponseTooLarge,
+    /// The program used up its call budget.
+    CapExhausted,
+    /// The program or branch ended while the call was in flight.
+    Cancelled,
+}
+
+impl CallFault {
+    /// The name programs see as `:reason`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CallFault::UpstreamUnavailable => "upstream_unavailable",
+            CallFault::UpstreamError => "upstream_error",
+            CallFault::ToolError => "tool_error",
+            CallFault::Timeout => "timeout",
+            CallFault::ResponseTooLarge => "response_too_large",
+            CallFault::CapExhausted => "cap_exhausted",
+            CallFault::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What a tool may do, from its annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// `readOnlyHint`.
+    Read,
+    /// `destructiveHint` or a writing method.
+    Write,
+    /// Nothing is known.
+    Unknown,
+}
+
+impl Effect {
+    /// The name operators see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Effect::Read => "read",
+            Effect::Write => "write",
+            Effect::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Fuel spent.
+    pub fuel: u64,
+    /// Most logical bytes alive at once.
+    pub peak_bytes: u64,
+    /// Wall clock from start to end, waiting included.
+    pub duration: Duration,
+    /// Upstream calls made (the budget counts the same).
+    pub upstream_calls: u32,
+}

@@ -1,0 +1,6 @@
+//! Builtins: bits.
+
+use super::Builtin;
+
+/// The rows of this module.
+pub(super) const TABLE: &[Builtin] = &[];

@@ -1,0 +1,286 @@
+//! The builtin table: one row gives a function its name, arities, documentation, purity and
+//! implementation. Everything else (lookup by the compiler, arity checks, documentation) comes from it.
+//!
+//! To add a builtin, add its row to the `TABLE` of the module it belongs to.
+
+pub mod arity;
+mod bits;
+mod callbacks;
+mod collections;
+mod combinators;
+mod convert;
+mod internal;
+mod json;
+mod maps;
+mod math;
+mod predicates;
+mod regexes;
+mod sequences;
+mod sets;
+mod strings;
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::native::Native;
+use crate::value::Value;
+pub use arity::Arity;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What a builtin does when it is called. `arguments` are the registers of the call: a builtin may take
+/// values out of them, and what it leaves is dropped.
+#[derive(Clone, Copy)]
+pub enum Implementation {
+    /// Computes its value at once.
+    Plain(fn(&mut Context, &mut [Value]) -> Result<Value>),
+    /// May call functions of the program.
+    Callback(fn(&mut Context, &mut [Value]) -> Result<Step>),
+    /// Suspends the program until the host answers.
+    Host(HostFunction),
+}
+
+/// What a callback builtin wants next.
+pub enum Step {
+    /// It is finished.
+    Return(Value),
+    /// Call this function with these arguments in its place (as `apply` does).
+    TailCall(Value, Vec<Value>),
+    /// Run this state machine.
+    Enter(Box<Native>),
+}
+
+/// The closed set of host calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HostFunction {
+    /// `(tool/call …)`: a tool of an upstream.
+    ToolCall,
+    /// `(tool/name …)`: a tool that the host granted; the first argument is the symbol `name`.
+    Tool,
+    /// `(tool/servers)`.
+    Servers,
+    /// The clock, fixed once per program (decision 8).
+    Now,
+}
+
+/// What a builtin may do beside computing its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purity {
+    /// Nothing, and it cannot fault with the right number of arguments.
+    Total,
+    /// Nothing but fault.
+    Pure,
+    /// It may call functions of the program.
+    Calls,
+    /// It prints or asks the host.
+    Effect,
+}
+
+/// The part of the language a builtin belongs to; qualified names resolve through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// `clojure.core`.
+    Core,
+    /// `clojure.string`.
+    String,
+    /// `clojure.set`.
+    Set,
+    /// `clojure.walk`.
+    Walk,
+    /// Regular expressions.
+    Regex,
+    /// `Math`.
+    Math,
+    /// `json`, available qualified only.
+    Json,
+    /// Java interop.
+    Interop,
+    /// Not reachable by name: the compiler emits it.
+    Internal,
+}
+
+/// Prefixes of qualified names, and the category each means.
+pub const NAMESPACES: &[(&str, Category)] = &[
+    ("clojure.core", Category::Core),
+    ("core", Category::Core),
+    ("clojure.string", Category::String),
+    ("string", Category::String),
+    ("str", Category::String),
+    ("clojure.set", Category::Set),
+    ("set", Category::Set),
+    ("clojure.walk", Category::Walk),
+    ("walk", Category::Walk),
+    ("regex", Category::Regex),
+    ("Math", Category::Math),
+    ("json", Category::Json),
+];
+
+/// One row of the builtin table.
+#[derive(Clone, Copy)]
+pub struct Builtin {
+    /// Name without namespace.
+    pub name: &'static str,
+    /// Part of the language.
+    pub category: Category,
+    /// How it is called, for example `(nth coll index default?)`.
+    pub usage: &'static str,
+    /// Numbers of arguments.
+    pub arity: Arity,
+    /// What it may do.
+    pub purity: Purity,
+    /// One line of documentation.
+    pub doc: &'static str,
+    /// What it runs.
+    pub implementation: Implementation,
+}
+
+type Plain = fn(&mut Context, &mut [Value]) -> Result<Value>;
+type Callback = fn(&mut Context, &mut [Value]) -> Result<Step>;
+
+/// A row that computes its value at once. Arities: see [`Arity::parse`].
+const fn plain(
+    name: &'static str,
+    category: Category,
+    arity: &str,
+    usage: &'static str,
+    doc: &'static str,
+    run: Plain,
+) -> Builtin {
+    let arity = Arity::parse(arity);
+    Builtin { name, category, usage, arity, purity: Purity::Pure, doc, implementation: Implementation::Plain(run) }
+}
+
+/// A row that may call functions of the program.
+const fn callback(
+    name: &'static str,
+    category: Category,
+    arity: &str,
+    usage: &'static str,
+    doc: &'static str,
+    run: Callback,
+) -> Builtin {
+    let arity = Arity::parse(arity);
+    Builtin { name, category, usage, arity, purity: Purity::Calls, doc, implementation: Implementation::Callback(run) }
+}
+
+/// A row that suspends until the host answers.
+const fn host(
+    name: &'static str,
+    category: Category,
+    arity: &str,
+    usage: &'static str,
+    doc: &'static str,
+    function: HostFunction,
+) -> Builtin {
+    let arity = Arity::parse(arity);
+    let implementation = Implementation::Host(function);
+    Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation }
+}
+
+impl Builtin {
+    /// The same row, marked as one that cannot fault.
+    const fn total(mut self) -> Builtin {
+        self.purity = Purity::Total;
+        self
+    }
+
+    /// The same row, marked as one with an effect.
+    const fn effect(mut self) -> Builtin {
+        self.purity = Purity::Effect;
+        self
+    }
+}
+
+/// The tables of all modules.
+const TABLES: &[&[Builtin]] = &[
+    sequences::TABLE,
+    collections::TABLE,
+    maps::TABLE,
+    sets::TABLE,
+    callbacks::TABLE,
+    combinators::TABLE,
+    predicates::TABLE,
+    math::TABLE,
+    bits::TABLE,
+    convert::TABLE,
+    strings::TABLE,
+    regexes::TABLE,
+    json::TABLE,
+    internal::TABLE,
+];
+
+const COUNT: usize = {
+    let (mut total, mut table) = (0, 0);
+    while table < TABLES.len() {
+        total += TABLES[table].len();
+        table += 1;
+    }
+    total
+};
+
+/// Every builtin, by number.
+static BUILTINS: [Builtin; COUNT] = {
+    let mut all = [TABLES[0][0]; COUNT];
+    let (mut at, mut table) = (0, 0);
+    while table < TABLES.len() {
+        let mut row = 0;
+        while row < TABLES[table].len() {
+            all[at] = TABLES[table][row];
+            at += 1;
+            row += 1;
+        }
+        table += 1;
+    }
+    all
+};
+
+static BY_NAME: LazyLock<HashMap<(Option<Category>, &'static str), BuiltinId>> = LazyLock::new(|| {
+    let mut names = HashMap::with_capacity(COUNT * 2);
+    for (row, builtin) in BUILTINS.iter().enumerate() {
+        let id = BuiltinId(row as u16);
+        names.insert((Some(builtin.category), builtin.name), id);
+        if !matches!(builtin.category, Category::Internal | Category::Json) {
+            names.entry((None, builtin.name)).or_insert(id);
+        }
+    }
+    names
+});
+
+/// Number of a builtin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BuiltinId(u16);
+
+impl BuiltinId {
+    /// The row of the table.
+    pub fn info(self) -> &'static Builtin {
+        // Numbers are made by this module; the verifier refuses others.
+        BUILTINS.get(usize::from(self.0)).unwrap_or(&BUILTINS[0])
+    }
+
+    /// Position in the table.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) const fn is_valid(self) -> bool {
+        (self.0 as usize) < COUNT
+    }
+}
+
+/// Every builtin with its number.
+pub fn all() -> impl Iterator<Item = (BuiltinId, &'static Builtin)> {
+    BUILTINS.iter().enumerate().map(|(row, builtin)| (BuiltinId(row as u16), builtin))
+}
+
+/// The builtin of a name: plain, or qualified by one of [`NAMESPACES`].
+pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
+    let category = match namespace {
+        None => None,
+        Some(namespace) => Some(NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?.1),
+    };
+    BY_NAME.get(&(category, name)).copied()
+}
+
+/// An internal builtin, by its `%name`.
+pub fn internal(name: &str) -> Option<BuiltinId> {
+    BY_NAME.get(&(Some(Category::Internal), name)).copied()
+}

@@ -1,0 +1,344 @@
+//! The verifier: every compiled program passes it before it runs, in every build.
+//!
+//! It walks each function once, front to back, with the set of full registers as its state, as
+//! WebAssembly validation does with its operand stack. A forward jump records the state at its
+//! target; the state when the walk arrives there, and of every other jump to it, must be the same.
+//! A backward jump must go to an instruction whose recorded state equals the current one. That is
+//! linear in the size of the code, and it proves that no register write can hide a live value (which
+//! would leak it) and no read can meet an empty register.
+
+use super::instruction::{Effect, Flow, Instruction};
+use super::program::{Const, Program, Proto};
+use std::fmt;
+
+/// Why a program was refused: always a defect of the compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// Function index.
+    pub proto: usize,
+    /// Instruction index.
+    pub at: usize,
+    /// What rule is broken.
+    pub rule: Rule,
+}
+
+/// The rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A full register is written.
+    WriteToFull(u8),
+    /// An empty register is read.
+    ReadOfEmpty(u8),
+    /// A register above the declared count.
+    RegisterCount(u16),
+    /// A register above a call window is full.
+    WindowNotClear(u16),
+    /// Two ways to an instruction differ in this register.
+    JoinDiffers(u8),
+    /// A jump leaves the function.
+    JumpOutside,
+    /// Control runs off the end.
+    NoEnd,
+    /// A register other than 0 is full at return.
+    FullAtReturn(u8),
+    /// An index into constants, globals, functions or symbols is too large.
+    BadIndex,
+    /// `drop`, `return` and `exit` must take their operand.
+    MustTake,
+    /// More instructions than spans, or no instruction at all.
+    Malformed,
+    /// A closure gets another number of captures than its function declares.
+    CaptureCount,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "fn{} instruction {}: {:?}", self.proto, self.at, self.rule)
+    }
+}
+
+impl std::error::Error for VerifyError {}
+
+/// The set of full registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Full([u64; 4]);
+
+impl Full {
+    const EMPTY: Full = Full([0; 4]);
+
+    fn has(&self, reg: u8) -> bool {
+        self.0[usize::from(reg >> 6)] >> (reg & 63) & 1 == 1
+    }
+    fn fill(&mut self, reg: u8) {
+        self.0[usize::from(reg >> 6)] |= 1 << (reg & 63);
+    }
+    fn empty(&mut self, reg: u8) {
+        self.0[usize::from(reg >> 6)] &= !(1 << (reg & 63));
+    }
+    fn first_difference(&self, other: &Full) -> Option<u8> {
+        (0..=255).find(|&reg| self.has(reg) != other.has(reg))
+    }
+    fn first_from(&self, from: u16) -> Option<u8> {
+        (from..256).map(|reg| reg as u8).find(|&reg| self.has(reg))
+    }
+}
+
+/// Checks a whole program.
+///
+/// # Errors
+/// The first broken rule.
+pub fn verify(program: &Program) -> Result<(), VerifyError> {
+    verify_tables(program)?;
+    for (index, proto) in program.protos.iter().enumerate() {
+        let mut walk = Walk { program, proto, index, targets: Targets::new(proto), at: 0 };
+        walk.run()?;
+    }
+    Ok(())
+}
+
+fn verify_tables(program: &Program) -> Result<(), VerifyError> {
+    let bad = VerifyError { proto: 0, at: 0, rule: Rule::BadIndex };
+    let symbols = program.symbols.len();
+    for (row, constant) in program.constants.iter().enumerate() {
+        let fine = match constant {
+            Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {
+                (*symbol as usize) < symbols
+            }
+            Const::Vector(items) | Const::Map(items) | Const::Set(items) => {
+                items.iter().all(|&item| usize::from(item) < row)
+            }
+            _ => true,
+        };
+        if !fine {
+            return Err(bad);
+        }
+    }
+    let globals_fine = program.globals.iter().all(|global| (global.symbol as usize) < symbols);
+    let entry_fine = program
+        .protos
+        .get(usize::from(program.entry.0))
+        .is_some_and(|entry| entry.captures == 0 && entry.accepts(0));
+    if globals_fine && entry_fine { Ok(()) } else { Err(bad) }
+}
+
+/// States recorded at jump targets: an index per instruction into a list of states, so that the cost
+/// follows the number of targets.
+struct Targets {
+    row: Vec<u32>,
+    states: Vec<Full>,
+}
+
+impl Targets {
+    const NONE: u32 = u32::MAX;
+
+    fn new(proto: &Proto) -> Targets {
+        Targets { row: vec![Targets::NONE; proto.code.len()], states: Vec::new() }
+    }
+    fn get(&self, at: usize) -> Option<&Full> {
+        self.states.get(self.row[at] as usize)
+    }
+    fn set(&mut self, at: usize, state: Full) {
+        self.row[at] = self.states.len() as u32;
+        self.states.push(state);
+    }
+}
+
+struct Walk<'p> {
+    program: &'p Program,
+    proto: &'p Proto,
+    index: usize,
+    targets: Targets,
+    at: usize,
+}
+
+impl Walk<'_> {
+    fn error(&self, rule: Rule) -> VerifyError {
+        VerifyError { proto: self.index, at: self.at, rule }
+    }
+
+    fn run(&mut self) -> Result<(), VerifyError> {
+        let proto = self.proto;
+        if proto.code.is_empty() || proto.code.len() != proto.spans.len() {
+            return Err(self.error(Rule::Malformed));
+        }
+        self.mark_backward_targets();
+        let mut state = Full::EMPTY;
+        for reg in 0..=u16::from(proto.shape.fixed) + u16::from(proto.shape.variadic) {
+            match u8::try_from(reg) {
+                Ok(reg) => state.fill(reg),
+                Err(_) => return Err(self.error(Rule::RegisterCount(reg))),
+            }
+        }
+        let mut reachable = true;
+        for (at, instruction) in proto.code.iter().enumerate() {
+            self.at = at;
+            match (self.targets.get(at), reachable) {
+                (Some(recorded), true) if *recorded != UNVISITED => {
+                    if let Some(reg) = recorded.first_difference(&state) {
+                        return Err(self.error(Rule::JoinDiffers(reg)));
+                    }
+                }
+                (Some(recorded), false) if *recorded != UNVISITED => state = *recorded,
+                (Some(_), true) => self.targets.set(at, state),
+                (_, true) => {}
+                // Unreachable code: nothing can be said about it, and nothing can run it.
+                (_, false) => continue,
+            }
+            reachable = self.step(instruction, &mut state)?;
+        }
+        if reachable { Err(self.error(Rule::NoEnd)) } else { Ok(()) }
+    }
+
+    /// Backward jumps need the state at their target, so the walk records it when it passes.
+    fn mark_backward_targets(&mut self) {
+        for (at, instruction) in self.proto.code.iter().enumerate() {
+            instruction.effects(&mut |effect| {
+                if let Effect::Jump(distance) = effect
+                    && distance < 0
+                    && let Ok(target) = usize::try_from(at as i64 + 1 + i64::from(distance))
+                    && self.targets.get(target).is_none()
+                {
+                    self.targets.set(target, UNVISITED);
+                }
+            });
+        }
+    }
+
+    /// Applies one instruction; true when the next one can follow.
+    fn step(&mut self, instruction: &Instruction, state: &mut Full) -> Result<bool, VerifyError> {
+        self.check_indices(instruction)?;
+        let mut failure = None;
+        let mut jump = None;
+        let mut before_fill = None;
+        let flow = instruction.flow();
+        let registers = self.proto.registers;
+        instruction.effects(&mut |effect| {
+            let rule = match effect {
+                Effect::Read(reg) | Effect::Take(reg) | Effect::Fill(reg) if u16::from(reg) >= registers => {
+                    Some(Rule::RegisterCount(u16::from(reg)))
+                }
+                Effect::Read(reg) | Effect::Take(reg) if !state.has(reg) => Some(Rule::ReadOfEmpty(reg)),
+                Effect::Read(_) => None,
+                Effect::Take(reg) => {
+                    state.empty(reg);
+                    None
+                }
+                Effect::Fill(reg) if state.has(reg) => Some(Rule::WriteToFull(reg)),
+                Effect::Fill(reg) => {
+                    before_fill.get_or_insert(*state);
+                    state.fill(reg);
+                    None
+                }
+                Effect::ClearFrom(from) if from >= 256 => Some(Rule::RegisterCount(from)),
+                Effect::ClearFrom(from) => {
+                    state.first_from(from).map(|reg| Rule::WindowNotClear(u16::from(reg)))
+                }
+                Effect::Jump(distance) => {
+                    jump = Some(distance);
+                    None
+                }
+            };
+            failure = failure.or(rule);
+        });
+        if let Instruction::Next { seq, .. } = instruction
+            && !state.has(seq.0.wrapping_add(1))
+        {
+            failure = failure.or(Some(Rule::ReadOfEmpty(seq.0.wrapping_add(1))));
+        }
+        if let Some(rule) = failure {
+            return Err(self.error(rule));
+        }
+        if let Some(distance) = jump {
+            let arriving = match flow {
+                Flow::Branch => before_fill.unwrap_or(*state),
+                _ => *state,
+            };
+            self.jump(distance, arriving)?;
+        }
+        if flow == Flow::End
+            && let Some(reg) = state.first_from(1)
+            && !matches!(instruction, Instruction::Exit { .. })
+        {
+            return Err(self.error(Rule::FullAtReturn(reg)));
+        }
+        Ok(matches!(flow, Flow::Next | Flow::Branch))
+    }
+
+    fn jump(&mut self, distance: i32, arriving: Full) -> Result<(), VerifyError> {
+        let target = usize::try_from(self.at as i64 + 1 + i64::from(distance))
+            .ok()
+            .filter(|&target| target < self.proto.code.len())
+            .ok_or_else(|| self.error(Rule::JumpOutside))?;
+        match self.targets.get(target) {
+            Some(recorded) if *recorded != UNVISITED => match recorded.first_difference(&arriving) {
+                Some(reg) => Err(self.error(Rule::JoinDiffers(reg))),
+                None => Ok(()),
+            },
+            // A backward jump into code that the walk found unreachable cannot happen from reachable code
+            // that the compiler emits; refuse it.
+            _ if target <= self.at => Err(self.error(Rule::JumpOutside)),
+            _ => {
+                self.targets.set(target, arriving);
+                Ok(())
+            }
+        }
+    }
+
+    fn check_indices(&self, instruction: &Instruction) -> Result<(), VerifyError> {
+        let program = self.program;
+        let constant_fine = |index: u16| usize::from(index) < program.constants.len();
+        let global_fine = |index: u16| usize::from(index) < program.globals.len();
+        let rule = match *instruction {
+            Instruction::LoadConst { constant, .. } if !constant_fine(constant.0) => Rule::BadIndex,
+            Instruction::GetKey { constant, .. }
+                if !matches!(
+                    program.constants.get(usize::from(constant.0)),
+                    Some(Const::Keyword(_) | Const::Str(_))
+                ) =>
+            {
+                Rule::BadIndex
+            }
+            Instruction::LoadGlobal { global, .. }
+            | Instruction::StoreGlobal { global, .. }
+            | Instruction::IsDefined { global, .. }
+            | Instruction::CallGlobal { global, .. }
+                if !global_fine(global.0) =>
+            {
+                Rule::BadIndex
+            }
+            Instruction::LoadCapture { index, .. } if index.0 >= self.proto.captures => Rule::BadIndex,
+            Instruction::MakeClosure { proto, captures, .. } => {
+                match program.protos.get(usize::from(proto.0)) {
+                    None => Rule::BadIndex,
+                    Some(target) if target.captures != u16::from(captures.count) => Rule::CaptureCount,
+                    Some(_) => return Ok(()),
+                }
+            }
+            Instruction::Drop { src } | Instruction::Return { src } | Instruction::Exit { src, .. }
+                if !src.last =>
+            {
+                Rule::MustTake
+            }
+            Instruction::AppendVector { src, .. }
+            | Instruction::AppendMap { src, .. }
+            | Instruction::AppendSet { src, .. }
+                if !src.last =>
+            {
+                Rule::MustTake
+            }
+            Instruction::CallBuiltin { builtin, .. }
+            | Instruction::Call1 { builtin, .. }
+            | Instruction::Call2 { builtin, .. }
+                if !builtin.is_valid() =>
+            {
+                Rule::BadIndex
+            }
+            _ => return Ok(()),
+        };
+        Err(self.error(rule))
+    }
+}
+
+/// Marks a target of a backward jump that the walk has not reached yet. No reachable state equals
+/// it: register 0 is always full.
+const UNVISITED: Full = Full::EMPTY;

@@ -1,0 +1,110 @@
+//! What every builtin can reach: names, fuel, memory, printed lines, the program's input data.
+//! It cannot reach the interpreter: no builtin can call a function of the program (architecture
+//! invariant 3); those that take callbacks are native frames.
+
+use crate::fault::{Fault, Result};
+use crate::fuel::Fuel;
+use crate::heap;
+use crate::prints::Prints;
+use crate::reason::Reason;
+use crate::regex::RegexCache;
+use crate::symbol::{Symbol, Symbols};
+use crate::unit::Unit;
+use crate::value::Value;
+use std::rc::Rc;
+
+/// The state of an isolate that builtins work on.
+pub struct Context {
+    /// Interned names.
+    pub symbols: Symbols,
+    /// Fuel, deadline and cancellation.
+    pub fuel: Fuel,
+    /// Lines written by `println`.
+    pub prints: Prints,
+    /// Compiled regular expressions.
+    pub regexes: RegexCache,
+    /// The map behind `data/…`.
+    pub data: Value,
+    /// Reading an absent key of `data` is an error.
+    pub strict_data: bool,
+    /// Most rounds of one loop activation.
+    pub loop_limit: u64,
+    /// Most pmap branches alive at once.
+    pub parallel_width: usize,
+    pub(crate) units: Rc<Vec<Rc<Unit>>>,
+    /// How deep collections used as map keys nest in the comparison under way.
+    pub(crate) key_depth: u32,
+}
+
+/// Deepest nesting of collections used as keys that ordering and equality follow: the only place
+/// where an operation on values calls itself.
+const KEY_DEPTH: u32 = 24;
+
+impl Context {
+    /// Pays fuel for work that has been done or is about to be: one unit for an element visited or a byte
+    /// produced.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn tick(&mut self, units: u64) -> Result<()> {
+        self.fuel.pay(units)
+    }
+
+    /// Checks that a bulk operation may allocate `bytes`; call it before allocating.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub fn reserve(&mut self, bytes: usize) -> Result<()> {
+        match heap::would_exceed(bytes as u64) {
+            None => Ok(()),
+            Some((needed, limit)) => Err(Fault::memory(needed, limit)),
+        }
+    }
+
+    /// [`Context::reserve`] for a vector of `items` values.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub fn reserve_items(&mut self, items: usize) -> Result<()> {
+        self.reserve(items.saturating_mul(size_of::<Value>()))
+    }
+
+    /// A string value of this text.
+    pub fn string(&mut self, text: &str) -> Value {
+        Value::string(text)
+    }
+
+    /// A keyword named by the host.
+    pub fn keyword(&mut self, text: &str) -> Value {
+        Value::Keyword(self.symbols.intern(text))
+    }
+
+    /// The text of a symbol.
+    pub fn text(&self, symbol: Symbol) -> &str {
+        self.symbols.text(symbol)
+    }
+
+    /// The name behind a keyword, string or symbol value.
+    pub fn name<'v>(&'v self, value: &'v Value) -> Option<&'v str> {
+        match value {
+            Value::Keyword(symbol) | Value::Symbol(symbol) => Some(self.symbols.text(*symbol)),
+            Value::Str(node) => Some(node.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Runs `work` one key level deeper.
+    pub(crate) fn nested_key<T>(&mut self, work: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
+        if self.key_depth >= KEY_DEPTH {
+            return Err(Fault::new(
+                Reason::RuntimeError,
+                format!("collections used as map keys or set members nest deeper than {KEY_DEPTH} levels"),
+            ));
+        }
+        self.key_depth += 1;
+        let result = work(self);
+        self.key_depth -= 1;
+        result
+    }
+}

@@ -1,0 +1,176 @@
+//! Equality, in its two forms (language.md 2.4), with an explicit work list.
+//!
+//! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared
+//! strictly. Every pair of nodes costs a unit of fuel: shared structure has few nodes and very many
+//! paths.
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{MapNode, Payload, SetNode, Table};
+use crate::value::Value;
+use crate::vector::VectorNode;
+use num_traits::ToPrimitive;
+use std::rc::Rc;
+
+/// How numbers compare.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// `=`: 1 and 1.0 are equal.
+    Loose,
+    /// Map keys and set members: 1 and 1.0 differ.
+    Strict,
+}
+
+/// `(= a b)`.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+#[inline]
+pub fn equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Ok(a == b),
+        (Value::Keyword(a), Value::Keyword(b)) => Ok(a == b),
+        (Value::Str(a), Value::Str(b)) => Ok(Rc::ptr_eq(a, b) || a.as_str() == b.as_str()),
+        // NaN is equal to itself inside collections only.
+        (Value::Float(a), Value::Float(b)) => Ok(a == b),
+        _ => equal_deep(cx, a, b, Mode::Loose),
+    }
+}
+
+/// Whether two values are the same map key or set member.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+#[inline]
+pub fn same_key(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+    if !a.is_composite() || !b.is_composite() {
+        return Ok(equal_leaf(a, b, Mode::Strict));
+    }
+    cx.nested_key(|cx| equal_deep(cx, a, b, Mode::Strict))
+}
+
+/// Two sequences of values of the same length that are compared pairwise.
+enum Work<'v> {
+    Pair(&'v Value, &'v Value),
+    Items(&'v [Value], &'v [Value]),
+}
+
+fn equal_deep(cx: &mut Context, a: &Value, b: &Value, mode: Mode) -> Result<bool> {
+    let mut work = vec![Work::Pair(a, b)];
+    while let Some(next) = work.pop() {
+        let (a, b) = match next {
+            Work::Pair(a, b) => (a, b),
+            Work::Items(left, right) => match (left.split_first(), right.split_first()) {
+                (Some((a, left)), Some((b, right))) => {
+                    if !left.is_empty() {
+                        work.push(Work::Items(left, right));
+                    }
+                    (a, b)
+                }
+                _ => continue,
+            },
+        };
+        cx.tick(1)?;
+        let fine = match (a, b) {
+            (Value::Vector(a), Value::Vector(b)) => {
+                Rc::ptr_eq(a, b) || push_vectors(cx, &mut work, a, b, mode)?
+            }
+            (Value::Map(a), Value::Map(b)) => Rc::ptr_eq(a, b) || push_maps(cx, &mut work, a, b)?,
+            (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b) || sets_equal(cx, a, b)?,
+            (Value::Closure(a), Value::Closure(b)) => {
+                Rc::ptr_eq(a, b) || {
+                    let same = a.unit == b.unit && a.proto == b.proto;
+                    work.push(Work::Items(a.captures(), b.captures()));
+                    same && a.captures().len() == b.captures().len()
+                }
+            }
+            (Value::Combinator(a), Value::Combinator(b)) => {
+                Rc::ptr_eq(a, b) || {
+                    work.push(Work::Items(a.parts(), b.parts()));
+                    a.kind == b.kind && a.parts().len() == b.parts().len()
+                }
+            }
+            (a, b) => equal_leaf(a, b, mode),
+        };
+        if !fine {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn push_vectors<'v>(
+    cx: &mut Context,
+    work: &mut Vec<Work<'v>>,
+    a: &'v VectorNode,
+    b: &'v VectorNode,
+    mode: Mode,
+) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    if let (Some(left), Some(right)) = (a.as_slice(), b.as_slice()) {
+        work.push(Work::Items(left, right));
+        return Ok(true);
+    }
+    // One of them is a range: its items are integers, so the comparison does not go deeper.
+    for (left, right) in a.iter().zip(b.iter()) {
+        cx.tick(1)?;
+        if !equal_leaf(&left, &right, mode) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Finds each entry of `a` in `b`; the values are left to the work list.
+fn push_maps<'v>(cx: &mut Context, work: &mut Vec<Work<'v>>, a: &'v MapNode, b: &'v MapNode) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for entry in a.entries() {
+        cx.tick(1)?;
+        match b.find(cx, &entry.key)? {
+            Some(row) => work.push(Work::Pair(&entry.value, &b.entries()[row].value)),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn sets_equal(cx: &mut Context, a: &SetNode, b: &SetNode) -> Result<bool> {
+    fn contains_all<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>) -> Result<bool> {
+        for entry in a.entries() {
+            cx.tick(1)?;
+            if b.find(cx, &entry.key)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+    Ok(a.len() == b.len() && contains_all(cx, a, b)?)
+}
+
+fn equal_leaf(a: &Value, b: &Value, mode: Mode) -> bool {
+    match (a, b) {
+        (Value::Nil, Value::Nil) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Int(a), Value::Int(b)) => a == b,
+        (Value::Float(a), Value::Float(b)) => a == b || (a.is_nan() && b.is_nan()),
+        (Value::BigInt(a), Value::BigInt(b)) => a.get() == b.get(),
+        (Value::Int(int), Value::Float(float)) | (Value::Float(float), Value::Int(int)) => {
+            mode == Mode::Loose && *float == *int as f64 && *float as i128 == i128::from(*int)
+        }
+        (Value::BigInt(big), Value::Float(float)) | (Value::Float(float), Value::BigInt(big)) => {
+            mode == Mode::Loose && big.get().to_f64() == Some(*float)
+        }
+        (Value::Keyword(a), Value::Keyword(b))
+        | (Value::Symbol(a), Value::Symbol(b))
+        | (Value::Var(a), Value::Var(b))
+        | (Value::Tool(a), Value::Tool(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || a.as_str() == b.as_str(),
+        (Value::Builtin(a), Value::Builtin(b)) => a == b,
+        (Value::Regex(a), Value::Regex(b)) => a.pattern() == b.pattern(),
+        _ => false,
+    }
+}

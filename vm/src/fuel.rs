@@ -1,0 +1,126 @@
+//! Fuel and interruption.
+//!
+//! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is
+//! granted in slices; between slices the isolate goes back to its driver. Work inside one native
+//! operation cannot be cut into slices, so it polls the [`Interrupt`] whenever a slice would have ended.
+
+use crate::fault::{Fault, Result};
+use crate::reason::Reason;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Why the driver wants a program to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptKind {
+    /// The deadline passed.
+    Deadline,
+    /// The caller gave up.
+    Cancelled,
+}
+
+/// A flag that any thread may raise and the program looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicU8>);
+
+impl Interrupt {
+    /// Raises the flag; the first reason wins.
+    pub fn set(&self, kind: InterruptKind) {
+        let code = match kind {
+            InterruptKind::Deadline => 1,
+            InterruptKind::Cancelled => 2,
+        };
+        // Losing the race means another reason was first.
+        let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The raised reason.
+    pub fn get(&self) -> Option<InterruptKind> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(InterruptKind::Deadline),
+            _ => Some(InterruptKind::Cancelled),
+        }
+    }
+}
+
+/// Units granted at a time inside native work.
+const NATIVE_SLICE: u64 = 16_384;
+
+/// The fuel of one program.
+#[derive(Debug)]
+pub struct Fuel {
+    /// Left of the current slice; negative when a bulk operation overdrew it.
+    pub(crate) slice: i64,
+    /// Not yet granted.
+    left: u64,
+    limit: u64,
+    interrupt: Interrupt,
+}
+
+impl Fuel {
+    /// A full tank.
+    pub fn new(limit: u64, interrupt: Interrupt) -> Fuel {
+        Fuel { slice: 0, left: limit, limit, interrupt }
+    }
+
+    /// Fuel spent so far.
+    pub fn used(&self) -> u64 {
+        let unspent = self.left as i128 + i128::from(self.slice);
+        u64::try_from(i128::from(self.limit) - unspent).unwrap_or(u64::MAX).min(self.limit)
+    }
+
+    /// Pays `units`.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn pay(&mut self, units: u64) -> Result<()> {
+        self.slice = self.slice.saturating_sub_unsigned(units);
+        if self.slice < 0 { self.refill() } else { Ok(()) }
+    }
+
+    /// Grants native work another slice.
+    #[cold]
+    fn refill(&mut self) -> Result<()> {
+        self.poll()?;
+        self.grant(NATIVE_SLICE);
+        if self.slice < 0 { Err(self.exhausted()) } else { Ok(()) }
+    }
+
+    /// Adds up to `units` to the slice, after settling what was overdrawn.
+    pub(crate) fn grant(&mut self, units: u64) {
+        let debt = u64::try_from(-self.slice.min(0)).unwrap_or(u64::MAX);
+        let granted = units.saturating_add(debt).min(self.left);
+        self.left -= granted;
+        self.slice = self.slice.saturating_add_unsigned(granted);
+    }
+
+    /// Gives an unused rest of the slice back.
+    pub(crate) fn surrender(&mut self) {
+        if self.slice > 0 {
+            self.left += self.slice as u64;
+            self.slice = 0;
+        }
+    }
+
+    /// Looks at deadline and cancellation.
+    ///
+    /// # Errors
+    /// `timeout` and `cancelled`.
+    pub fn poll(&self) -> Result<()> {
+        match self.interrupt.get() {
+            None => Ok(()),
+            Some(InterruptKind::Deadline) => {
+                Err(Fault::new(Reason::Timeout, "the program ran longer than its time limit")
+                    .hint("Do less work, call tools in parallel with pmap, or ask for a higher time limit."))
+            }
+            Some(InterruptKind::Cancelled) => Err(Fault::new(Reason::Cancelled, "the program was cancelled")),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn exhausted(&self) -> Box<Fault> {
+        Fault::new(Reason::FuelExceeded, format!("the program used up its {} units of fuel", self.limit))
+            .hint("Check for endless loops; otherwise process less data or ask for more fuel.")
+    }
+}

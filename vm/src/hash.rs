@@ -1,0 +1,81 @@
+//! Hashing of keys, consistent with [`crate::equal::same_key`].
+//!
+//! A hash looks at the first few elements of the first few levels only, so it takes constant time for
+//! any value, however deep or shared. Equal keys hash equal; that different keys may collide costs time
+//! that the comparison pays fuel for.
+
+use crate::context::Context;
+use crate::value::Value;
+
+const DEPTH: u32 = 3;
+const WIDTH: usize = 8;
+
+/// The hash of a key.
+pub fn hash_value(cx: &Context, value: &Value) -> u32 {
+    hash_at(cx, value, DEPTH)
+}
+
+fn mix(left: u32, right: u32) -> u32 {
+    let wide = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (wide >> 32) as u32 ^ wide as u32
+}
+
+fn hash_at(cx: &Context, value: &Value, depth: u32) -> u32 {
+    match value {
+        Value::Nil => 1,
+        Value::Bool(value) => 2 + u32::from(*value),
+        Value::Int(value) => mix(*value as u32, (*value >> 32) as u32 ^ 0x51),
+        Value::Float(value) => {
+            // -0.0 and 0.0 are the same key, and so are all NaNs.
+            let bits = if *value == 0.0 {
+                0
+            } else if value.is_nan() {
+                f64::NAN.to_bits()
+            } else {
+                value.to_bits()
+            };
+            mix(bits as u32, (bits >> 32) as u32 ^ 0x77)
+        }
+        // A keyword and a string of the same text hash the same: one probe finds both kinds.
+        Value::Keyword(symbol) => cx.symbols.hash(*symbol),
+        Value::Str(node) => node.hash(),
+        Value::Symbol(symbol) => mix(cx.symbols.hash(*symbol), 11),
+        Value::Var(symbol) => mix(cx.symbols.hash(*symbol), 12),
+        Value::Tool(symbol) => mix(cx.symbols.hash(*symbol), 13),
+        Value::Builtin(builtin) => mix(builtin.index() as u32, 14),
+        Value::BigInt(node) => node.get().iter_u32_digits().take(WIDTH).fold(15, mix),
+        Value::Regex(node) => mix(crate::string::hash_text(node.pattern()), 16),
+        Value::Closure(_) => 17,
+        Value::Combinator(_) => 18,
+        Value::Vector(node) => {
+            let mut hash = mix(node.len() as u32, 19);
+            if depth > 0 {
+                for index in 0..node.len().min(WIDTH) {
+                    let item = node.get(index).unwrap_or_default();
+                    hash = mix(hash, hash_at(cx, &item, depth - 1));
+                }
+            }
+            hash
+        }
+        // Unordered: a sum over all entries, or the size alone when there are many.
+        Value::Map(node) => {
+            let mut hash = mix(node.len() as u32, 20);
+            if depth > 0 && node.len() <= WIDTH {
+                for entry in node.entries() {
+                    let key = hash_at(cx, &entry.key, depth - 1);
+                    hash = hash.wrapping_add(mix(key, hash_at(cx, &entry.value, depth - 1)));
+                }
+            }
+            hash
+        }
+        Value::Set(node) => {
+            let mut hash = mix(node.len() as u32, 21);
+            if depth > 0 && node.len() <= WIDTH {
+                for entry in node.entries() {
+                    hash = hash.wrapping_add(mix(hash_at(cx, &entry.key, depth - 1), 22));
+                }
+            }
+            hash
+        }
+    }
+}

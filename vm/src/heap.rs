@@ -1,0 +1,239 @@
+//! Logical memory accounting and incremental freeing.
+//!
+//! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is
+//! built or grows and released when it is dropped. It is the same in every build and on every
+//! platform, which makes the memory limit part of the language's contract.
+//!
+//! The counters are thread-local because `Drop` of a node has no argument to reach its isolate by. An
+//! isolate lives on one thread, and every touch of its values happens inside [`Heap::enter`], which swaps
+//! its counters in. Architecture invariant: no value outlives or leaves the scope of its heap.
+//!
+//! Freeing never recurses: a dropped collection hands its children to a work list, and the list is
+//! worked off in bounded steps, the rest at the next safepoint.
+
+use crate::value::Value;
+use std::cell::{Cell, RefCell};
+use std::mem;
+
+/// Values freed in one go while the program runs on; what is left waits for the next safepoint.
+const DRAIN_STEP: usize = 4_096;
+
+/// Copied elements after which a safepoint looks at deadline and cancellation.
+const COPY_STEP: u64 = 1 << 16;
+
+struct Counters {
+    live: Cell<u64>,
+    peak: Cell<u64>,
+    limit: Cell<u64>,
+    copied: Cell<u64>,
+    copy_mark: Cell<u64>,
+    attention: Cell<bool>,
+    draining: Cell<bool>,
+    garbage: RefCell<Vec<Garbage>>,
+}
+
+/// Children of a dropped collection, and the logical bytes to release when they are gone.
+struct Garbage {
+    values: Vec<Value>,
+    bytes: u64,
+}
+
+thread_local! {
+    static COUNTERS: Counters = const {
+        Counters {
+            live: Cell::new(0),
+            peak: Cell::new(0),
+            limit: Cell::new(u64::MAX),
+            copied: Cell::new(0),
+            copy_mark: Cell::new(COPY_STEP),
+            attention: Cell::new(false),
+            draining: Cell::new(false),
+            garbage: RefCell::new(Vec::new()),
+        }
+    };
+}
+
+/// The memory account of one isolate while it is not running.
+#[derive(Default)]
+pub struct Heap {
+    live: u64,
+    peak: u64,
+    limit: u64,
+    copied: u64,
+    garbage: Vec<Garbage>,
+}
+
+impl Heap {
+    /// An empty account with a limit in logical bytes.
+    pub fn new(limit: u64) -> Heap {
+        Heap { limit, ..Heap::default() }
+    }
+
+    /// Logical bytes alive.
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Most logical bytes alive at once.
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Elements copied because a collection was shared.
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Makes this the account of the current thread until [`Heap::leave`]; scopes do not nest.
+    pub(crate) fn enter(&mut self) {
+        COUNTERS.with(|counters| {
+            counters.live.set(self.live);
+            counters.peak.set(self.peak);
+            counters.limit.set(self.limit);
+            counters.copied.set(self.copied);
+            counters.copy_mark.set(self.copied + COPY_STEP);
+            counters.attention.set(self.live > self.limit || !self.garbage.is_empty());
+            counters.draining.set(false);
+            mem::swap(&mut self.garbage, &mut counters.garbage.borrow_mut());
+        });
+    }
+
+    /// Ends [`Heap::enter`].
+    pub(crate) fn leave(&mut self) {
+        COUNTERS.with(|counters| {
+            self.live = counters.live.replace(0);
+            self.peak = counters.peak.replace(0);
+            self.copied = counters.copied.replace(0);
+            counters.limit.set(u64::MAX);
+            counters.attention.set(false);
+            mem::swap(&mut self.garbage, &mut counters.garbage.borrow_mut());
+        });
+    }
+}
+
+/// Adds logical bytes to the account. Never fails: the limit is looked at by [`over_limit`].
+#[inline]
+pub(crate) fn charge(bytes: usize) {
+    COUNTERS.with(|counters| {
+        let live = counters.live.get() + bytes as u64;
+        counters.live.set(live);
+        if live > counters.peak.get() {
+            counters.peak.set(live);
+        }
+        if live > counters.limit.get() {
+            counters.attention.set(true);
+        }
+    });
+}
+
+/// Takes logical bytes off the account.
+#[inline]
+pub(crate) fn release(bytes: usize) {
+    // A value dropped while its thread ends has nothing left to account to.
+    let _ = COUNTERS.try_with(|counters| counters.live.set(counters.live.get().wrapping_sub(bytes as u64)));
+}
+
+/// Changes the account from one size of a node to another.
+#[inline]
+pub(crate) fn recharge(before: usize, after: usize) {
+    if after > before {
+        charge(after - before);
+    } else {
+        release(before - after);
+    }
+}
+
+/// Notes that elements of a shared collection were copied: work that fuel, which counts semantic
+/// events only, does not see.
+pub(crate) fn count_copy(elements: usize) {
+    COUNTERS.with(|counters| {
+        counters.copied.set(counters.copied.get() + elements as u64);
+        if counters.copied.get() > counters.copy_mark.get() {
+            counters.attention.set(true);
+        }
+    });
+}
+
+/// True when the next safepoint has something to do: memory over the limit, garbage left, or much
+/// copied.
+#[inline]
+pub(crate) fn attention() -> bool {
+    COUNTERS.with(|counters| counters.attention.get())
+}
+
+/// What a safepoint finds after [`attention`].
+pub(crate) enum Finding {
+    /// Nothing left to do.
+    Fine,
+    /// Time to look at deadline and cancellation.
+    Poll,
+    /// Over the memory limit: live bytes and limit.
+    OverLimit(u64, u64),
+}
+
+/// Works off some garbage and says what else needs attention.
+pub(crate) fn attend() -> Finding {
+    let left = drain(DRAIN_STEP);
+    COUNTERS.with(|counters| {
+        let much_copied = counters.copied.get() > counters.copy_mark.get();
+        counters.copy_mark.set(counters.copied.get() + COPY_STEP);
+        if counters.live.get() > counters.limit.get() {
+            while drain(usize::MAX) {}
+            if counters.live.get() > counters.limit.get() {
+                return Finding::OverLimit(counters.live.get(), counters.limit.get());
+            }
+        }
+        counters.attention.set(left);
+        if much_copied || left { Finding::Poll } else { Finding::Fine }
+    })
+}
+
+/// True when `bytes` more would pass the limit, given all garbage is freed first.
+pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
+    COUNTERS.with(|counters| {
+        let needed = |counters: &Counters| counters.live.get().saturating_add(bytes);
+        if needed(counters) > counters.limit.get() {
+            while drain(usize::MAX) {}
+        }
+        (needed(counters) > counters.limit.get()).then(|| (needed(counters), counters.limit.get()))
+    })
+}
+
+/// Hands the children of a dropped collection over. `bytes` are released when they are gone.
+pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
+    let nested = COUNTERS.try_with(|counters| {
+        counters.garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 });
+        counters.draining.get()
+    });
+    if nested == Ok(false) {
+        drain(DRAIN_STEP);
+    }
+}
+
+/// Frees up to `budget` values; true when some are left.
+pub(crate) fn drain(budget: usize) -> bool {
+    let entered = COUNTERS.try_with(|counters| !counters.draining.replace(true));
+    if entered != Ok(true) {
+        return false;
+    }
+    let mut budget = budget;
+    let left = COUNTERS.with(|counters| {
+        loop {
+            let Some(mut batch) = counters.garbage.borrow_mut().pop() else { return false };
+            while let Some(value) = batch.values.pop() {
+                if budget == 0 {
+                    batch.values.push(value);
+                    counters.garbage.borrow_mut().push(batch);
+                    counters.attention.set(true);
+                    return true;
+                }
+                budget -= 1;
+                // Collections dropped here push their children instead of recursing.
+                drop(value);
+            }
+            counters.live.set(counters.live.get().wrapping_sub(batch.bytes));
+        }
+    });
+    COUNTERS.with(|counters| counters.draining.set(false));
+    left
+}

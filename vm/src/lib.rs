@@ -1,0 +1,47 @@
+//! The register VM of PTC-Lisp.
+//!
+//! It has no I/O, no clock, no threads of its own: it runs a slice of a program and returns why it
+//! stopped ([`isolate::Exit`]).
+//!
+//! # Layout
+//! The data flows from top to bottom.
+//!
+//! - [`bytecode`]: instructions, compiled programs, disassembler, verifier
+//! - [`value`], [`vector`], [`map`], [`string`], [`combinator`], [`regex`]: what programs compute with
+//! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
+//! - [`equal`], [`hash`], [`order`]: the relations between values
+//! - [`builtins`]: the table of builtin functions, one module for each part of the language
+//! - [`native`]: builtins that call functions, as resumable state machines
+//! - [`context`]: what builtins can reach
+//! - [`fault`], [`reason`], [`span`]: why and where a program stops
+
+#![forbid(unsafe_code)]
+
+pub mod builtins;
+pub mod bytecode;
+pub mod combinator;
+pub mod context;
+pub mod equal;
+pub mod fault;
+pub mod fuel;
+pub mod hash;
+pub mod heap;
+pub mod map;
+pub mod native;
+pub mod order;
+mod prints;
+pub mod reason;
+pub mod regex;
+pub mod span;
+pub mod string;
+pub mod symbol;
+mod unit;
+pub mod value;
+pub mod vector;
+
+pub use context::Context;
+pub use fault::{Fault, Result};
+pub use fuel::{Interrupt, InterruptKind};
+pub use reason::{Class, Reason};
+pub use span::Span;
+pub use value::{UnitId, Value};

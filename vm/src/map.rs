@@ -1,0 +1,403 @@
+//! Maps and sets: insertion-ordered entries, a hash index above a handful of them, and key order on
+//! demand (maps and sets iterate and print in key order at every size, decision 6).
+
+use crate::context::Context;
+use crate::equal::same_key;
+use crate::fault::Result;
+use crate::hash::hash_value;
+use crate::heap;
+use crate::order;
+use crate::symbol::Symbol;
+use crate::value::{Value, drop_children};
+use hashbrown::HashTable;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// Logical bytes of a map or set node beside its entries.
+pub const TABLE_BYTES: usize = 120;
+
+/// Up to this many entries a scan beats hashing.
+const SCAN: usize = 8;
+
+/// Logical bytes of the index for one entry.
+const INDEX_BYTES: usize = 8;
+
+/// A map.
+pub type MapNode = Table<Value>;
+
+/// A set.
+pub type SetNode = Table<()>;
+
+/// What a table holds beside its keys.
+pub trait Payload: Clone {
+    /// Hands the value to the work list of a dropped table.
+    fn collect(self, into: &mut Vec<Value>);
+    /// True when dropping it may cascade.
+    fn is_composite(&self) -> bool;
+}
+
+impl Payload for Value {
+    fn collect(self, into: &mut Vec<Value>) {
+        into.push(self);
+    }
+    fn is_composite(&self) -> bool {
+        Value::is_composite(self)
+    }
+}
+
+impl Payload for () {
+    fn collect(self, _into: &mut Vec<Value>) {}
+    fn is_composite(&self) -> bool {
+        false
+    }
+}
+
+/// One entry.
+#[derive(Clone)]
+pub struct Entry<V> {
+    /// The key or member.
+    pub key: Value,
+    /// The value; nothing for sets.
+    pub value: V,
+}
+
+/// Keys with values (a map) or without (a set).
+pub struct Table<V: Payload> {
+    entries: Vec<Entry<V>>,
+    /// (hash, position) of every entry, once there are more than [`SCAN`].
+    index: Option<HashTable<(u32, u32)>>,
+    /// Positions in key order, made when first asked for; forgotten by updates.
+    order: OnceCell<Vec<u32>>,
+}
+
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
+impl<V: Payload> Table<V> {
+    /// An empty table.
+    pub fn empty() -> Rc<Table<V>> {
+        Table::with_capacity(0)
+    }
+
+    /// An empty table with room for this many entries.
+    pub fn with_capacity(capacity: usize) -> Rc<Table<V>> {
+        let table = Table { entries: Vec::with_capacity(capacity), index: None, order: OnceCell::new() };
+        heap::charge(table.bytes());
+        Rc::new(table)
+    }
+
+    fn bytes(&self) -> usize {
+        TABLE_BYTES
+            + self.entries.capacity() * size_of::<Entry<V>>()
+            + if self.index.is_some() { self.entries.capacity() * INDEX_BYTES } else { 0 }
+            + self.order.get().map_or(0, |order| order.len() * size_of::<u32>())
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// No entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in no meaningful order; see [`Table::ordered`].
+    pub fn entries(&self) -> &[Entry<V>] {
+        &self.entries
+    }
+
+    /// Position of a keyword key.
+    #[inline]
+    pub fn find_keyword(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
+        match &self.index {
+            None => self.entries.iter().position(|entry| matches!(entry.key, Value::Keyword(key) if key == symbol)),
+            Some(index) => index
+                .find(spread(cx.symbols.hash(symbol)), |&(_, row)| {
+                    matches!(self.entries[row as usize].key, Value::Keyword(key) if key == symbol)
+                })
+                .map(|&(_, row)| row as usize),
+        }
+    }
+
+    /// Position of a string key of this text.
+    pub fn find_text(&self, text: &str, hash: u32, symbol: Option<Symbol>) -> Option<usize> {
+        let matches = |key: &Value| match key {
+            Value::Str(node) => match (node.symbol(), symbol) {
+                (Some(key), Some(symbol)) => key == symbol,
+                _ => node.hash() == hash && node.as_str() == text,
+            },
+            _ => false,
+        };
+        match &self.index {
+            None => self.entries.iter().position(|entry| matches(&entry.key)),
+            Some(index) => index
+                .find(spread(hash), |&(stored, row)| stored == hash && matches(&self.entries[row as usize].key))
+                .map(|&(_, row)| row as usize),
+        }
+    }
+
+    /// Position of exactly this key: numbers by type, keywords and strings apart.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn find(&self, cx: &mut Context, key: &Value) -> Result<Option<usize>> {
+        match key {
+            Value::Keyword(symbol) => return Ok(self.find_keyword(cx, *symbol)),
+            Value::Str(node) => return Ok(self.find_text(node.as_str(), node.hash(), node.symbol())),
+            _ => {}
+        }
+        match &self.index {
+            None => {
+                for (row, entry) in self.entries.iter().enumerate() {
+                    if same_key(cx, &entry.key, key)? {
+                        return Ok(Some(row));
+                    }
+                }
+                Ok(None)
+            }
+            Some(index) => {
+                let hash = hash_value(cx, key);
+                for &(stored, row) in index.iter_hash(spread(hash)) {
+                    if stored == hash && same_key(cx, &self.entries[row as usize].key, key)? {
+                        return Ok(Some(row as usize));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Position of a key with the flexible rule of language.md 2.6: the exact key, the other of keyword
+    /// and string, then the name with `-` replaced by `_`.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    #[inline]
+    pub fn find_flexible(&self, cx: &mut Context, key: &Value) -> Result<Option<usize>> {
+        match key {
+            Value::Keyword(symbol) => Ok(self.find_named(cx, *symbol)),
+            Value::Str(node) => {
+                let (text, hash) = (node.as_str(), node.hash());
+                let found = self.find_text(text, hash, node.symbol()).or_else(|| {
+                    let symbol = node.symbol().or_else(|| cx.symbols.find(text))?;
+                    self.find_keyword(cx, symbol)
+                });
+                if found.is_some() || !text.contains('-') {
+                    return Ok(found);
+                }
+                let text = text.replace('-', "_");
+                let hash = crate::string::hash_text(&text);
+                let symbol = cx.symbols.find(&text);
+                Ok(self
+                    .find_text(&text, hash, symbol)
+                    .or_else(|| self.find_keyword(cx, symbol?)))
+            }
+            other => self.find(cx, other),
+        }
+    }
+
+    /// [`Table::find_flexible`] for a keyword.
+    #[inline]
+    pub fn find_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
+        if self.index.is_none() {
+            let mut text_row = None;
+            for (row, entry) in self.entries.iter().enumerate() {
+                match &entry.key {
+                    Value::Keyword(key) if *key == symbol => return Some(row),
+                    Value::Str(node) if text_row.is_none() => {
+                        let same = match node.symbol() {
+                            Some(key) => key == symbol,
+                            None => {
+                                node.hash() == cx.symbols.hash(symbol)
+                                    && node.as_str() == cx.symbols.text(symbol)
+                            }
+                        };
+                        if same {
+                            text_row = Some(row);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            if text_row.is_some() {
+                return text_row;
+            }
+        } else {
+            let found = self.find_keyword(cx, symbol).or_else(|| {
+                self.find_text(cx.symbols.text(symbol), cx.symbols.hash(symbol), Some(symbol))
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        let text = cx.symbols.text(symbol);
+        if !text.contains('-') {
+            return None;
+        }
+        let text = text.replace('-', "_");
+        let symbol = cx.symbols.find(&text);
+        symbol
+            .and_then(|symbol| self.find_keyword(cx, symbol))
+            .or_else(|| self.find_text(&text, crate::string::hash_text(&text), symbol))
+    }
+
+    /// Adds or replaces an entry (the stored key stays): in place when nobody else holds the table.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn insert(this: Rc<Table<V>>, cx: &mut Context, key: Value, value: V) -> Result<Rc<Table<V>>> {
+        let mut this = Table::unique(this);
+        // `unique` has just made sure that nobody else holds it.
+        if let Some(table) = Rc::get_mut(&mut this) {
+            match table.find(cx, &key)? {
+                Some(row) => table.entries[row].value = value,
+                None => table.push_new(cx, key, value),
+            }
+        }
+        Ok(this)
+    }
+
+    /// Replaces the value at a position that a `find` gave.
+    pub fn replace_at(this: Rc<Table<V>>, row: usize, value: V) -> Rc<Table<V>> {
+        let mut this = Table::unique(this);
+        if let Some(table) = Rc::get_mut(&mut this) {
+            table.entries[row].value = value;
+        }
+        this
+    }
+
+    /// Adds an entry whose key is known to be absent.
+    pub(crate) fn push_new(&mut self, cx: &mut Context, key: Value, value: V) {
+        let before = self.bytes();
+        self.order.take();
+        let row = self.entries.len();
+        if let Some(index) = &mut self.index {
+            let hash = hash_value(cx, &key);
+            index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
+        }
+        self.entries.push(Entry { key, value });
+        if self.index.is_none() && self.entries.len() > SCAN {
+            self.build_index(cx);
+        }
+        heap::recharge(before, self.bytes());
+    }
+
+    fn build_index(&mut self, cx: &mut Context) {
+        let mut index = HashTable::with_capacity(self.entries.len() * 2);
+        for (row, entry) in self.entries.iter().enumerate() {
+            let hash = hash_value(cx, &entry.key);
+            index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
+        }
+        self.index = Some(index);
+    }
+
+    /// Removes a key if it is there: in place when nobody else holds the table.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn remove(this: Rc<Table<V>>, cx: &mut Context, key: &Value) -> Result<Rc<Table<V>>> {
+        let Some(row) = this.find(cx, key)? else { return Ok(this) };
+        let mut this = Table::unique(this);
+        if let Some(table) = Rc::get_mut(&mut this) {
+            table.remove_at(cx, row);
+        }
+        Ok(this)
+    }
+
+    fn remove_at(&mut self, cx: &mut Context, row: usize) {
+        let before = self.bytes();
+        self.order.take();
+        if let Some(index) = &mut self.index {
+            let last = self.entries.len() - 1;
+            let hash = hash_value(cx, &self.entries[row].key);
+            if let Ok(slot) = index.find_entry(spread(hash), |&(_, at)| at as usize == row) {
+                slot.remove();
+            }
+            if last != row {
+                let hash = hash_value(cx, &self.entries[last].key);
+                if let Some(slot) = index.find_mut(spread(hash), |&(_, at)| at as usize == last) {
+                    slot.1 = row as u32;
+                }
+            }
+        }
+        self.entries.swap_remove(row);
+        heap::recharge(before, self.bytes());
+    }
+
+    /// Takes the value at a position out, leaving a placeholder, so that an update of it can happen in
+    /// place. `None` when somebody else holds the table.
+    pub fn take_at(this: &mut Rc<Table<V>>, row: usize) -> Option<V>
+    where
+        V: Default,
+    {
+        Rc::get_mut(this).map(|table| std::mem::take(&mut table.entries[row].value))
+    }
+
+    fn unique(this: Rc<Table<V>>) -> Rc<Table<V>> {
+        let mut this = this;
+        if Rc::get_mut(&mut this).is_some() {
+            return this;
+        }
+        heap::count_copy(this.len() * 2);
+        let mut entries = Vec::with_capacity(this.len() + 1);
+        entries.extend_from_slice(&this.entries);
+        let copy = Table { entries, index: this.index.clone(), order: OnceCell::new() };
+        heap::charge(copy.bytes());
+        Rc::new(copy)
+    }
+
+    /// Positions in key order.
+    ///
+    /// # Errors
+    /// Comparing keys pays fuel.
+    pub fn order(&self, cx: &mut Context) -> Result<&[u32]> {
+        if let Some(order) = self.order.get() {
+            return Ok(order);
+        }
+        let mut rows: Vec<u32> = (0..self.entries.len() as u32).collect();
+        order::sort_by_key(cx, &mut rows, |&row| &self.entries[row as usize].key)?;
+        heap::charge(rows.len() * size_of::<u32>());
+        Ok(self.order.get_or_init(|| rows))
+    }
+
+    /// Entries in key order.
+    ///
+    /// # Errors
+    /// Comparing keys pays fuel.
+    pub fn ordered<'t>(&'t self, cx: &mut Context) -> Result<impl ExactSizeIterator<Item = &'t Entry<V>>> {
+        Ok(self.order(cx)?.iter().map(|&row| &self.entries[row as usize]))
+    }
+}
+
+impl Table<Value> {
+    /// The value of a key, by the flexible rule.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn get(&self, cx: &mut Context, key: &Value) -> Result<Option<&Value>> {
+        Ok(self.find_flexible(cx, key)?.map(|row| &self.entries[row].value))
+    }
+}
+
+impl<V: Payload> Drop for Table<V> {
+    fn drop(&mut self) {
+        let bytes = self.bytes();
+        let entries = std::mem::take(&mut self.entries);
+        if entries.len() <= 512
+            && !entries.iter().any(|entry| entry.key.is_composite() || entry.value.is_composite())
+        {
+            drop(entries);
+            heap::release(bytes);
+            return;
+        }
+        let mut children = Vec::with_capacity(entries.len() * 2);
+        for entry in entries {
+            children.push(entry.key);
+            entry.value.collect(&mut children);
+        }
+        drop_children(children, bytes);
+    }
+}

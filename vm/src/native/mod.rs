@@ -1,0 +1,4 @@
+//! Native frames.
+
+/// A native frame.
+pub enum Native {}

@@ -1,0 +1,72 @@
+//! Lines written by `println`, within their budget.
+
+use crate::heap;
+
+/// Longest line kept (language.md 7).
+const LONGEST_LINE: usize = 2_000;
+
+/// The printed lines of a program.
+#[derive(Default)]
+pub struct Prints {
+    lines: Vec<String>,
+    bytes: usize,
+    limit: usize,
+    cut: bool,
+}
+
+impl Prints {
+    /// No lines, and a budget in bytes for all of them.
+    pub fn new(limit: usize) -> Prints {
+        Prints { lines: Vec::new(), bytes: 0, limit, cut: false }
+    }
+
+    /// Adds a line; lines beyond the budget are left out, with one line that says so.
+    pub fn push(&mut self, line: &str) {
+        if self.cut {
+            return;
+        }
+        let count = line.chars().count();
+        let mut kept = match line.char_indices().nth(LONGEST_LINE) {
+            Some((end, _)) => format!("{}... ({LONGEST_LINE}/{count} chars)", &line[..end]),
+            None => line.to_owned(),
+        };
+        if self.bytes + kept.len() > self.limit {
+            self.cut = true;
+            kept = format!("... (further output cut at {} bytes)", self.limit);
+        }
+        self.bytes += kept.len();
+        heap::charge(kept.len());
+        self.lines.push(kept);
+    }
+
+    /// The lines so far.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// Takes lines and budget out, for a branch that collects its own.
+    pub(crate) fn branch(&self) -> Prints {
+        Prints::new(self.limit.saturating_sub(self.bytes))
+    }
+
+    /// Adds the lines of a finished branch.
+    pub(crate) fn join(&mut self, branch: &mut Prints) {
+        for line in branch.take() {
+            self.push(&line);
+        }
+    }
+
+    /// Takes all lines out.
+    pub fn take(&mut self) -> Vec<String> {
+        let lines = std::mem::take(&mut self.lines);
+        heap::release(lines.iter().map(String::len).sum());
+        self.bytes = 0;
+        lines
+    }
+}
+
+impl Drop for Prints {
+    fn drop(&mut self) {
+        heap::release(self.lines.iter().map(String::len).sum());
+    }
+}

@@ -1,0 +1,126 @@
+//! String nodes: UTF-8 text with what is known about it.
+
+use crate::heap;
+use crate::symbol::Symbol;
+use compact_str::CompactString;
+use std::cell::Cell;
+use std::rc::Rc;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Logical bytes of a string node with up to [`INLINE`] bytes of text.
+pub const STRING_BYTES: usize = 56;
+
+/// Text up to this length lives in the node.
+pub const INLINE: usize = 24;
+
+const UNKNOWN: u8 = 0;
+const ASCII: u8 = 1;
+const OTHER: u8 = 2;
+
+/// A string. Indexes of the language count graphemes; ASCII text, the common case, is indexed by byte.
+#[derive(Debug)]
+pub struct StringNode {
+    text: CompactString,
+    ascii: Cell<u8>,
+    symbol: Cell<u32>,
+    hash: Cell<u32>,
+}
+
+const NO_SYMBOL: u32 = u32::MAX;
+
+impl StringNode {
+    /// A string of this text.
+    pub fn new(text: impl Into<CompactString>) -> Rc<StringNode> {
+        let node = StringNode {
+            text: text.into(),
+            ascii: Cell::new(UNKNOWN),
+            symbol: Cell::new(NO_SYMBOL),
+            hash: Cell::new(0),
+        };
+        heap::charge(node.bytes());
+        Rc::new(node)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    fn bytes(&self) -> usize {
+        STRING_BYTES + if self.text.is_heap_allocated() { self.text.capacity() } else { 0 }
+    }
+
+    /// True when every character is one byte; graphemes are bytes then, but for CR LF pairs.
+    pub fn is_ascii(&self) -> bool {
+        match self.ascii.get() {
+            UNKNOWN => {
+                let ascii = self.text.is_ascii() && !self.text.contains("\r\n");
+                self.ascii.set(if ascii { ASCII } else { OTHER });
+                ascii
+            }
+            known => known == ASCII,
+        }
+    }
+
+    /// Number of graphemes.
+    pub fn graphemes(&self) -> usize {
+        if self.is_ascii() { self.text.len() } else { self.text.graphemes(true).count() }
+    }
+
+    /// The symbol of the same text, if the text is interned.
+    pub fn symbol(&self) -> Option<Symbol> {
+        let symbol = self.symbol.get();
+        (symbol != NO_SYMBOL).then(|| Symbol::from_index(symbol))
+    }
+
+    pub(crate) fn set_symbol(&self, symbol: Symbol) {
+        self.symbol.set(symbol.index());
+    }
+
+    /// Hash of the text, computed once. Keywords of the same text hash the same.
+    pub fn hash(&self) -> u32 {
+        let known = self.hash.get();
+        if known != 0 {
+            return known;
+        }
+        let hash = hash_text(&self.text);
+        self.hash.set(hash);
+        hash
+    }
+
+    /// Appends in place when nobody else holds the node, else to a copy.
+    pub fn append(this: Rc<StringNode>, more: &str) -> Rc<StringNode> {
+        let mut this = this;
+        if let Some(node) = Rc::get_mut(&mut this)
+            && node.symbol.get() == NO_SYMBOL
+        {
+            let before = node.bytes();
+            node.text.push_str(more);
+            node.ascii.set(UNKNOWN);
+            node.hash.set(0);
+            heap::recharge(before, node.bytes());
+            return this;
+        }
+        let mut text = CompactString::with_capacity(this.text.len() + more.len());
+        text.push_str(&this.text);
+        text.push_str(more);
+        StringNode::new(text)
+    }
+}
+
+impl Drop for StringNode {
+    fn drop(&mut self) {
+        heap::release(self.bytes());
+    }
+}
+
+/// Hash of a key's text; never 0, which means "not computed yet".
+pub fn hash_text(text: &str) -> u32 {
+    use std::hash::{BuildHasher, Hasher};
+    // A fixed seed per process: programs are deterministic, and iteration never shows hash order.
+    static STATE: std::sync::LazyLock<foldhash::fast::RandomState> =
+        std::sync::LazyLock::new(foldhash::fast::RandomState::default);
+    let mut hasher = STATE.build_hasher();
+    hasher.write(text.as_bytes());
+    (hasher.finish() as u32) | 1
+}

@@ -1,0 +1,111 @@
+//! Symbols: interned names of an isolate. A keyword is a symbol; a string key of the same text knows
+//! its symbol, so `(:name row)` on a JSON row compares two numbers.
+
+use crate::string::{StringNode, hash_text};
+use hashbrown::HashTable;
+use std::rc::Rc;
+
+/// An interned name of one isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Symbol(u32);
+
+impl Symbol {
+    pub(crate) const fn from_index(index: u32) -> Symbol {
+        Symbol(index)
+    }
+
+    /// Position in the table of its isolate.
+    pub const fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// Longest text that is interned on the fly (decision 16).
+pub const LONGEST_DYNAMIC: usize = 32;
+
+/// Most names interned on the fly by one isolate (decision 16).
+pub const MOST_DYNAMIC: usize = 4_096;
+
+/// Logical bytes of a table entry beside its string node.
+const ENTRY_BYTES: usize = 24;
+
+/// The names of an isolate.
+#[derive(Default)]
+pub struct Symbols {
+    entries: Vec<Rc<StringNode>>,
+    table: HashTable<u32>,
+    dynamic: usize,
+}
+
+impl Symbols {
+    /// The symbol of a text that the program or the host names.
+    pub fn intern(&mut self, text: &str) -> Symbol {
+        let hash = hash_text(text);
+        match self.find_hashed(text, hash) {
+            Some(symbol) => symbol,
+            None => self.insert(text, hash),
+        }
+    }
+
+    /// The symbol of a text met in data, unless it is too long or there are too many.
+    pub fn intern_dynamic(&mut self, text: &str) -> Option<Symbol> {
+        if text.len() > LONGEST_DYNAMIC {
+            return None;
+        }
+        let hash = hash_text(text);
+        if let Some(symbol) = self.find_hashed(text, hash) {
+            return Some(symbol);
+        }
+        if self.dynamic >= MOST_DYNAMIC {
+            return None;
+        }
+        self.dynamic += 1;
+        Some(self.insert(text, hash))
+    }
+
+    /// The symbol of a text, if it has one.
+    pub fn find(&self, text: &str) -> Option<Symbol> {
+        self.find_hashed(text, hash_text(text))
+    }
+
+    fn find_hashed(&self, text: &str, hash: u32) -> Option<Symbol> {
+        self.table
+            .find(u64::from(hash) << 32 | u64::from(hash), |&row| self.entries[row as usize].as_str() == text)
+            .map(|&row| Symbol(row))
+    }
+
+    fn insert(&mut self, text: &str, hash: u32) -> Symbol {
+        let symbol = Symbol(self.entries.len() as u32);
+        let node = StringNode::new(text);
+        node.set_symbol(symbol);
+        crate::heap::charge(ENTRY_BYTES);
+        self.entries.push(node);
+        let entries = &self.entries;
+        self.table.insert_unique(u64::from(hash) << 32 | u64::from(hash), symbol.0, |&row| {
+            let hash = entries[row as usize].hash();
+            u64::from(hash) << 32 | u64::from(hash)
+        });
+        symbol
+    }
+
+    /// The text of a symbol.
+    pub fn text(&self, symbol: Symbol) -> &str {
+        self.entries[symbol.0 as usize].as_str()
+    }
+
+    /// The interned string of a symbol.
+    pub fn string(&self, symbol: Symbol) -> &Rc<StringNode> {
+        &self.entries[symbol.0 as usize]
+    }
+
+    /// The hash of a symbol's text.
+    pub fn hash(&self, symbol: Symbol) -> u32 {
+        self.entries[symbol.0 as usize].hash()
+    }
+}
+
+impl Drop for Symbols {
+    fn drop(&mut self) {
+        crate::heap::release(self.entries.len() * ENTRY_BYTES);
+    }
+}

@@ -1,0 +1,225 @@
+//! Values: 16 bytes, immutable, counted without atomics, acyclic.
+//!
+//! A value never holds a pointer to itself: closures capture by value, a named function reaches itself
+//! through register 0, and globals are slots. Counting therefore frees everything.
+
+use crate::builtins::BuiltinId;
+use crate::bytecode::ProtoIndex;
+use crate::combinator::Combinator;
+use crate::heap;
+use crate::map::{MapNode, SetNode};
+use crate::regex::RegexNode;
+use crate::string::StringNode;
+use crate::symbol::Symbol;
+use crate::vector::VectorNode;
+use num_bigint::BigInt;
+use std::rc::Rc;
+
+/// A value of the language.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// nil.
+    #[default]
+    Nil,
+    /// true or false.
+    Bool(bool),
+    /// An integer that fits 64 bits. Larger ones are `BigInt`; the two never overlap.
+    Int(i64),
+    /// A float, the IEEE specials included.
+    Float(f64),
+    /// `:name`.
+    Keyword(Symbol),
+    /// A quoted symbol, `'name` or `'server/tool`.
+    Symbol(Symbol),
+    /// The result of `def`: `#'name`.
+    Var(Symbol),
+    /// A builtin function as a value.
+    Builtin(BuiltinId),
+    /// A host tool as a value; the symbol holds the name without `tool/`.
+    Tool(Symbol),
+    /// An integer outside 64 bits.
+    BigInt(Rc<BigIntNode>),
+    /// A string.
+    Str(Rc<StringNode>),
+    /// A vector; also every sequence.
+    Vector(Rc<VectorNode>),
+    /// A map.
+    Map(Rc<MapNode>),
+    /// A set.
+    Set(Rc<SetNode>),
+    /// A function of the program.
+    Closure(Rc<Closure>),
+    /// A function made by `comp`, `partial`, `juxt` and the like.
+    Combinator(Rc<Combinator>),
+    /// A compiled regular expression.
+    Regex(Rc<RegexNode>),
+}
+
+const _: () = assert!(size_of::<Value>() == 16);
+
+impl Value {
+    /// An empty string or a string of this text.
+    pub fn string(text: &str) -> Value {
+        Value::Str(StringNode::new(text))
+    }
+
+    /// A vector of these items.
+    pub fn vector(items: Vec<Value>) -> Value {
+        Value::Vector(VectorNode::new(items))
+    }
+
+    /// An integer of any size.
+    pub fn integer(value: BigInt) -> Value {
+        match i64::try_from(&value) {
+            Ok(small) => Value::Int(small),
+            Err(_) => Value::BigInt(BigIntNode::new(value)),
+        }
+    }
+
+    /// Neither nil nor false.
+    #[inline]
+    pub fn is_truthy(&self) -> bool {
+        !matches!(self, Value::Nil | Value::Bool(false))
+    }
+
+    /// nil.
+    #[inline]
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil)
+    }
+
+    /// True when dropping or overwriting the value has work to do.
+    #[inline]
+    pub fn is_heap(&self) -> bool {
+        matches!(
+            self,
+            Value::BigInt(_)
+                | Value::Str(_)
+                | Value::Vector(_)
+                | Value::Map(_)
+                | Value::Set(_)
+                | Value::Closure(_)
+                | Value::Combinator(_)
+                | Value::Regex(_)
+        )
+    }
+
+    /// True when the value can hold other values, so that its drop may cascade.
+    #[inline]
+    pub(crate) fn is_composite(&self) -> bool {
+        matches!(
+            self,
+            Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Closure(_) | Value::Combinator(_)
+        )
+    }
+
+    /// The text of a string value.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(node) => Some(node.as_str()),
+            _ => None,
+        }
+    }
+
+    /// True for values that can be called with arguments as functions (keywords and collections are
+    /// callable too but are no functions).
+    pub fn is_function(&self) -> bool {
+        matches!(self, Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_))
+    }
+
+    /// The word error messages use for the type.
+    pub fn type_word(&self) -> &'static str {
+        match self {
+            Value::Nil => "nil",
+            Value::Bool(_) => "boolean",
+            Value::Int(_) | Value::Float(_) | Value::BigInt(_) => "number",
+            Value::Keyword(_) => "keyword",
+            Value::Symbol(_) => "symbol",
+            Value::Var(_) => "var",
+            Value::Str(_) => "string",
+            Value::Vector(_) => "list",
+            Value::Map(_) => "map",
+            Value::Set(_) => "set",
+            Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_) => "function",
+            Value::Regex(_) => "regex",
+        }
+    }
+}
+
+/// An integer outside 64 bits.
+#[derive(Debug)]
+pub struct BigIntNode(BigInt);
+
+/// Logical bytes of a big integer beside its digits.
+pub const BIGINT_BYTES: usize = 48;
+
+impl BigIntNode {
+    /// Wraps an integer that does not fit 64 bits; use [`Value::integer`] when it may.
+    pub fn new(value: BigInt) -> Rc<BigIntNode> {
+        let node = BigIntNode(value);
+        heap::charge(node.bytes());
+        Rc::new(node)
+    }
+
+    /// The integer.
+    pub fn get(&self) -> &BigInt {
+        &self.0
+    }
+
+    fn bytes(&self) -> usize {
+        BIGINT_BYTES + (self.0.bits() as usize).div_ceil(64) * 8
+    }
+}
+
+impl Drop for BigIntNode {
+    fn drop(&mut self) {
+        heap::release(self.bytes());
+    }
+}
+
+/// Number of a program loaded into an isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnitId(pub u32);
+
+/// A function of a program with the values it captured.
+pub struct Closure {
+    /// The program.
+    pub unit: UnitId,
+    /// The function; further arities hang on it.
+    pub proto: ProtoIndex,
+    captures: Vec<Value>,
+}
+
+/// Logical bytes of a closure beside its captures.
+pub const CLOSURE_BYTES: usize = 56;
+
+impl Closure {
+    /// A closure.
+    pub fn new(unit: UnitId, proto: ProtoIndex, captures: Vec<Value>) -> Rc<Closure> {
+        heap::charge(CLOSURE_BYTES + captures.capacity() * size_of::<Value>());
+        Rc::new(Closure { unit, proto, captures })
+    }
+
+    /// The captured values.
+    pub fn captures(&self) -> &[Value] {
+        &self.captures
+    }
+}
+
+impl Drop for Closure {
+    fn drop(&mut self) {
+        let bytes = CLOSURE_BYTES + self.captures.capacity() * size_of::<Value>();
+        drop_children(std::mem::take(&mut self.captures), bytes);
+    }
+}
+
+/// Drops the children of a collection without recursion: those that may cascade go to the work list.
+pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
+    const DIRECT: usize = 1_024;
+    if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
+        drop(children);
+        heap::release(bytes);
+    } else {
+        heap::discard(children, bytes);
+    }
+}

@@ -1,0 +1,194 @@
+//! Vectors: one node type for vectors and all sequences.
+//!
+//! A vector is owned items, a slice of another vector (`rest`, `subvec`, `take` cost nothing but the
+//! node), or an arithmetic range that has no items at all. Which one it is stays private: readers use
+//! [`VectorNode::get`], [`VectorNode::iter`] and [`VectorNode::as_slice`].
+
+use crate::heap;
+use crate::value::{Value, drop_children};
+use std::rc::Rc;
+
+/// Logical bytes of a vector node beside its items (16 bytes for each of its capacity).
+pub const VECTOR_BYTES: usize = 56;
+
+/// A vector.
+pub struct VectorNode {
+    repr: Repr,
+}
+
+enum Repr {
+    /// `items[start..]`; what is before `start` is nil.
+    Owned { items: Vec<Value>, start: usize },
+    /// Part of an owned vector.
+    Slice { base: Rc<VectorNode>, start: usize, len: usize },
+    /// `start, start + step, …`: the last element fits 64 bits.
+    Range { start: i64, step: i64, len: usize },
+}
+
+impl VectorNode {
+    /// A vector of these items.
+    pub fn new(items: Vec<Value>) -> Rc<VectorNode> {
+        heap::charge(VECTOR_BYTES + items.capacity() * size_of::<Value>());
+        Rc::new(VectorNode { repr: Repr::Owned { items, start: 0 } })
+    }
+
+    /// The integers `start, start + step, …`, `len` of them. The caller has checked that the last fits.
+    pub fn range(start: i64, step: i64, len: usize) -> Rc<VectorNode> {
+        heap::charge(VECTOR_BYTES);
+        Rc::new(VectorNode { repr: Repr::Range { start, step, len } })
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match &self.repr {
+            Repr::Owned { items, start } => items.len() - start,
+            Repr::Slice { len, .. } | Repr::Range { len, .. } => *len,
+        }
+    }
+
+    /// No items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A copy of one item.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Value> {
+        match &self.repr {
+            Repr::Range { start, step, len } => {
+                (index < *len).then(|| Value::Int(start + step * index as i64))
+            }
+            _ => self.as_slice()?.get(index).cloned(),
+        }
+    }
+
+    /// The items in memory; `None` for a range.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[Value]> {
+        match &self.repr {
+            Repr::Owned { items, start } => items.get(*start..),
+            Repr::Slice { base, start, len } => match &base.repr {
+                Repr::Owned { items, start: skipped } => items.get(skipped + start..skipped + start + len),
+                // A slice is always made of an owned vector.
+                _ => None,
+            },
+            Repr::Range { .. } => None,
+        }
+    }
+
+    /// The items, copied one by one.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    }
+
+    /// The part `start..end` (clamped), sharing the items.
+    pub fn slice(this: &Rc<VectorNode>, start: usize, end: usize) -> Rc<VectorNode> {
+        let end = end.min(this.len());
+        let start = start.min(end);
+        let len = end - start;
+        if len == this.len() {
+            return this.clone();
+        }
+        let repr = match &this.repr {
+            Repr::Range { start: first, step, .. } => {
+                Repr::Range { start: first.wrapping_add(step.wrapping_mul(start as i64)), step: *step, len }
+            }
+            Repr::Owned { .. } => Repr::Slice { base: this.clone(), start, len },
+            Repr::Slice { base, start: skipped, .. } => {
+                Repr::Slice { base: base.clone(), start: skipped + start, len }
+            }
+        };
+        if len == 0 {
+            return VectorNode::new(Vec::new());
+        }
+        heap::charge(VECTOR_BYTES);
+        Rc::new(VectorNode { repr })
+    }
+
+    /// Everything but the first item: in place when nobody else holds the vector.
+    pub fn rest(this: Rc<VectorNode>) -> Rc<VectorNode> {
+        let mut this = this;
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
+            if *start < items.len() {
+                drop(std::mem::take(&mut items[*start]));
+                *start += 1;
+            }
+            return this;
+        }
+        VectorNode::slice(&this, 1, usize::MAX)
+    }
+
+    /// The items as a `Vec`: moved when nobody else holds the vector, else copied.
+    pub fn into_items(this: Rc<VectorNode>) -> Vec<Value> {
+        match Rc::try_unwrap(this) {
+            Ok(mut node) => match &mut node.repr {
+                Repr::Owned { items, start: 0 } => {
+                    let items = std::mem::take(items);
+                    heap::release(items.capacity() * size_of::<Value>());
+                    items
+                }
+                _ => node.copy_items(0),
+            },
+            Err(shared) => shared.copy_items(0),
+        }
+    }
+
+    /// A copy of the items with room for `more`.
+    pub fn copy_items(&self, more: usize) -> Vec<Value> {
+        let mut copy = Vec::with_capacity(self.len() + more);
+        match self.as_slice() {
+            Some(items) => copy.extend_from_slice(items),
+            None => copy.extend(self.iter()),
+        }
+        heap::count_copy(copy.len());
+        copy
+    }
+
+    /// Runs `change` on the items: in place when nobody else holds the vector, else on a copy.
+    pub fn update(this: Rc<VectorNode>, change: impl FnOnce(&mut Vec<Value>)) -> Rc<VectorNode> {
+        let mut this = this;
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
+            let before = items.capacity();
+            if *start > 0 {
+                items.drain(..*start);
+                *start = 0;
+            }
+            change(items);
+            heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
+            return this;
+        }
+        let mut items = this.copy_items(1);
+        drop(this);
+        change(&mut items);
+        VectorNode::new(items)
+    }
+
+    /// Appends one item: amortised constant time when nobody else holds the vector.
+    #[inline]
+    pub fn push(this: Rc<VectorNode>, item: Value) -> Rc<VectorNode> {
+        let mut this = this;
+        if let Some(VectorNode { repr: Repr::Owned { items, .. } }) = Rc::get_mut(&mut this) {
+            let before = items.capacity();
+            items.push(item);
+            if items.capacity() != before {
+                heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
+            }
+            return this;
+        }
+        VectorNode::update(this, |items| items.push(item))
+    }
+}
+
+impl Drop for VectorNode {
+    fn drop(&mut self) {
+        match &mut self.repr {
+            Repr::Owned { items, .. } => {
+                let items = std::mem::take(items);
+                let bytes = VECTOR_BYTES + items.capacity() * size_of::<Value>();
+                drop_children(items, bytes);
+            }
+            // The base is an owned vector, whose own drop does not recurse.
+            Repr::Slice { .. } | Repr::Range { .. } => heap::release(VECTOR_BYTES),
+        }
+    }
+}
