@@ -9,7 +9,7 @@
 //! - [`bytecode`]: instructions, compiled programs, disassembler, verifier
 //! - [`value`], [`vector`], [`map`], [`string`], [`combinator`], [`regex`]: what programs compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
-//! - [`equal`], [`hash`], [`order`]: the relations between values
+//! - [`equal`], [`hash`], [`order`]: the relations between values; [`arith`]: numbers
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
 //! - [`context`]: what builtins can reach
@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arith;
 pub mod builtins;
 pub mod bytecode;
 pub mod combinator;

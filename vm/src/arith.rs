@@ -1,0 +1,322 @@
+//! Arithmetic on numbers of any kind: integers grow past 64 bits, floats are IEEE, mixed operands are
+//! computed as floats (language.md 2.7).
+//!
+//! Invariants: a result that fits 64 bits is `Value::Int`; integers have at most [`MOST_BITS`] bits; work on
+//! big integers pays fuel by its 64-bit limbs before it is done.
+
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{FromPrimitive, ToPrimitive, Zero};
+
+/// Longest integer in bits; longer results are an `arithmetic_error`.
+pub const MOST_BITS: u64 = 1 << 20;
+
+/// Two numbers brought to a common kind.
+enum Pair<'v> {
+    Ints(i64, i64),
+    Bigs(Big<'v>, Big<'v>),
+    Floats(f64, f64),
+}
+
+/// A big integer, borrowed where it already exists.
+enum Big<'v> {
+    Held(&'v BigInt),
+    Made(BigInt),
+}
+
+impl Big<'_> {
+    fn get(&self) -> &BigInt {
+        match self {
+            Big::Held(value) => value,
+            Big::Made(value) => value,
+        }
+    }
+}
+
+/// The float nearest to a big integer; beyond the range of floats it is infinite.
+pub(crate) fn big_to_float(value: &BigInt) -> f64 {
+    value.to_f64().unwrap_or(if value.sign() == num_bigint::Sign::Minus {
+        f64::NEG_INFINITY
+    } else {
+        f64::INFINITY
+    })
+}
+
+/// The value of a number as a float.
+pub(crate) fn to_float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        Value::BigInt(value) => Some(big_to_float(value.get())),
+        _ => None,
+    }
+}
+
+fn big(value: &Value) -> Option<Big<'_>> {
+    match value {
+        Value::Int(value) => Some(Big::Made(BigInt::from(*value))),
+        Value::BigInt(value) => Some(Big::Held(value.get())),
+        _ => None,
+    }
+}
+
+fn pair<'v>(a: &'v Value, b: &'v Value) -> Option<Pair<'v>> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(Pair::Ints(*a, *b)),
+        (Value::Float(_), _) | (_, Value::Float(_)) => Some(Pair::Floats(to_float(a)?, to_float(b)?)),
+        _ => Some(Pair::Bigs(big(a)?, big(b)?)),
+    }
+}
+
+/// `type_error: add: invalid argument types: number, nil`.
+#[cold]
+pub(crate) fn invalid_types(name: &str, arguments: &[&Value]) -> Box<Fault> {
+    let words: Vec<&str> = arguments.iter().map(|argument| argument.type_word()).collect();
+    Fault::type_error(format_args!("{name}: invalid argument types: {}", words.join(", ")))
+}
+
+/// The fault of `inc` and `dec`.
+#[cold]
+pub(crate) fn bad_argument() -> Box<Fault> {
+    Fault::arithmetic("bad argument in arithmetic expression")
+}
+
+#[cold]
+pub(crate) fn division_by_zero() -> Box<Fault> {
+    Fault::arithmetic("division by zero")
+}
+
+fn limbs(value: &BigInt) -> u64 {
+    value.bits().div_ceil(64).max(1)
+}
+
+/// Checks the size of an integer about to be made, and pays for `work` limb operations.
+pub(crate) fn charge(cx: &mut Context, bits: u64, work: u64) -> Result<()> {
+    if bits > MOST_BITS {
+        return Err(Fault::arithmetic(format_args!("integer overflow: more than {MOST_BITS} bits"))
+            .hint("Integers have a maximal size; use floats for very large magnitudes."));
+    }
+    cx.tick(work / 8 + 1)?;
+    cx.reserve(bits.div_ceil(8) as usize)
+}
+
+/// Pays for an operation that takes as long as its operands are.
+pub(crate) fn charge_linear(cx: &mut Context, a: &BigInt, b: &BigInt) -> Result<()> {
+    let longer = a.bits().max(b.bits());
+    // One bit more may spill over the limit; the limit is on what is asked for, not on the last carry.
+    charge(cx, longer, longer / 64)
+}
+
+/// `a + b`.
+///
+/// # Errors
+/// Not numbers; too large.
+pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    match pair(&a, &b) {
+        Some(Pair::Ints(a, b)) => Ok(match a.checked_add(b) {
+            Some(sum) => Value::Int(sum),
+            None => Value::integer(BigInt::from(i128::from(a) + i128::from(b))),
+        }),
+        Some(Pair::Floats(a, b)) => Ok(Value::Float(a + b)),
+        Some(Pair::Bigs(a, b)) => {
+            charge_linear(cx, a.get(), b.get())?;
+            Ok(Value::integer(a.get() + b.get()))
+        }
+        None => Err(invalid_types("add", &[&a, &b])),
+    }
+}
+
+/// `a + small`: serves `inc`, `dec` and addition of a literal.
+///
+/// # Errors
+/// Not a number (the fault of `inc` for steps of one, else that of `+`); too large.
+pub fn add_small(cx: &mut Context, a: Value, small: i64) -> Result<Value> {
+    match &a {
+        Value::Int(_) | Value::Float(_) | Value::BigInt(_) => add(cx, a, Value::Int(small)),
+        _ if small.abs() == 1 => Err(bad_argument()),
+        _ => Err(invalid_types("add", &[&a, &Value::Int(small)])),
+    }
+}
+
+/// `a - b`.
+///
+/// # Errors
+/// Not numbers; too large.
+pub fn subtract(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    match pair(&a, &b) {
+        Some(Pair::Ints(a, b)) => Ok(match a.checked_sub(b) {
+            Some(difference) => Value::Int(difference),
+            None => Value::integer(BigInt::from(i128::from(a) - i128::from(b))),
+        }),
+        Some(Pair::Floats(a, b)) => Ok(Value::Float(a - b)),
+        Some(Pair::Bigs(a, b)) => {
+            charge_linear(cx, a.get(), b.get())?;
+            Ok(Value::integer(a.get() - b.get()))
+        }
+        None => Err(invalid_types("subtract", &[&a, &b])),
+    }
+}
+
+/// `a * b`.
+///
+/// # Errors
+/// Not numbers; too large.
+pub fn multiply(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    match pair(&a, &b) {
+        Some(Pair::Ints(a, b)) => Ok(match a.checked_mul(b) {
+            Some(product) => Value::Int(product),
+            None => Value::integer(BigInt::from(i128::from(a) * i128::from(b))),
+        }),
+        Some(Pair::Floats(a, b)) => Ok(Value::Float(a * b)),
+        Some(Pair::Bigs(a, b)) => {
+            let (a, b) = (a.get(), b.get());
+            charge(cx, a.bits() + b.bits(), limbs(a) * limbs(b))?;
+            Ok(Value::integer(a * b))
+        }
+        None => Err(invalid_types("multiply", &[&a, &b])),
+    }
+}
+
+fn is_int_zero(value: &Value) -> bool {
+    matches!(value, Value::Int(0))
+}
+
+/// `a / b`: always a float.
+///
+/// # Errors
+/// Not numbers; an integer zero as divisor.
+pub fn divide(_cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    match pair(&a, &b) {
+        None => Err(invalid_types("divide", &[&a, &b])),
+        Some(_) if is_int_zero(&b) => Err(division_by_zero()),
+        Some(Pair::Ints(a, b)) => Ok(Value::Float(a as f64 / b as f64)),
+        Some(Pair::Floats(a, b)) => Ok(Value::Float(a / b)),
+        Some(Pair::Bigs(a, b)) => Ok(Value::Float(big_ratio(a.get(), b.get()))),
+    }
+}
+
+/// The quotient of two big integers as a float, also when the operands are outside the range of floats.
+fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
+    let (whole_a, whole_b) = (big_to_float(a), big_to_float(b));
+    if whole_a.is_finite() && whole_b.is_finite() {
+        return whole_a / whole_b;
+    }
+    // The leading 64 bits of each carry all the precision a float has.
+    let (shift_a, shift_b) = (a.bits().saturating_sub(64), b.bits().saturating_sub(64));
+    let ratio = big_to_float(&(a >> shift_a)) / big_to_float(&(b >> shift_b));
+    let exponent = (shift_a as i64 - shift_b as i64).clamp(-4_000, 4_000) as i32;
+    // Two steps, so that the power itself does not overflow where the product does not.
+    ratio * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
+}
+
+/// Which of the three integer divisions.
+#[derive(Clone, Copy)]
+enum Division {
+    Quotient,
+    Remainder,
+    Modulo,
+}
+
+impl Division {
+    fn name(self) -> &'static str {
+        match self {
+            Division::Quotient => "quot",
+            Division::Remainder => "rem",
+            Division::Modulo => "mod",
+        }
+    }
+}
+
+/// `(quot a b)`: truncated; an integer also for floats.
+///
+/// # Errors
+/// Not numbers; a zero divisor.
+pub fn quotient(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    division(cx, Division::Quotient, a, b)
+}
+
+/// `(rem a b)`: takes the sign of `a`.
+///
+/// # Errors
+/// Not numbers; a zero divisor.
+pub fn remainder(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    division(cx, Division::Remainder, a, b)
+}
+
+/// `(mod a b)`: takes the sign of `b`.
+///
+/// # Errors
+/// Not numbers; a zero divisor.
+pub fn modulo(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
+    division(cx, Division::Modulo, a, b)
+}
+
+fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Value> {
+    match pair(&a, &b) {
+        None => Err(invalid_types(kind.name(), &[&a, &b])),
+        Some(Pair::Ints(_, 0)) => Err(division_by_zero()),
+        Some(Pair::Ints(a, b)) => Ok(match kind {
+            Division::Quotient => match a.checked_div(b) {
+                Some(quotient) => Value::Int(quotient),
+                None => Value::integer(-BigInt::from(a)),
+            },
+            Division::Remainder => Value::Int(a.checked_rem(b).unwrap_or(0)),
+            Division::Modulo => Value::Int(if b == -1 { 0 } else { a.mod_floor(&b) }),
+        }),
+        Some(Pair::Floats(a, b)) => float_division(kind, a, b),
+        Some(Pair::Bigs(a, b)) => {
+            let (a, b) = (a.get(), b.get());
+            if b.is_zero() {
+                return Err(division_by_zero());
+            }
+            let quotient_limbs = limbs(a).saturating_sub(limbs(b)) + 1;
+            charge(cx, a.bits(), quotient_limbs * limbs(b))?;
+            Ok(Value::integer(match kind {
+                Division::Quotient => a / b,
+                Division::Remainder => a % b,
+                Division::Modulo => a.mod_floor(b),
+            }))
+        }
+    }
+}
+
+fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {
+    if !a.is_finite() || !b.is_finite() {
+        return Ok(Value::Float(f64::NAN));
+    }
+    if b == 0.0 {
+        return Err(division_by_zero());
+    }
+    Ok(match kind {
+        Division::Quotient => float_to_integer((a / b).trunc()),
+        Division::Remainder => Value::Float(a % b),
+        Division::Modulo => {
+            let rest = a % b;
+            Value::Float(if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest })
+        }
+    })
+}
+
+/// A whole float as an integer; infinities and NaN stay floats.
+pub(crate) fn float_to_integer(value: f64) -> Value {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&value) {
+        return Value::Int(value as i64);
+    }
+    BigInt::from_f64(value).map_or(Value::Float(value), Value::integer)
+}
+
+/// `(- a)`.
+///
+/// # Errors
+/// Not a number.
+pub fn negate(cx: &mut Context, a: Value) -> Result<Value> {
+    match &a {
+        Value::Float(value) => Ok(Value::Float(-value)),
+        Value::Int(_) | Value::BigInt(_) => subtract(cx, Value::Int(0), a),
+        _ => Err(invalid_types("subtract", &[&a])),
+    }
+}
