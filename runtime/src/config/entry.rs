@@ -1,0 +1,257 @@
+//! One server entry: which keys it may have, and what they mean.
+
+use super::place::Document;
+use super::vars::expand;
+use super::{ConfigError, Shape, Startup};
+use crate::secrets::SecretRegistry;
+use crate::upstream::{Environment, StdioSpec, is_inherited};
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wall clock of one start when the entry does not say.
+pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One configured server. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub struct ServerEntry {
+    /// Configured name: `:server` in programs.
+    pub name: Arc<str>,
+    /// What `tool/servers` shows.
+    pub description: Option<String>,
+    /// How to start it.
+    pub stdio: StdioSpec,
+    /// Wall clock of one start.
+    pub handshake_timeout: Duration,
+    /// What a failed start means, from `required` or the shape of the file.
+    pub startup: Startup,
+    /// `required` was written, so that an override for all does not apply.
+    pub startup_is_explicit: bool,
+    /// May start this very program. No configuration file can set it.
+    own_binary: bool,
+}
+
+impl ServerEntry {
+    /// A server that is this very program, run with `arguments`: how `ptc demo` gets its servers without
+    /// anything being installed. Configuration files cannot express it.
+    pub fn own_binary(name: &str, description: &str, arguments: &[&str]) -> std::io::Result<ServerEntry> {
+        let program = std::env::current_exe()?;
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let mut entry = ServerEntry::stdio(name, program.display().to_string(), arguments);
+        entry.description = Some(description.to_owned());
+        entry.own_binary = true;
+        Ok(entry)
+    }
+
+    /// A strict stdio server with a clean environment.
+    pub fn stdio(name: &str, command: String, arguments: Vec<String>) -> ServerEntry {
+        ServerEntry {
+            name: name.into(),
+            description: None,
+            stdio: StdioSpec {
+                command,
+                arguments,
+                variables: Vec::new(),
+                directory: None,
+                environment: Environment::Clean,
+            },
+            handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,
+            startup: Startup::Strict,
+            startup_is_explicit: false,
+            own_binary: false,
+        }
+    }
+
+    /// True when the command is this very program, reached through configuration.
+    pub(crate) fn is_forbidden_self(&self) -> bool {
+        if self.own_binary {
+            return false;
+        }
+        let own = std::env::current_exe().and_then(|path| path.canonicalize());
+        let theirs = self.stdio.resolve().and_then(|path| path.canonicalize().ok());
+        matches!((own, theirs), (Ok(own), Some(theirs)) if own == theirs)
+    }
+}
+
+/// Transports, under every name the three shapes use for them.
+const TRANSPORTS: [(&str, Transport); 8] = [
+    ("mcp_stdio", Transport::Stdio),
+    ("stdio", Transport::Stdio),
+    ("mcp_http", Transport::NotBuilt),
+    ("http", Transport::NotBuilt),
+    ("streamable-http", Transport::NotBuilt),
+    ("streamableHttp", Transport::NotBuilt),
+    ("sse", Transport::NotBuilt),
+    ("openapi", Transport::NotBuilt),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Transport {
+    Stdio,
+    NotBuilt,
+}
+
+/// Reads one entry.
+pub(super) struct EntryReader<'a> {
+    pub(super) document: &'a Document<'a>,
+    pub(super) shape: Shape,
+    pub(super) server: &'a str,
+    pub(super) secrets: &'a SecretRegistry,
+    pub(super) variables: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl EntryReader<'_> {
+    /// The entry, or `None` when it is disabled.
+    pub(super) fn read(&self, value: &Value) -> Result<Option<ServerEntry>, ConfigError> {
+        let server = self.server;
+        let Value::Object(entry) = value else {
+            return Err(self.error(&[], format!("upstream {server} must be an object")));
+        };
+        if server.is_empty() {
+            return Err(self.error(&[], "an upstream name must not be empty"));
+        }
+        if self.boolean(entry, "disabled")? == Some(true) || self.boolean(entry, "enabled")? == Some(false) {
+            return Ok(None);
+        }
+        self.check_transport(entry)?;
+        let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
+            return Err(self.error(&[], format!("upstream {server} requires command")));
+        };
+        let mut made = ServerEntry::stdio(server, command.to_owned(), self.arguments(entry)?);
+        made.description = self.string(entry, "description")?.map(str::to_owned);
+        made.stdio.variables = self.environment(entry)?;
+        made.stdio.directory = match self.string(entry, "cd")? {
+            Some(directory) => Some(directory),
+            None => self.string(entry, "cwd")?,
+        }
+        .map(PathBuf::from);
+        if self.boolean(entry, "inheritEnv")? == Some(true) {
+            made.stdio.environment = Environment::Inherited;
+        }
+        made.handshake_timeout = self.handshake_timeout(entry)?;
+        let required = self.boolean(entry, "required")?;
+        made.startup_is_explicit = required.is_some();
+        made.startup = match required {
+            Some(true) => Startup::Strict,
+            Some(false) => Startup::Lenient,
+            None => self.shape.startup(),
+        };
+        Ok(Some(made))
+    }
+
+    fn check_transport(&self, entry: &Map<String, Value>) -> Result<(), ConfigError> {
+        let server = self.server;
+        let key = if entry.contains_key("transport") { "transport" } else { "type" };
+        let Some(name) = self.string(entry, key)? else {
+            if entry.contains_key("command") {
+                return Ok(());
+            }
+            return Err(match entry.contains_key("url") {
+                true => self.error(&["url"], not_built(server, "mcp_http")),
+                false => self.error(&[], format!("upstream {server} requires explicit transport")),
+            });
+        };
+        let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
+        match known {
+            Some(Transport::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {
+                let message =
+                    format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
+                Err(self.error(&[key], message))
+            }
+            Some(Transport::Stdio) => Ok(()),
+            Some(Transport::NotBuilt) => Err(self.error(&[key], not_built(server, name))),
+            None => {
+                let message =
+                    format!("upstream {server} has unsupported transport \"{name}\"; use mcp_stdio");
+                Err(self.error(&[key], message))
+            }
+        }
+    }
+
+    fn arguments(&self, entry: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {
+        let Some(value) = entry.get("args") else { return Ok(Vec::new()) };
+        let strings: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))
+    }
+
+    fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, SecretString)>, ConfigError> {
+        let Some(value) = entry.get("env") else { return Ok(Vec::new()) };
+        let Value::Object(variables) = value else {
+            return Err(self.wrong("env", "env must be an object"));
+        };
+        let mut resolved = Vec::with_capacity(variables.len());
+        for (name, value) in variables {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    let message = format!("upstream {}: env value of {name} must be a string", self.server);
+                    return Err(self.error(&["env", name], message));
+                }
+            };
+            if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
+                let message = format!("upstream {}: env {name:?} cannot be set", self.server);
+                return Err(self.error(&["env", name], message));
+            }
+            let expanded = expand(&text, self.variables).map_err(|unset| {
+                let message =
+                    format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
+                self.error(&["env", name], message)
+            })?;
+            for (source, value) in expanded.used {
+                // Variables that every child gets anyway are no secrets, and redacting a home directory
+                // or a user name would spoil ordinary output.
+                if !is_inherited(&source.into()) {
+                    self.secrets.register(&value);
+                }
+            }
+            resolved.push((name.clone(), SecretString::from(expanded.text)));
+        }
+        Ok(resolved)
+    }
+
+    fn handshake_timeout(&self, entry: &Map<String, Value>) -> Result<Duration, ConfigError> {
+        let key = "handshake_timeout_ms";
+        match entry.get(key) {
+            None => Ok(DEFAULT_HANDSHAKE_TIMEOUT),
+            Some(value) => match value.as_u64().filter(|&millis| millis > 0) {
+                Some(millis) => Ok(Duration::from_millis(millis)),
+                None => Err(self.wrong(key, "handshake_timeout_ms must be a positive number")),
+            },
+        }
+    }
+
+    fn string<'v>(&self, entry: &'v Map<String, Value>, key: &str) -> Result<Option<&'v str>, ConfigError> {
+        match entry.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.wrong(key, &format!("{key} must be a string"))),
+        }
+    }
+
+    fn boolean(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<bool>, ConfigError> {
+        match entry.get(key) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(_) => Err(self.wrong(key, &format!("{key} must be true or false"))),
+        }
+    }
+
+    fn wrong(&self, key: &str, message: &str) -> ConfigError {
+        self.error(&[key], format!("upstream {}: {message}", self.server))
+    }
+
+    fn error(&self, below: &[&str], message: impl Into<String>) -> ConfigError {
+        let mut path = vec![self.shape.key(), self.server];
+        path.extend_from_slice(below);
+        self.document.error(&path, message)
+    }
+}
+
+fn not_built(server: &str, transport: &str) -> String {
+    format!("upstream {server}: transport {transport} is not built into this version; only mcp_stdio is")
+}

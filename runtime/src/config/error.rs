@@ -1,0 +1,42 @@
+//! What is wrong with a configuration file, and where.
+
+use std::fmt;
+
+/// A configuration error with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// File name as given.
+    pub file: String,
+    /// Line and column from 1; `None` when the file could not be read.
+    pub position: Option<(usize, usize)>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ConfigError {
+    pub(super) fn unreadable(file: &str, error: &std::io::Error) -> ConfigError {
+        ConfigError { file: file.to_owned(), position: None, message: format!("upstreams config: {error}") }
+    }
+
+    pub(super) fn syntax(file: &str, error: &serde_json::Error) -> ConfigError {
+        let text = error.to_string();
+        // serde_json ends its text with the place, which is reported apart.
+        let bare = text.rsplit_once(" at line ").map_or(text.as_str(), |(bare, _)| bare);
+        ConfigError {
+            file: file.to_owned(),
+            position: Some((error.line().max(1), error.column().max(1))),
+            message: format!("upstreams config JSON decode failed: {bare}"),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,128 @@
+//! The file that names upstream servers: `{"upstreams": …}` of this project, and the shapes hosts use
+//! (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code).
+//!
+//! Errors carry the file, line and column they are about.
+
+mod entry;
+mod error;
+mod lookup;
+mod place;
+mod vars;
+
+pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, ServerEntry};
+pub use error::ConfigError;
+pub use lookup::{ENVIRONMENT_VARIABLE, find};
+
+use crate::secrets::SecretRegistry;
+use place::Document;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// How entries are written; the shape also decides the default start-up policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `{"upstreams": {…}}`: strict by default.
+    Upstreams,
+    /// `{"mcpServers": {…}}`: lenient by default.
+    McpServers,
+    /// `{"servers": {…}}`: lenient by default.
+    Servers,
+}
+
+impl Shape {
+    const ALL: [Shape; 3] = [Shape::Upstreams, Shape::McpServers, Shape::Servers];
+
+    /// The top-level key.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Shape::Upstreams => "upstreams",
+            Shape::McpServers => "mcpServers",
+            Shape::Servers => "servers",
+        }
+    }
+
+    /// What users of this shape expect when a server does not start.
+    pub const fn startup(self) -> Startup {
+        match self {
+            Shape::Upstreams => Startup::Strict,
+            Shape::McpServers | Shape::Servers => Startup::Lenient,
+        }
+    }
+}
+
+/// What a server that does not start means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Startup {
+    /// Start-up fails; the tool lists are stable afterwards.
+    Strict,
+    /// Start-up goes on; calls to it fail until it recovers.
+    Lenient,
+}
+
+/// A parsed configuration file. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub struct Config {
+    /// How the file was written.
+    pub shape: Shape,
+    /// Its servers in file order, disabled ones left out.
+    pub servers: Vec<ServerEntry>,
+}
+
+impl Config {
+    /// Reads and parses a file. Resolved `${VAR}` values are registered as secrets.
+    pub fn load(path: &Path, secrets: &SecretRegistry) -> Result<Config, ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
+        Config::parse(&text, &name, secrets)
+    }
+
+    /// Parses the text of a file called `name`.
+    pub fn parse(text: &str, name: &str, secrets: &SecretRegistry) -> Result<Config, ConfigError> {
+        Config::parse_with(text, name, secrets, &|variable| std::env::var(variable).ok())
+    }
+
+    fn parse_with(
+        text: &str,
+        name: &str,
+        secrets: &SecretRegistry,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Config, ConfigError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let document = Document { name, text };
+        let root: Value = serde_json::from_str(text).map_err(|error| ConfigError::syntax(name, &error))?;
+        let Value::Object(root) = root else {
+            return Err(document.error(&[], "upstreams config must be a JSON object"));
+        };
+        let (shape, entries) = servers_of(&root, &document)?;
+        let mut servers = Vec::with_capacity(entries.len());
+        for (server, value) in entries {
+            let reader = entry::EntryReader { document: &document, shape, server, secrets, variables };
+            servers.extend(reader.read(value)?);
+        }
+        Ok(Config { shape, servers })
+    }
+}
+
+/// Finds the one top-level key that holds servers.
+fn servers_of<'v>(
+    root: &'v Map<String, Value>,
+    document: &Document<'_>,
+) -> Result<(Shape, &'v Map<String, Value>), ConfigError> {
+    let mut shapes = Shape::ALL.into_iter().filter(|shape| root.contains_key(shape.key()));
+    let Some(shape) = shapes.next() else {
+        let message =
+            "no servers: expected a top-level \"upstreams\" (or \"mcpServers\", or \"servers\") object";
+        return Err(document.error(&[], message));
+    };
+    if let Some(other) = shapes.next() {
+        let message = format!("both \"{}\" and \"{}\" are present; keep one", shape.key(), other.key());
+        return Err(document.error(&[other.key()], message));
+    }
+    match &root[shape.key()] {
+        Value::Object(entries) => Ok((shape, entries)),
+        _ => Err(document.error(&[shape.key()], format!("{} must be an object", shape.key()))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! `ptc_metrics`: how much upstream payload a program collapsed into its answer.
+//!
+//! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
+
+use crate::outcome::{CallFault, CallRecord, CallStatus, Outcome};
+use serde::Serialize;
+
+const CONSERVATIVE_NOTE: &str = "Bytes of successful upstream tool results that the program collapsed into its \
+     answer. Not tokens saved, and not the size of the MCP response.";
+const OPTIMISTIC_NOTE: &str =
+    "What a workflow without programs would have cost cannot be measured from here.";
+
+/// The block of the same name in debug answers and debug records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PtcMetrics {
+    /// Version of this shape.
+    pub schema_version: u32,
+    /// Bytes of the `result` field; 0 on error.
+    pub final_result_bytes: u64,
+    /// Bytes of all printed lines.
+    pub prints_bytes: u64,
+    /// Upstream calls of every outcome.
+    pub upstream_call_count: u64,
+    /// Calls that succeeded.
+    pub upstream_ok_count: u64,
+    /// Calls that failed otherwise than by size.
+    pub upstream_error_count: u64,
+    /// Calls whose answer was over the cap.
+    pub upstream_oversize_count: u64,
+    /// Payload of the calls that succeeded: the denominator.
+    pub upstream_result_bytes: u64,
+    /// Payload of the calls that failed otherwise than by size.
+    pub upstream_error_bytes: u64,
+    /// Bytes of the answers over the cap.
+    pub upstream_oversize_bytes: u64,
+    /// `upstream_result_bytes / final_result_bytes` to two places; null when either is 0.
+    pub payload_reduction_ratio: Option<f64>,
+    /// Bytes over four.
+    pub estimated_final_result_tokens: u64,
+    /// Bytes over four.
+    pub estimated_upstream_result_tokens: u64,
+    /// How tokens were estimated.
+    pub token_estimate_method: &'static str,
+    /// What the ratio is measured against.
+    pub baseline: Baseline,
+}
+
+/// The two baselines; the second is never invented.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Baseline {
+    /// What was measured.
+    pub conservative: ConservativeBaseline,
+    /// What cannot be measured.
+    pub optimistic: OptimisticBaseline,
+}
+
+/// Successful upstream results only.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConservativeBaseline {
+    /// `successful_upstream_results_only`.
+    pub name: &'static str,
+    /// Same as `upstream_result_bytes`.
+    pub bytes: u64,
+    /// Same as `payload_reduction_ratio`.
+    pub ratio: Option<f64>,
+    /// What it means.
+    pub note: &'static str,
+}
+
+/// A workflow without programs; never available.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OptimisticBaseline {
+    /// `no_ptc_direct_llm_workflow`.
+    pub name: &'static str,
+    /// Always false.
+    pub available: bool,
+    /// Why.
+    pub note: &'static str,
+}
+
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl PtcMetrics {
+    /// The block for one run. `final_result_bytes` are the bytes of the `result` field as it is sent;
+    /// they count as 0 when the run failed.
+    pub fn of(outcome: &Outcome, final_result_bytes: u64) -> PtcMetrics {
+        let final_bytes = if outcome.result.is_ok() { final_result_bytes } else { 0 };
+        let prints = outcome.prints.iter().map(|line| line.len() as u64).sum();
+        PtcMetrics::from_parts(&outcome.upstream_calls, final_bytes, prints)
+    }
+
+    /// The block from its parts.
+    pub fn from_parts(calls: &[CallRecord], final_bytes: u64, prints_bytes: u64) -> PtcMetrics {
+        let (mut ok, mut failed, mut oversize) = (Tally::default(), Tally::default(), Tally::default());
+        for call in calls {
+            let tally = match &call.status {
+                CallStatus::Ok => &mut ok,
+                CallStatus::Error { reason: CallFault::ResponseTooLarge, .. } => &mut oversize,
+                CallStatus::Error { .. } => &mut failed,
+            };
+            tally.add(call.result_bytes.unwrap_or(0));
+        }
+        let ratio = (ok.bytes > 0 && final_bytes > 0).then(|| round2(ok.bytes as f64 / final_bytes as f64));
+        PtcMetrics {
+            schema_version: 1,
+            final_result_bytes: final_bytes,
+            prints_bytes,
+            upstream_call_count: calls.len() as u64,
+            upstream_ok_count: ok.count,
+            upstream_error_count: failed.count,
+            upstream_oversize_count: oversize.count,
+            upstream_result_bytes: ok.bytes,
+            upstream_error_bytes: failed.bytes,
+            upstream_oversize_bytes: oversize.bytes,
+            payload_reduction_ratio: ratio,
+            estimated_final_result_tokens: final_bytes.div_ceil(4),
+            estimated_upstream_result_tokens: ok.bytes.div_ceil(4),
+            token_estimate_method: "utf8_bytes_div_4",
+            baseline: Baseline {
+                conservative: ConservativeBaseline {
+                    name: "successful_upstream_results_only",
+                    bytes: ok.bytes,
+                    ratio,
+                    note: CONSERVATIVE_NOTE,
+                },
+                optimistic: OptimisticBaseline {
+                    name: "no_ptc_direct_llm_workflow",
+                    available: false,
+                    note: OPTIMISTIC_NOTE,
+                },
+            },
+        }
+    }
+}
+
+fn round2(ratio: f64) -> f64 {
+    (ratio * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Effect;
+    use std::time::Duration;
+
+    fn call(status: CallStatus, bytes: Option<u64>) -> CallRecord {
+        CallRecord {
+            server: "s".into(),
+            tool: "t".into(),
+            status,
+            duration: Duration::ZERO,
+            result_bytes: bytes,
+            effect: Effect::Unknown,
+        }
+    }
+
+    fn error(reason: CallFault) -> CallStatus {
+        CallStatus::Error { reason, error: "x".into() }
+    }
+
+    #[test]
+    fn the_sample_of_the_documentation() {
+        let calls =
+            [call(CallStatus::Ok, Some(48_122)), call(CallStatus::Ok, Some(0)), call(CallStatus::Ok, None)];
+        let metrics = PtcMetrics::from_parts(&calls, 812, 0);
+        assert_eq!(metrics.payload_reduction_ratio, Some(59.26));
+        assert_eq!(metrics.estimated_final_result_tokens, 203);
+        assert_eq!(metrics.estimated_upstream_result_tokens, 12_031);
+        assert_eq!((metrics.upstream_call_count, metrics.upstream_ok_count), (3, 3));
+        assert_eq!(metrics.baseline.conservative.ratio, Some(59.26));
+    }
+
+    #[test]
+    fn failed_and_oversize_calls_never_count_for_the_ratio() {
+        let calls = [
+            call(error(CallFault::ToolError), Some(10)),
+            call(error(CallFault::ResponseTooLarge), Some(5_000_000)),
+            call(error(CallFault::Timeout), None),
+        ];
+        let metrics = PtcMetrics::from_parts(&calls, 100, 7);
+        assert_eq!(metrics.payload_reduction_ratio, None);
+        assert_eq!((metrics.upstream_error_count, metrics.upstream_error_bytes), (2, 10));
+        assert_eq!((metrics.upstream_oversize_count, metrics.upstream_oversize_bytes), (1, 5_000_000));
+        assert_eq!(metrics.upstream_result_bytes, 0);
+    }
+}

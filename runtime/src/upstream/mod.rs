@@ -1,0 +1,150 @@
+//! Upstream servers as the runtime sees them: a name, a list of tools, calls that end in raw bytes or a fault.
+//!
+//! [`Upstream`] knows nothing of processes or sockets; `stdio` is the first implementation. Everything
+//! about one connection (ids, caps, timeouts) lives in `connection`, everything about restarts in
+//! `service`.
+
+mod connection;
+mod group;
+mod handshake;
+mod line;
+mod process;
+mod service;
+mod stderr;
+mod tool;
+mod wire;
+
+pub(crate) use process::is_inherited;
+pub use process::{Environment, StdioSpec, resolve_command};
+pub use service::{ServiceOptions, StdioUpstream};
+pub use tool::{Annotations, Tool, ToolList};
+pub use wire::RawAnswer;
+
+use crate::outcome::CallFault;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One `tools/call`, ready to send.
+#[derive(Clone, Debug)]
+pub struct CallRequest {
+    /// Tool name as the upstream lists it.
+    pub tool: Arc<str>,
+    /// JSON object text.
+    pub arguments: String,
+    /// Wall clock of the call, a needed start included.
+    pub timeout: Duration,
+    /// Most bytes of the answer, enforced before it is decoded.
+    pub max_response_bytes: usize,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamFault {
+    /// Could not start, crashed, in recovery, or stopped.
+    Unavailable(String),
+    /// The upstream answered with a JSON-RPC error, or with something that is no answer.
+    Protocol(String),
+    /// The deadline passed.
+    Timeout(Duration),
+    /// The answer was larger than the cap.
+    TooLarge {
+        /// Bytes of the answer as received.
+        bytes: u64,
+        /// The cap of this call.
+        cap: u64,
+    },
+}
+
+impl UpstreamFault {
+    /// The reason programs see.
+    pub fn reason(&self) -> CallFault {
+        match self {
+            UpstreamFault::Unavailable(_) => CallFault::UpstreamUnavailable,
+            UpstreamFault::Protocol(_) => CallFault::UpstreamError,
+            UpstreamFault::Timeout(_) => CallFault::Timeout,
+            UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
+        }
+    }
+}
+
+impl std::fmt::Display for UpstreamFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            UpstreamFault::Unavailable(text) | UpstreamFault::Protocol(text) => f.write_str(text),
+            UpstreamFault::Timeout(after) => write!(f, "no answer within {} ms", after.as_millis()),
+            UpstreamFault::TooLarge { bytes, cap } => {
+                write!(f, "response {bytes} bytes exceeds max_upstream_response_bytes ({cap})")
+            }
+        }
+    }
+}
+
+/// Where an upstream is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// Configured, not started yet.
+    Idle,
+    /// Handshake or first listing under way.
+    Starting,
+    /// Takes calls.
+    Ready,
+    /// Crashed; calls are refused until the recovery window has passed.
+    BackingOff,
+    /// Could not start; the next call after the recovery window tries again.
+    Failed,
+    /// Shut down.
+    Stopped,
+}
+
+impl UpstreamState {
+    /// The name people see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            UpstreamState::Idle => "idle",
+            UpstreamState::Starting => "starting",
+            UpstreamState::Ready => "ready",
+            UpstreamState::BackingOff => "backing off",
+            UpstreamState::Failed => "failed",
+            UpstreamState::Stopped => "stopped",
+        }
+    }
+}
+
+/// A snapshot of one upstream.
+#[derive(Clone, Debug)]
+pub struct UpstreamStatus {
+    /// Where it is in its life.
+    pub state: UpstreamState,
+    /// Why it is not ready, when that is known.
+    pub error: Option<String>,
+    /// How long the last successful start took, handshake and listing included.
+    pub start_duration: Option<Duration>,
+    /// `name version` as the server introduced itself.
+    pub server_info: Option<String>,
+}
+
+/// A server whose tools programs can call. Stdio, HTTP, OpenAPI and local tools look alike here.
+#[async_trait::async_trait]
+pub trait Upstream: Send + Sync {
+    /// Configured name.
+    fn name(&self) -> &str;
+
+    /// What the configuration says about it.
+    fn description(&self) -> Option<&str>;
+
+    /// Where it is in its life.
+    fn status(&self) -> UpstreamStatus;
+
+    /// The last complete tool list; `None` until one was loaded.
+    fn tools(&self) -> Option<Arc<ToolList>>;
+
+    /// Starts it if needed and waits until it takes calls. Concurrent callers share one start.
+    async fn start(&self) -> Result<(), UpstreamFault>;
+
+    /// Calls a tool, starting the upstream if its recovery window allows. Dropping the future cancels
+    /// the call upstream. The bytes are the raw `result` member.
+    async fn call(&self, request: CallRequest) -> Result<RawAnswer, UpstreamFault>;
+
+    /// Shuts it down for good; calls in flight fail.
+    async fn stop(&self);
+}

@@ -1,0 +1,100 @@
+//! Starting a stdio server: no shell, a clean environment, a process group of its own.
+
+use secrecy::{ExposeSecret, SecretString};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::{Child, Command};
+
+/// Variables every child gets; `LC_*` too. Everything else is the entry's own business.
+const INHERITED: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR"];
+
+/// How a child's environment is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// A short list of harmless variables plus the entry's own.
+    Clean,
+    /// Everything of the parent plus the entry's own.
+    Inherited,
+}
+
+/// How to start a stdio server. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub struct StdioSpec {
+    /// Program: a path, or a name looked up on PATH at each start.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Extra variables, resolved.
+    pub variables: Vec<(String, SecretString)>,
+    /// Working directory.
+    pub directory: Option<PathBuf>,
+    /// What it inherits.
+    pub environment: Environment,
+}
+
+impl StdioSpec {
+    /// The file `command` names at this moment.
+    pub fn resolve(&self) -> Option<PathBuf> {
+        let own_path = self.variables.iter().find(|(name, _)| name == "PATH");
+        let own_path = own_path.map(|(_, value)| value.expose_secret());
+        resolve_command(&self.command, self.directory.as_deref(), own_path)
+    }
+
+    /// Spawns the server with pipes on all three streams.
+    pub(super) fn spawn(&self) -> Result<Child, String> {
+        let program = self.resolve().ok_or_else(|| format!("command not found: {}", self.command))?;
+        if let Some(directory) = self.directory.as_ref().filter(|directory| !directory.is_dir()) {
+            return Err(format!("working directory does not exist: {}", directory.display()));
+        }
+        let mut command = Command::new(program);
+        command.args(&self.arguments);
+        if self.environment == Environment::Clean {
+            command.env_clear();
+            for (name, value) in std::env::vars_os() {
+                if is_inherited(&name) {
+                    command.env(name, value);
+                }
+            }
+        }
+        for (name, value) in &self.variables {
+            command.env(name, value.expose_secret());
+        }
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        command.spawn().map_err(|error| format!("could not start {}: {error}", self.command))
+    }
+}
+
+/// True for variables that every child gets.
+pub(crate) fn is_inherited(name: &OsString) -> bool {
+    name.to_str().is_some_and(|name| INHERITED.contains(&name) || name.starts_with("LC_"))
+}
+
+/// Finds the file a command names: a path as it is, a bare name on `search_path`.
+pub fn resolve_command(
+    command: &str,
+    directory: Option<&Path>,
+    search_path: Option<&str>,
+) -> Option<PathBuf> {
+    if command.contains('/') {
+        let path = match directory {
+            Some(directory) if Path::new(command).is_relative() => directory.join(command),
+            _ => PathBuf::from(command),
+        };
+        return is_executable(&path).then_some(path);
+    }
+    let search: OsString = match search_path {
+        Some(path) => path.into(),
+        None => std::env::var_os("PATH")?,
+    };
+    std::env::split_paths(&search).map(|folder| folder.join(command)).find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

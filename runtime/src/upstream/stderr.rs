@@ -1,0 +1,59 @@
+//! What a server writes to stderr: one log record a line, and the last lines for error messages.
+
+use super::line::{Line, LineReader};
+use crate::secrets::SecretRegistry;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::process::ChildStderr;
+
+/// Longest line that is logged in full.
+const LINE: usize = 4096;
+
+/// Lines remembered for error messages.
+const KEPT: usize = 5;
+
+/// The last lines a server wrote.
+#[derive(Clone, Default)]
+pub(super) struct StderrTail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl StderrTail {
+    fn push(&self, line: String) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The last lines joined, or nothing.
+    pub(super) fn text(&self) -> Option<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        (!lines.is_empty()).then(|| lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | "))
+    }
+}
+
+/// Logs stderr until it ends.
+pub(super) async fn log_lines(
+    name: Arc<str>,
+    stderr: ChildStderr,
+    secrets: SecretRegistry,
+    tail: StderrTail,
+) {
+    let mut reader = LineReader::new(stderr);
+    while let Ok(Some(line)) = reader.next(|| LINE).await {
+        let bytes = match line {
+            Line::Whole(bytes) => bytes,
+            Line::Oversize(oversize) => oversize.head,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end();
+        if text.is_empty() {
+            continue;
+        }
+        let text = secrets.scrub(text).into_owned();
+        tracing::info!(upstream = %name, "{text}");
+        tail.push(text);
+    }
+}

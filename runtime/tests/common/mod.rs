@@ -1,0 +1,61 @@
+//! Helpers shared by the tests that talk to real child processes.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::upstream::{CallRequest, ServiceOptions, StdioUpstream, Upstream, UpstreamFault};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The example binary that cargo builds beside the tests.
+pub(crate) fn fake_server() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    if path.ends_with("deps") {
+        path.pop();
+    }
+    path.join("examples").join("fake_server")
+}
+
+pub(crate) fn entry(name: &str, arguments: &[&str]) -> ServerEntry {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    ServerEntry::stdio(name, fake_server().display().to_string(), arguments)
+}
+
+pub(crate) fn upstream_with(entry: ServerEntry, frozen: bool, secrets: SecretRegistry) -> StdioUpstream {
+    StdioUpstream::new(ServiceOptions {
+        name: entry.name,
+        description: entry.description,
+        spec: entry.stdio,
+        handshake_timeout: entry.handshake_timeout,
+        frozen,
+        secrets,
+    })
+}
+
+pub(crate) fn upstream(arguments: &[&str]) -> StdioUpstream {
+    upstream_with(entry("fake", arguments), false, SecretRegistry::new())
+}
+
+pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
+    CallRequest {
+        tool: tool.into(),
+        arguments: arguments.to_string(),
+        timeout: Duration::from_secs(20),
+        max_response_bytes: 2 << 20,
+    }
+}
+
+pub(crate) async fn call(upstream: &StdioUpstream, tool: &str, arguments: Value) -> Result<Value, UpstreamFault> {
+    let answer = upstream.call(request(tool, arguments)).await?;
+    Ok(serde_json::from_slice(answer.bytes()).unwrap())
+}
+
+/// True while the process exists and is no zombie.
+pub(crate) fn is_alive(pid: u64) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'),
+        Err(_) => false,
+    }
+}
