@@ -10,6 +10,7 @@
 //! - [`value`], [`vector`], [`map`], [`string`], [`combinator`], [`regex`]: what programs compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
 //! - [`equal`], [`hash`], [`order`]: the relations between values; [`arith`]: numbers
+//! - [`print`]: values as text; [`json`]: values from and to JSON
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
 //! - [`context`]: what builtins can reach
@@ -30,6 +31,7 @@ pub mod heap;
 pub mod map;
 pub mod native;
 pub mod order;
+pub mod print;
 mod prints;
 pub mod reason;
 pub mod regex;

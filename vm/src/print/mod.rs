@@ -1,0 +1,301 @@
+//! Printing: `pr-str` text, the text of `str`, and the line of `println` (language.md 2.2).
+//!
+//! One writer serves all three. It keeps an explicit work list, pays fuel for every byte and checks memory
+//! as the text grows, so deep and shared values print or end in a typed fault.
+
+mod buffer;
+mod float;
+mod integer;
+
+pub(crate) use buffer::Buffer;
+pub(crate) use float::float_text;
+pub(crate) use integer::integer_text;
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{MapNode, SetNode};
+use crate::value::{Closure, Value};
+use crate::vector::VectorNode;
+
+/// The text of a value within a limit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The text, at most `limit` bytes, cut at a character.
+    pub text: String,
+    /// The text was cut.
+    pub truncated: bool,
+    /// Bytes of the whole text; one more than the limit when it was cut.
+    pub bytes: usize,
+}
+
+/// The text that reads back as the value: strings quoted, maps and sets in key order.
+///
+/// # Errors
+/// Fuel, deadline, cancellation, memory.
+pub fn pr_str(cx: &mut Context, value: &Value, limit_bytes: usize) -> Result<Printed> {
+    let mut buffer = Buffer::new(limit_bytes);
+    write_readable(cx, &mut buffer, value)?;
+    let truncated = buffer.is_full();
+    let text = buffer.into_text();
+    let bytes = if truncated { limit_bytes.saturating_add(1) } else { text.len() };
+    Ok(Printed { text, truncated, bytes })
+}
+
+/// The text of `str`: strings raw, nil empty, infinities in words; what is inside collections reads as in
+/// [`pr_str`].
+///
+/// # Errors
+/// Fuel, deadline, cancellation, memory.
+pub fn display(cx: &mut Context, value: &Value) -> Result<String> {
+    let mut buffer = Buffer::new(usize::MAX);
+    write_display(cx, &mut buffer, value)?;
+    Ok(buffer.into_text())
+}
+
+/// The line that `println` writes for its arguments.
+///
+/// # Errors
+/// Fuel, deadline, cancellation, memory.
+pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
+    let mut buffer = Buffer::new(usize::MAX);
+    for (position, value) in values.iter().enumerate() {
+        if position > 0 {
+            buffer.push(cx, " ")?;
+        }
+        match value {
+            Value::Str(node) => buffer.push(cx, node.as_str())?,
+            Value::Vector(node) if is_characters(node) => {
+                for item in node.as_slice().unwrap_or_default() {
+                    buffer.push(cx, item.as_str().unwrap_or_default())?;
+                }
+            }
+            other => write_readable(cx, &mut buffer, other)?,
+        }
+    }
+    Ok(buffer.into_text())
+}
+
+/// True for what sequence functions make of a string: printed as the text it was.
+fn is_characters(node: &VectorNode) -> bool {
+    !node.is_empty()
+        && node.as_slice().is_some_and(|items| {
+            items.iter().all(|item| matches!(item, Value::Str(text) if text.as_str().len() <= 64 && text.graphemes() == 1))
+        })
+}
+
+/// Writes the text of `str`.
+pub(crate) fn write_display(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+    match value {
+        Value::Nil => Ok(()),
+        Value::Str(node) => buffer.push(cx, node.as_str()),
+        Value::Float(value) if value.is_nan() => buffer.push(cx, "NaN"),
+        Value::Float(value) if value.is_infinite() => {
+            buffer.push(cx, if *value > 0.0 { "Infinity" } else { "-Infinity" })
+        }
+        Value::Symbol(symbol) => {
+            let node = cx.symbols.string(*symbol).clone();
+            buffer.push(cx, node.as_str())
+        }
+        Value::Regex(node) => buffer.push(cx, node.pattern()),
+        other => write_readable(cx, buffer, other),
+    }
+}
+
+/// A collection whose first elements are written.
+enum Open<'v> {
+    Items(&'v [Value], bool),
+    Range(&'v VectorNode, usize),
+    Map(&'v MapNode, &'v [u32], usize),
+    Set(&'v SetNode, &'v [u32], usize),
+    /// The value of the map entry whose key is written.
+    Value(&'v Value),
+}
+
+/// Writes the text of `pr-str`; stops early when the buffer is full.
+pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+    let mut work: Vec<Open<'_>> = Vec::new();
+    let mut next = Some(value);
+    while !buffer.is_full() {
+        if let Some(value) = next.take() {
+            match value {
+                Value::Vector(node) => {
+                    buffer.push(cx, "[")?;
+                    work.push(match node.as_slice() {
+                        Some(items) => Open::Items(items, true),
+                        None => Open::Range(node, 0),
+                    });
+                }
+                Value::Map(node) => {
+                    buffer.push(cx, "{")?;
+                    work.push(Open::Map(node, node.order(cx)?, 0));
+                }
+                Value::Set(node) => {
+                    buffer.push(cx, "#{")?;
+                    work.push(Open::Set(node, node.order(cx)?, 0));
+                }
+                leaf => write_leaf(cx, buffer, leaf)?,
+            }
+            if work.len() == work.capacity() {
+                cx.reserve(work.capacity() * 2 * size_of::<Open<'_>>())?;
+            }
+        }
+        match work.pop() {
+            None => break,
+            Some(Open::Value(value)) => {
+                buffer.push(cx, " ")?;
+                next = Some(value);
+            }
+            Some(Open::Items(items, first)) => match items.split_first() {
+                None => buffer.push(cx, "]")?,
+                Some((item, rest)) => {
+                    if !first {
+                        buffer.push(cx, " ")?;
+                    }
+                    work.push(Open::Items(rest, false));
+                    next = Some(item);
+                }
+            },
+            Some(Open::Range(node, at)) => match node.get(at) {
+                None => buffer.push(cx, "]")?,
+                Some(item) => {
+                    if at > 0 {
+                        buffer.push(cx, " ")?;
+                    }
+                    write_leaf(cx, buffer, &item)?;
+                    work.push(Open::Range(node, at + 1));
+                }
+            },
+            Some(Open::Map(node, order, at)) => match order.get(at) {
+                None => buffer.push(cx, "}")?,
+                Some(&row) => {
+                    if at > 0 {
+                        buffer.push(cx, " ")?;
+                    }
+                    let entry = &node.entries()[row as usize];
+                    work.push(Open::Map(node, order, at + 1));
+                    work.push(Open::Value(&entry.value));
+                    next = Some(&entry.key);
+                }
+            },
+            Some(Open::Set(node, order, at)) => match order.get(at) {
+                None => buffer.push(cx, "}")?,
+                Some(&row) => {
+                    if at > 0 {
+                        buffer.push(cx, " ")?;
+                    }
+                    work.push(Open::Set(node, order, at + 1));
+                    next = Some(&node.entries()[row as usize].key);
+                }
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Writes a value that holds no others.
+fn write_leaf(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+    match value {
+        Value::Nil => buffer.push(cx, "nil"),
+        Value::Bool(true) => buffer.push(cx, "true"),
+        Value::Bool(false) => buffer.push(cx, "false"),
+        Value::Int(value) => write_int(cx, buffer, *value),
+        Value::Float(value) => buffer.push(cx, &readable_float(*value)),
+        Value::BigInt(node) => {
+            let text = integer_text(cx, node.get())?;
+            buffer.push(cx, &text)
+        }
+        Value::Str(node) => write_quoted(cx, buffer, node.as_str()),
+        Value::Keyword(symbol) => write_name(cx, buffer, ":", *symbol),
+        Value::Symbol(symbol) => write_name(cx, buffer, "'", *symbol),
+        Value::Var(symbol) => write_name(cx, buffer, "#'", *symbol),
+        Value::Tool(symbol) => write_name(cx, buffer, "tool/", *symbol),
+        Value::Builtin(_) => buffer.push(cx, "#<builtin>"),
+        Value::Combinator(_) => buffer.push(cx, "#fn[...]"),
+        Value::Closure(closure) => {
+            let parameters = parameters(cx, closure);
+            buffer.push(cx, "#fn[")?;
+            buffer.push(cx, &parameters)?;
+            buffer.push(cx, "]")
+        }
+        Value::Regex(node) => {
+            buffer.push(cx, "#\"")?;
+            for (position, part) in node.pattern().split('"').enumerate() {
+                if position > 0 {
+                    buffer.push(cx, "\\\"")?;
+                }
+                buffer.push(cx, part)?;
+            }
+            buffer.push(cx, "\"")
+        }
+        // Collections are taken apart by the caller.
+        Value::Vector(_) | Value::Map(_) | Value::Set(_) => Ok(()),
+    }
+}
+
+fn parameters(cx: &Context, closure: &Closure) -> Box<str> {
+    cx.units
+        .get(closure.unit.0 as usize)
+        .and_then(|unit| unit.program.protos.get(closure.proto.0 as usize))
+        .map_or_else(|| "...".into(), |proto| proto.parameters.clone())
+}
+
+/// Writes an integer without allocating.
+pub(crate) fn write_int(cx: &mut Context, buffer: &mut Buffer, value: i64) -> Result<()> {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    buffer.push(cx, std::str::from_utf8(&digits[at..]).unwrap_or_default())
+}
+
+fn readable_float(value: f64) -> String {
+    if value.is_nan() {
+        "##NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "##Inf".to_owned() } else { "##-Inf".to_owned() }
+    } else {
+        float_text(value)
+    }
+}
+
+fn write_name(cx: &mut Context, buffer: &mut Buffer, prefix: &str, symbol: crate::symbol::Symbol) -> Result<()> {
+    let node = cx.symbols.string(symbol).clone();
+    buffer.push(cx, prefix)?;
+    buffer.push(cx, node.as_str())
+}
+
+/// Writes a quoted string with the escapes that the reader knows.
+fn write_quoted(cx: &mut Context, buffer: &mut Buffer, text: &str) -> Result<()> {
+    buffer.push(cx, "\"")?;
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\t' => "\\t",
+            b'\r' => "\\r",
+            _ => continue,
+        };
+        // The escaped characters are ASCII, so `at` is a character boundary.
+        buffer.push(cx, &text[plain..at])?;
+        buffer.push(cx, escape)?;
+        plain = at + 1;
+        if buffer.is_full() {
+            return Ok(());
+        }
+    }
+    buffer.push(cx, &text[plain..])?;
+    buffer.push(cx, "\"")
+}
