@@ -8,13 +8,17 @@ mod bits;
 mod callbacks;
 mod collections;
 mod combinators;
+mod comparison;
+mod construction;
 mod convert;
 mod internal;
 mod json;
 mod maps;
 mod math;
+mod partitions;
 mod predicates;
 mod regexes;
+pub(crate) mod seq;
 mod sequences;
 mod sets;
 mod strings;
@@ -46,7 +50,7 @@ pub enum Step {
     /// Call this function with these arguments in its place (as `apply` does).
     TailCall(Value, Vec<Value>),
     /// Run this state machine.
-    Enter(Box<Native>),
+    Enter(Native),
 }
 
 /// The closed set of host calls.
@@ -193,12 +197,15 @@ impl Builtin {
 /// The tables of all modules.
 const TABLES: &[&[Builtin]] = &[
     sequences::TABLE,
+    construction::TABLE,
+    partitions::TABLE,
     collections::TABLE,
     maps::TABLE,
     sets::TABLE,
     callbacks::TABLE,
     combinators::TABLE,
     predicates::TABLE,
+    comparison::TABLE,
     math::TABLE,
     bits::TABLE,
     convert::TABLE,

@@ -1,0 +1,199 @@
+//! Collections as sequences: what every builtin that walks a collection starts from.
+
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{MapNode, SetNode};
+use crate::string::STRING_BYTES;
+use crate::value::Value;
+use crate::vector::{VECTOR_BYTES, VectorNode};
+use std::rc::Rc;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Bytes of one value in a vector.
+const SLOT: usize = size_of::<Value>();
+
+/// Any collection as a vector: a vector unchanged, nil empty, a string as one-grapheme strings, a map
+/// as `[key value]` pairs and a set as its members, both in key order.
+///
+/// # Errors
+/// `type_error` for anything else; fuel and memory.
+pub(crate) fn to_vector(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+    match convert(cx, value)? {
+        Ok(vector) => Ok(vector),
+        Err(other) => Err(not_a_collection(&other, name)),
+    }
+}
+
+/// [`to_vector`] for a builtin that names the position of the argument when it is no collection.
+///
+/// # Errors
+/// `type_error` for anything else; fuel and memory.
+pub(super) fn argument(
+    cx: &mut Context,
+    value: Value,
+    name: &'static str,
+    position: usize,
+) -> Result<Rc<VectorNode>> {
+    match convert(cx, value)? {
+        Ok(vector) => Ok(vector),
+        Err(other) if other.is_function() => Err(not_a_collection(&other, name)),
+        Err(other) => Err(expected(name, position, "seqable", &other)),
+    }
+}
+
+/// A vector, a string or nil as a vector; maps and sets have no positions.
+///
+/// # Errors
+/// `type_error` for anything else; fuel and memory.
+pub(super) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+    match value {
+        Value::Map(_) | Value::Set(_) => Err(unordered(&value, name)),
+        value => match convert(cx, value)? {
+            Ok(vector) => Ok(vector),
+            Err(other) => Err(invalid(name, &other)),
+        },
+    }
+}
+
+/// The vector, or the value back when it is no collection.
+fn convert(cx: &mut Context, value: Value) -> Result<std::result::Result<Rc<VectorNode>, Value>> {
+    Ok(Ok(match value {
+        Value::Vector(node) => node,
+        Value::Nil => VectorNode::new(Vec::new()),
+        Value::Str(node) => graphemes(cx, &node)?,
+        Value::Map(node) => entries(cx, &node)?,
+        Value::Set(node) => members(cx, &node)?,
+        other => return Ok(Err(other)),
+    }))
+}
+
+/// The graphemes of a string.
+fn graphemes(cx: &mut Context, node: &crate::string::StringNode) -> Result<Rc<VectorNode>> {
+    let text = node.as_str();
+    cx.tick(text.len() as u64)?;
+    let count = node.graphemes();
+    cx.reserve(count.saturating_mul(SLOT + STRING_BYTES))?;
+    let mut items = Vec::with_capacity(count);
+    if node.is_ascii() {
+        items.extend((0..text.len()).filter_map(|at| text.get(at..=at)).map(Value::string));
+    } else {
+        items.extend(text.graphemes(true).map(Value::string));
+    }
+    Ok(VectorNode::new(items))
+}
+
+/// The entries of a map as pairs in key order.
+pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
+    cx.tick(map.len() as u64)?;
+    cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
+    let order = map.order(cx)?;
+    let items = order.iter().map(|&row| {
+        let entry = &map.entries()[row as usize];
+        pair(entry.key.clone(), entry.value.clone())
+    });
+    Ok(VectorNode::new(items.collect()))
+}
+
+/// The members of a set in key order.
+pub(super) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>> {
+    cx.tick(set.len() as u64)?;
+    cx.reserve_items(set.len())?;
+    let order = set.order(cx)?;
+    let items = order.iter().map(|&row| set.entries()[row as usize].key.clone());
+    Ok(VectorNode::new(items.collect()))
+}
+
+/// `[key value]`.
+pub(super) fn pair(key: Value, value: Value) -> Value {
+    Value::vector(vec![key, value])
+}
+
+/// The two halves of a `[key value]` pair.
+pub(super) fn halves(value: &Value) -> Option<(Value, Value)> {
+    match value {
+        Value::Vector(node) if node.len() == 2 => Some((node.get(0)?, node.get(1)?)),
+        _ => None,
+    }
+}
+
+/// Appends to a list under construction, paying for the element and checking the memory limit before
+/// the list grows.
+#[inline]
+pub(super) fn push<T>(cx: &mut Context, list: &mut Vec<T>, item: T) -> Result<()> {
+    cx.tick(1)?;
+    if list.len() == list.capacity() {
+        let more = list.len().max(4);
+        cx.reserve((list.len() + more).saturating_mul(size_of::<T>()))?;
+        list.reserve_exact(more);
+    }
+    list.push(item);
+    Ok(())
+}
+
+/// Checks the memory for appending `more` items to a vector, the copy of a shared one included. A range
+/// has no items in memory, so without this check appending to it could ask for any amount.
+pub(super) fn reserve_append(cx: &mut Context, vector: &Rc<VectorNode>, more: usize) -> Result<()> {
+    let copies = Rc::strong_count(vector) > 1 || vector.as_slice().is_none();
+    let copied = if copies { vector.len() } else { 0 };
+    cx.reserve_items(copied.saturating_add(more))
+}
+
+/// Checks that what has been built so far is within the memory limit.
+#[inline]
+pub(super) fn check_memory(cx: &mut Context) -> Result<()> {
+    cx.reserve(0)
+}
+
+/// An argument that counts elements, clamped to what a length can be.
+///
+/// # Errors
+/// `type_error` for anything but an integer.
+pub(super) fn count_argument(value: &Value, name: &'static str, position: usize) -> Result<i64> {
+    match value {
+        Value::Int(count) => Ok(*count),
+        Value::BigInt(big) if big.get().sign() == num_bigint::Sign::Minus => Ok(i64::MIN),
+        Value::BigInt(_) => Ok(i64::MAX),
+        other => Err(expected(name, position, "integer", other)),
+    }
+}
+
+/// A count as a length: negative ones are 0.
+pub(super) fn length(count: i64) -> usize {
+    usize::try_from(count.max(0)).unwrap_or(usize::MAX)
+}
+
+/// `name: arg N expected …, got …`.
+#[cold]
+pub(super) fn expected(name: &str, position: usize, what: &str, got: &Value) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {}", got.type_word()))
+}
+
+/// `name: invalid argument types: …`.
+#[cold]
+pub(super) fn invalid(name: &str, got: &Value) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: invalid argument types: {}", got.type_word()))
+}
+
+#[cold]
+pub(super) fn unordered(value: &Value, name: &str) -> Box<Fault> {
+    match value {
+        Value::Map(_) => Fault::type_error(format_args!(
+            "{name} does not support maps (maps are unordered). Use (keys m), (vals m), or (entries m) to get a \
+             sorted list"
+        )),
+        _ => Fault::type_error(format_args!("{name} does not support sets (sets are unordered)"))
+            .hint("Use (vec s) or (sort-by identity s) to get a sorted list."),
+    }
+}
+
+#[cold]
+fn not_a_collection(value: &Value, name: &str) -> Box<Fault> {
+    if value.is_function() {
+        Fault::type_error(format_args!(
+            "{name}: expected a collection, got a function — collection operations like filter/map/reduce take \
+             the collection last; arguments may be swapped"
+        ))
+    } else {
+        Fault::type_error(format_args!("{name}: expected seqable, got {}", value.type_word()))
+    }
+}
