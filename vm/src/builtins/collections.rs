@@ -1,6 +1,132 @@
-//! Builtins: collections.
+//! Builtins about a collection as a whole: size, emptiness, sums, counts of its items.
 
-use super::Builtin;
+use super::seq::{self, expected};
+use super::{Builtin, Category, plain};
+use crate::arith;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{MapNode, Table};
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("count", CORE, "1", "(count coll)", "The number of items; graphemes for a string.", count),
+    plain("empty?", CORE, "1", "(empty? coll)", "True when there are no items.", is_empty),
+    plain("not-empty", CORE, "1", "(not-empty coll)", "The collection itself, or nil when it is empty.", not_empty),
+    plain("empty", CORE, "1", "(empty coll)", "An empty collection of the same kind.", empty),
+    plain("frequencies", CORE, "1", "(frequencies coll)", "A map from each item to how often it occurs.", frequencies),
+    plain("sum", CORE, "1", "(sum coll)", "The sum of the numbers; nil is skipped.", sum),
+    plain("avg", CORE, "1", "(avg coll)", "The mean of the numbers, nil skipped; nil when there are none.", avg),
+];
+
+fn count(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = size(cx, &arguments[0], "count")?;
+    Ok(Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+/// The number of items of any collection.
+fn size(cx: &mut Context, coll: &Value, name: &'static str) -> Result<usize> {
+    Ok(match coll {
+        Value::Nil => 0,
+        Value::Vector(node) => node.len(),
+        Value::Map(node) => node.len(),
+        Value::Set(node) => node.len(),
+        Value::Str(node) => {
+            if !node.is_ascii() {
+                cx.tick(node.as_str().len() as u64)?;
+            }
+            node.graphemes()
+        }
+        other => return Err(expected(name, 1, "seqable", other)),
+    })
+}
+
+fn has_none(coll: &Value, name: &'static str) -> Result<bool> {
+    Ok(match coll {
+        Value::Nil => true,
+        Value::Vector(node) => node.is_empty(),
+        Value::Map(node) => node.is_empty(),
+        Value::Set(node) => node.is_empty(),
+        Value::Str(node) => node.as_str().is_empty(),
+        other => return Err(expected(name, 1, "seqable", other)),
+    })
+}
+
+fn is_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(has_none(&arguments[0], "empty?")?))
+}
+
+fn not_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if has_none(&arguments[0], "not-empty")? { Ok(Value::Nil) } else { Ok(take(&mut arguments[0])) }
+}
+
+fn empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(match &arguments[0] {
+        Value::Vector(_) => Value::vector(Vec::new()),
+        Value::Map(_) => Value::Map(Table::empty()),
+        Value::Set(_) => Value::Set(Table::empty()),
+        // As in Clojure: a string is no collection.
+        _ => Value::Nil,
+    })
+}
+
+fn frequencies(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::argument(cx, take(&mut arguments[0]), "frequencies", 1)?;
+    let mut counts: Rc<MapNode> = Table::empty();
+    for item in vector.iter() {
+        cx.tick(1)?;
+        counts = match counts.find(cx, &item)? {
+            Some(row) => {
+                let seen = match counts.entries()[row].value {
+                    Value::Int(seen) => seen,
+                    _ => 0,
+                };
+                Table::replace_at(counts, row, Value::Int(seen + 1))
+            }
+            None => {
+                seq::check_memory(cx)?;
+                Table::insert(counts, cx, item, Value::Int(1))?
+            }
+        };
+    }
+    Ok(Value::Map(counts))
+}
+
+/// The sum of the numbers and how many there are.
+fn total(cx: &mut Context, coll: Value, name: &'static str) -> Result<(Value, i64)> {
+    let vector = seq::argument(cx, coll, name, 1)?;
+    let (mut sum, mut count) = (Value::Int(0), 0);
+    for item in vector.iter() {
+        cx.tick(1)?;
+        sum = match (sum, item) {
+            (sum, Value::Nil) => sum,
+            (Value::Int(sum), Value::Int(item)) if sum.checked_add(item).is_some() => {
+                count += 1;
+                Value::Int(sum.wrapping_add(item))
+            }
+            (sum, item @ (Value::Int(_) | Value::Float(_) | Value::BigInt(_))) => {
+                count += 1;
+                arith::add(cx, sum, item)?
+            }
+            (_, other) => {
+                return Err(Fault::arithmetic("bad argument in arithmetic expression")
+                    .hint(format!("{name} takes numbers and nil, got {}.", other.type_word())));
+            }
+        };
+    }
+    Ok((sum, count))
+}
+
+fn sum(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(total(cx, take(&mut arguments[0]), "sum")?.0)
+}
+
+fn avg(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (sum, count) = total(cx, take(&mut arguments[0]), "avg")?;
+    if count == 0 { Ok(Value::Nil) } else { arith::divide(cx, sum, Value::Int(count)) }
+}

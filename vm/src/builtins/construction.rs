@@ -1,6 +1,309 @@
-//! Builtins that build sequences and collections.
+//! Builtins that build sequences and collections out of items and other collections.
 
-use super::Builtin;
+use super::seq::{self, expected};
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{Entry, MapNode, SetNode, Table};
+use crate::value::Value;
+use crate::vector::VectorNode;
+use num_traits::ToPrimitive;
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("vector", CORE, "0+", "(vector item …)", "A vector of the arguments.", vector).total(),
+    plain("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
+    plain("vec", CORE, "1", "(vec coll)", "A vector of the items of any collection.", vec),
+    plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq),
+    plain("cons", CORE, "2", "(cons item coll)", "A sequence with an item in front.", cons),
+    plain("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj),
+    plain("into", CORE, "0-2", "(into to from)", "Adds every item of one collection to another.", into),
+    plain("concat", CORE, "0+", "(concat coll …)", "The items of all collections, one after another.", concat),
+    plain("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip),
+    plain("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave),
+    plain("interpose", CORE, "2", "(interpose separator coll)", "The items with a separator between them.", interpose),
+    plain("range", CORE, "1-3", "(range start? end step?)", "Numbers from start up to, not including, end.", range),
+];
+
+fn vector(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::vector(arguments.iter_mut().map(take).collect()))
+}
+
+fn vec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Vector(seq::argument(cx, take(&mut arguments[0]), "vec", 1)?))
+}
+
+fn seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::argument(cx, take(&mut arguments[0]), "seq", 1)?;
+    Ok(if vector.is_empty() { Value::Nil } else { Value::Vector(vector) })
+}
+
+fn cons(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let item = take(&mut arguments[0]);
+    let vector = seq::argument(cx, take(&mut arguments[1]), "cons", 2)?;
+    seq::reserve_append(cx, &vector, 1)?;
+    Ok(Value::Vector(VectorNode::update(vector, |items| items.insert(0, item))))
+}
+
+fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let Some((target, items)) = arguments.split_first_mut() else { return Ok(Value::vector(Vec::new())) };
+    let mut target = take(target);
+    if matches!(target, Value::Nil) && !items.is_empty() {
+        target = Value::vector(Vec::new());
+    }
+    cx.tick(items.len() as u64)?;
+    if let Value::Vector(vector) = &target {
+        seq::reserve_append(cx, vector, items.len())?;
+    }
+    for item in items {
+        target = add(cx, target, take(item), "conj")?;
+    }
+    Ok(target)
+}
+
+/// Adds one item where the collection adds items.
+fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
+    match target {
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, item))),
+        Value::Set(set) => Ok(Value::Set(Table::insert(set, cx, item, ())?)),
+        Value::Map(map) => Ok(Value::Map(add_entries(cx, map, item, name)?)),
+        other => Err(expected(name, 1, "collection", &other)),
+    }
+}
+
+/// Adds a `[key value]` pair, or all entries of a map, to a map; nil adds nothing.
+fn add_entries(cx: &mut Context, map: Rc<MapNode>, item: Value, name: &'static str) -> Result<Rc<MapNode>> {
+    if let Some((key, value)) = seq::halves(&item) {
+        return Table::insert(map, cx, key, value);
+    }
+    match item {
+        Value::Nil => Ok(map),
+        Value::Map(more) => merge(cx, map, &more),
+        other => Err(Fault::type_error(format_args!(
+            "{name}: a map takes [key value] pairs or maps, got {}",
+            match &other {
+                Value::Vector(node) => format!("a list of {} items", node.len()),
+                other => other.type_word().to_owned(),
+            }
+        ))),
+    }
+}
+
+/// Adds all entries of one map to another.
+pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
+    if Rc::ptr_eq(&into, from) {
+        return Ok(into);
+    }
+    if into.is_empty() {
+        return Ok(from.clone());
+    }
+    cx.tick(from.len() as u64)?;
+    cx.reserve(from.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    let mut into = into;
+    for entry in from.entries() {
+        into = Table::insert(into, cx, entry.key.clone(), entry.value.clone())?;
+    }
+    Ok(into)
+}
+
+fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let [target, source] = arguments else {
+        return Ok(arguments.first_mut().map_or_else(|| Value::vector(Vec::new()), take));
+    };
+    let (target, source) = (take(target), take(source));
+    match target {
+        Value::Nil => append(cx, VectorNode::new(Vec::new()), source, "into", 2).map(Value::Vector),
+        Value::Vector(vector) => append(cx, vector, source, "into", 2).map(Value::Vector),
+        Value::Set(set) => add_members(cx, set, source, "into", 2).map(Value::Set),
+        Value::Map(map) => match source {
+            Value::Map(more) => merge(cx, map, &more).map(Value::Map),
+            source => {
+                let items = seq::argument(cx, source, "into", 2)?;
+                let mut map = map;
+                for item in items.iter() {
+                    cx.tick(1)?;
+                    seq::check_memory(cx)?;
+                    map = add_entries(cx, map, item, "into")?;
+                }
+                Ok(Value::Map(map))
+            }
+        },
+        other => Err(expected("into", 1, "collection", &other)),
+    }
+}
+
+/// Appends the items of a collection to a vector.
+fn append(
+    cx: &mut Context,
+    vector: Rc<VectorNode>,
+    more: Value,
+    name: &'static str,
+    position: usize,
+) -> Result<Rc<VectorNode>> {
+    let more = seq::argument(cx, more, name, position)?;
+    if vector.is_empty() || more.is_empty() {
+        return Ok(if more.is_empty() { vector } else { more });
+    }
+    cx.tick(more.len() as u64)?;
+    seq::reserve_append(cx, &vector, more.len())?;
+    Ok(VectorNode::update(vector, |items| match more.as_slice() {
+        Some(more) => items.extend_from_slice(more),
+        None => items.extend(more.iter()),
+    }))
+}
+
+/// Adds the items of a collection to a set.
+pub(super) fn add_members(
+    cx: &mut Context,
+    set: Rc<SetNode>,
+    more: Value,
+    name: &'static str,
+    position: usize,
+) -> Result<Rc<SetNode>> {
+    if let Value::Set(more) = more {
+        if set.is_empty() || Rc::ptr_eq(&set, &more) {
+            return Ok(more);
+        }
+        cx.tick(more.len() as u64)?;
+        cx.reserve_items(more.len())?;
+        let mut set = set;
+        for entry in more.entries() {
+            set = Table::insert(set, cx, entry.key.clone(), ())?;
+        }
+        return Ok(set);
+    }
+    let items = seq::argument(cx, more, name, position)?;
+    let mut set = set;
+    for item in items.iter() {
+        cx.tick(1)?;
+        seq::check_memory(cx)?;
+        set = Table::insert(set, cx, item, ())?;
+    }
+    Ok(set)
+}
+
+fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut all = VectorNode::new(Vec::new());
+    for (at, coll) in arguments.iter_mut().enumerate() {
+        all = append(cx, all, take(coll), "concat", at + 1)?;
+    }
+    Ok(Value::Vector(all))
+}
+
+fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let left = seq::argument(cx, take(&mut arguments[0]), "zip", 1)?;
+    let right = seq::argument(cx, take(&mut arguments[1]), "zip", 2)?;
+    let mut pairs = Vec::new();
+    for (a, b) in left.iter().zip(right.iter()) {
+        seq::push(cx, &mut pairs, seq::pair(a, b))?;
+    }
+    Ok(Value::vector(pairs))
+}
+
+fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut colls = Vec::with_capacity(arguments.len());
+    for coll in arguments.iter_mut() {
+        colls.push(seq::positional(cx, take(coll), "interleave")?);
+    }
+    let shortest = colls.iter().map(|coll| coll.len()).min().unwrap_or(0);
+    let count = shortest.saturating_mul(colls.len());
+    cx.tick(count as u64)?;
+    cx.reserve_items(count)?;
+    let mut items = Vec::with_capacity(count);
+    for index in 0..shortest {
+        items.extend(colls.iter().filter_map(|coll| coll.get(index)));
+    }
+    Ok(Value::vector(items))
+}
+
+fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let separator = take(&mut arguments[0]);
+    let vector = seq::positional(cx, take(&mut arguments[1]), "interpose")?;
+    let count = vector.len().saturating_mul(2).saturating_sub(1);
+    cx.tick(count as u64)?;
+    cx.reserve_items(count)?;
+    let mut items = Vec::with_capacity(count);
+    for (at, item) in vector.iter().enumerate() {
+        if at > 0 {
+            items.push(separator.clone());
+        }
+        items.push(item);
+    }
+    Ok(Value::vector(items))
+}
+
+fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (start, end, step) = match arguments {
+        [end] => (Value::Int(0), take(end), Value::Int(1)),
+        [start, end] => (take(start), take(end), Value::Int(1)),
+        [start, end, step, ..] => (take(start), take(end), take(step)),
+        [] => return Ok(Value::vector(Vec::new())),
+    };
+    match (start, end, step) {
+        (Value::Int(start), Value::Int(end), Value::Int(step)) => integer_range(start, i128::from(end), step),
+        (Value::Int(start), Value::Float(end), Value::Int(step)) if end.is_finite() => {
+            let end = if step > 0 { end.ceil() } else { end.floor() };
+            integer_range(start, end as i128, step)
+        }
+        (start, end, step) => match (as_float(&start), as_float(&end), as_float(&step)) {
+            (Some(from), Some(to), Some(by)) => float_range(cx, start, from, to, by),
+            _ => {
+                let words = [start, end, step].map(|value| value.type_word()).join(", ");
+                Err(Fault::type_error(format_args!("range: invalid argument types: {words}")))
+            }
+        },
+    }
+}
+
+#[cold]
+fn zero_step() -> Box<Fault> {
+    Fault::type_error("range: the step must not be zero")
+}
+
+fn as_float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        Value::BigInt(value) => value.get().to_f64(),
+        _ => None,
+    }
+}
+
+/// A range of integers has no items in memory.
+fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
+    if step == 0 {
+        return Err(zero_step());
+    }
+    let distance = if step > 0 { end - i128::from(start) } else { i128::from(start) - end };
+    let steps = (distance.max(0) + i128::from(step.unsigned_abs()) - 1) / i128::from(step.unsigned_abs());
+    // Every item lies between start and end; where end does not fit 64 bits the last items may not.
+    let last = i128::from(start) + i128::from(step) * (steps - 1).max(0);
+    match (usize::try_from(steps), i64::try_from(steps), i64::try_from(last)) {
+        (Ok(0), _, _) => Ok(Value::vector(Vec::new())),
+        (Ok(len), Ok(_), Ok(_)) => Ok(Value::Vector(VectorNode::range(start, step, len))),
+        _ => Err(Fault::type_error("range: the numbers do not fit 64 bits")),
+    }
+}
+
+/// Floats accumulate, as adding the step by hand would.
+fn float_range(cx: &mut Context, start: Value, from: f64, to: f64, by: f64) -> Result<Value> {
+    if by == 0.0 {
+        return Err(zero_step());
+    }
+    if [from, to, by].iter().any(|value| !value.is_finite()) {
+        return Err(Fault::type_error("range: the bounds must be finite numbers")
+            .hint("Give the range an end, for example (range 0 100)."));
+    }
+    let (mut items, mut at, mut next) = (Vec::new(), from, Some(start));
+    while if by > 0.0 { at < to } else { at > to } {
+        // The first item keeps its own type: (range 0 1 0.5) starts with the integer 0.
+        seq::push(cx, &mut items, next.take().unwrap_or(Value::Float(at)))?;
+        at += by;
+    }
+    Ok(Value::vector(items))
+}

@@ -1,6 +1,176 @@
 //! Builtins that cut, thin out or recombine sequences.
 
-use super::Builtin;
+use super::seq::{self, count_argument};
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::equal::same_key;
+use crate::fault::{Fault, Result};
+use crate::map::{SetNode, Table};
+use crate::value::Value;
+use crate::vector::{VECTOR_BYTES, VectorNode};
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
+    plain("partition-all", CORE, "2-3", "(partition-all n step? coll)", "Parts of n items; the last may be shorter.", partition_all),
+    plain("dedupe", CORE, "1", "(dedupe coll)", "The items without those equal to the one before.", dedupe),
+    plain("distinct", CORE, "1", "(distinct coll)", "The items, each once, in order of first appearance.", distinct),
+    plain("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
+    plain("combinations", CORE, "2", "(combinations coll n)", "All subsets of n items, in order.", combinations),
+];
+
+/// A size or step: a positive integer.
+fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
+    match value {
+        Value::Int(count) if *count > 0 => Ok(seq::length(*count)),
+        Value::Int(count) => {
+            Err(Fault::type_error(format_args!("{name}: {what} must be a positive integer, got {count}")))
+        }
+        other => Err(Fault::type_error(format_args!(
+            "{name}: {what} must be a positive integer, got {}",
+            other.type_word()
+        ))),
+    }
+}
+
+fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let last = arguments.len() - 1;
+    let size = positive(&arguments[0], "partition", "n")?;
+    let step = if last > 1 { positive(&arguments[1], "partition", "step")? } else { size };
+    let pad = match last {
+        3 => Some(seq::argument(cx, take(&mut arguments[2]), "partition", 3)?),
+        _ => None,
+    };
+    let vector = seq::argument(cx, take(&mut arguments[last]), "partition", last + 1)?;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < vector.len() {
+        let end = start.saturating_add(size);
+        if end <= vector.len() {
+            push_part(cx, &mut parts, VectorNode::slice(&vector, start, end))?;
+        } else {
+            // Only the first part that is too short is padded; nothing follows it.
+            if let Some(pad) = pad {
+                let part = VectorNode::slice(&vector, start, end);
+                let missing = (size - part.len()).min(pad.len());
+                seq::reserve_append(cx, &part, missing)?;
+                let part = VectorNode::update(part, |items| items.extend(pad.iter().take(missing)));
+                push_part(cx, &mut parts, part)?;
+            }
+            break;
+        }
+        start = start.saturating_add(step);
+    }
+    Ok(Value::vector(parts))
+}
+
+fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let last = arguments.len() - 1;
+    let size = positive(&arguments[0], "partition-all", "n")?;
+    let step = if last > 1 { positive(&arguments[1], "partition-all", "step")? } else { size };
+    let vector = seq::argument(cx, take(&mut arguments[last]), "partition-all", last + 1)?;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < vector.len() {
+        push_part(cx, &mut parts, VectorNode::slice(&vector, start, start.saturating_add(size)))?;
+        start = start.saturating_add(step);
+    }
+    Ok(Value::vector(parts))
+}
+
+/// Parts share the items of the whole, so a part costs one node.
+fn push_part(cx: &mut Context, parts: &mut Vec<Value>, part: Rc<VectorNode>) -> Result<()> {
+    seq::check_memory(cx)?;
+    seq::push(cx, parts, Value::Vector(part))
+}
+
+fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::argument(cx, take(&mut arguments[0]), "dedupe", 1)?;
+    let mut kept: Vec<Value> = Vec::new();
+    for item in vector.iter() {
+        cx.tick(1)?;
+        let repeated = match kept.last() {
+            Some(before) => same_key(cx, before, &item)?,
+            None => false,
+        };
+        if !repeated {
+            seq::push(cx, &mut kept, item)?;
+        }
+    }
+    Ok(Value::vector(kept))
+}
+
+fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let coll = take(&mut arguments[0]);
+    if let Value::Map(_) = coll {
+        return Err(seq::unordered(&coll, "distinct"));
+    }
+    let vector = seq::argument(cx, coll, "distinct", 1)?;
+    let mut seen: Rc<SetNode> = Table::empty();
+    let mut kept = Vec::new();
+    for item in vector.iter() {
+        let before = seen.len();
+        seen = Table::insert(seen, cx, item.clone(), ())?;
+        if seen.len() > before {
+            seq::push(cx, &mut kept, item)?;
+            seq::check_memory(cx)?;
+        } else {
+            cx.tick(1)?;
+        }
+    }
+    Ok(Value::vector(kept))
+}
+
+fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let root = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Value::vector(Vec::new())),
+        Value::Vector(root) => root,
+        other => return Err(seq::expected("flatten", 1, "list", &other)),
+    };
+    let mut flat = Vec::new();
+    // Vectors entered and not yet left, each with the position to go on at.
+    let mut open = vec![(root, 0)];
+    while let Some((vector, at)) = open.last_mut() {
+        let item = vector.get(*at);
+        *at += 1;
+        match item {
+            None => drop(open.pop()),
+            Some(Value::Vector(inner)) => seq::push(cx, &mut open, (inner, 0))?,
+            Some(item) => seq::push(cx, &mut flat, item)?,
+        }
+    }
+    Ok(Value::vector(flat))
+}
+
+fn combinations(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::argument(cx, take(&mut arguments[0]), "combinations", 1)?;
+    let size = match &arguments[1] {
+        Value::Int(size) if *size >= 0 => seq::length(*size),
+        _ => return Ok(Value::vector(Vec::new())),
+    };
+    if size > vector.len() {
+        return Ok(Value::vector(Vec::new()));
+    }
+    cx.reserve_items(size)?;
+    // Positions of the items chosen, rising; the rightmost that can still move moves next.
+    let mut chosen: Vec<usize> = (0..size).collect();
+    let mut subsets = Vec::new();
+    loop {
+        cx.tick(size as u64)?;
+        cx.reserve(VECTOR_BYTES + size * size_of::<Value>())?;
+        let subset = chosen.iter().map(|&at| vector.get(at).unwrap_or_default()).collect();
+        seq::push(cx, &mut subsets, Value::vector(subset))?;
+        let room = vector.len() - size;
+        let Some(moving) = (0..size).rev().find(|&at| chosen[at] < at + room) else { break };
+        let base = chosen[moving] + 1 - moving;
+        for (at, position) in chosen.iter_mut().enumerate().skip(moving) {
+            *position = base + at;
+        }
+    }
+    Ok(Value::vector(subsets))
+}

@@ -134,6 +134,9 @@ pub(super) fn push<T>(cx: &mut Context, list: &mut Vec<T>, item: T) -> Result<()
 /// has no items in memory, so without this check appending to it could ask for any amount.
 pub(super) fn reserve_append(cx: &mut Context, vector: &Rc<VectorNode>, more: usize) -> Result<()> {
     let copies = Rc::strong_count(vector) > 1 || vector.as_slice().is_none();
+    if !copies && more <= 1 {
+        return Ok(());
+    }
     let copied = if copies { vector.len() } else { 0 };
     cx.reserve_items(copied.saturating_add(more))
 }

@@ -1,22 +1,249 @@
-//! Builtins over sequences that take no functions.
+//! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
+use super::seq::{self, count_argument, length};
 use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
+use crate::vector::VectorNode;
 use std::mem::take;
+use std::rc::Rc;
+use unicode_segmentation::UnicodeSegmentation;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[plain(
-    "vector",
-    Category::Core,
-    "0+",
-    "(vector item …)",
-    "A vector of the arguments.",
-    vector,
-)
-.total()];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("first", CORE, "1", "(first coll)", "The first item, or nil.", first),
+    plain("second", CORE, "1", "(second coll)", "The second item, or nil.", second),
+    plain("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
+    plain("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth),
+    plain("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest),
+    plain("next", CORE, "1", "(next coll)", "Everything but the first item; nil when nothing is left.", next),
+    plain("butlast", CORE, "1", "(butlast coll)", "Everything but the last item; nil when nothing is left.", butlast),
+    plain("ffirst", CORE, "1", "(ffirst coll)", "The first item of the first item.", ffirst),
+    plain("fnext", CORE, "1", "(fnext coll)", "The first item of what follows: the second item.", fnext),
+    plain("nfirst", CORE, "1", "(nfirst coll)", "What follows in the first item; nil when nothing is left.", nfirst),
+    plain("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
+    plain("take", CORE, "2", "(take n coll)", "The first n items.", take_first),
+    plain("drop", CORE, "2", "(drop n coll)", "Everything but the first n items.", drop_first),
+    plain("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
+    plain("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
+    plain("nthrest", CORE, "2", "(nthrest coll n)", "Everything but the first n items.", nthrest),
+    plain("nthnext", CORE, "2", "(nthnext coll n)", "Everything but the first n items; nil when nothing is left.", nthnext),
+    plain("split-at", CORE, "2", "(split-at n coll)", "[(take n coll) (drop n coll)].", split_at),
+    plain("subvec", CORE, "2-3", "(subvec v start end?)", "The items from start up to end; indexes are clamped.", subvec),
+    plain("peek", CORE, "1", "(peek v)", "The last item of a vector, or nil.", peek),
+    plain("pop", CORE, "1", "(pop v)", "A vector without its last item; nil when there is none.", pop),
+    plain("reverse", CORE, "1", "(reverse coll)", "The items in the opposite order.", reverse),
+];
 
-fn vector(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::vector(arguments.iter_mut().map(take).collect()))
+/// One item of a sequence that has positions.
+fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Result<Option<Value>> {
+    match coll {
+        Value::Vector(node) => Ok(node.get(index)),
+        Value::Nil => Ok(None),
+        Value::Str(node) => grapheme(cx, node, index),
+        Value::Map(_) | Value::Set(_) => Err(seq::unordered(coll, name)),
+        other => Err(seq::invalid(name, other)),
+    }
+}
+
+/// One grapheme of a string, as a string.
+pub(super) fn grapheme(
+    cx: &mut Context,
+    node: &crate::string::StringNode,
+    index: usize,
+) -> Result<Option<Value>> {
+    let text = node.as_str();
+    if node.is_ascii() {
+        return Ok(text.get(index..index.saturating_add(1)).filter(|one| !one.is_empty()).map(Value::string));
+    }
+    cx.tick(index.min(text.len()) as u64)?;
+    Ok(text.graphemes(true).nth(index).map(Value::string))
+}
+
+fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(item(cx, &arguments[0], 0, "first")?.unwrap_or_default())
+}
+
+fn second(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(item(cx, &arguments[0], 1, "second")?.unwrap_or_default())
+}
+
+fn last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Value::Str(node) = &arguments[0] {
+        cx.tick(1)?;
+        return Ok(node.as_str().graphemes(true).next_back().map(Value::string).unwrap_or_default());
+    }
+    let end = match &arguments[0] {
+        Value::Vector(node) => node.len(),
+        _ => 1,
+    };
+    match end.checked_sub(1) {
+        Some(index) => Ok(item(cx, &arguments[0], index, "last")?.unwrap_or_default()),
+        None => Ok(Value::Nil),
+    }
+}
+
+fn nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let index = count_argument(&arguments[1], "nth", 2)?;
+    // A negative index is out of range, but the collection is checked all the same.
+    let index = usize::try_from(index).unwrap_or(usize::MAX);
+    match item(cx, &arguments[0], index, "nth")? {
+        Some(item) => Ok(item),
+        None => Ok(arguments.get_mut(2).map(take).unwrap_or_default()),
+    }
+}
+
+/// The sequence without its first item, in place when nobody else holds it.
+fn tail(cx: &mut Context, coll: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+    Ok(VectorNode::rest(seq::positional(cx, coll, name)?))
+}
+
+/// nil in place of an empty sequence.
+fn or_nil(vector: Rc<VectorNode>) -> Value {
+    if vector.is_empty() { Value::Nil } else { Value::Vector(vector) }
+}
+
+fn rest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Vector(tail(cx, take(&mut arguments[0]), "rest")?))
+}
+
+fn next(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(or_nil(tail(cx, take(&mut arguments[0]), "next")?))
+}
+
+fn butlast(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::positional(cx, take(&mut arguments[0]), "butlast")?;
+    Ok(or_nil(without_last(vector, 1)))
+}
+
+fn ffirst(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let head = item(cx, &arguments[0], 0, "ffirst")?.unwrap_or_default();
+    Ok(item(cx, &head, 0, "ffirst")?.unwrap_or_default())
+}
+
+fn fnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(item(cx, &arguments[0], 1, "fnext")?.unwrap_or_default())
+}
+
+fn nfirst(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let head = item(cx, &arguments[0], 0, "nfirst")?.unwrap_or_default();
+    Ok(or_nil(tail(cx, head, "nfirst")?))
+}
+
+fn nnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::positional(cx, take(&mut arguments[0]), "nnext")?;
+    Ok(or_nil(VectorNode::slice(&vector, 2, usize::MAX)))
+}
+
+/// A collection to count items off; sets have no first ones.
+fn countable(cx: &mut Context, coll: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+    match coll {
+        Value::Set(_) => Err(seq::unordered(&coll, name)),
+        coll => seq::argument(cx, coll, name, 2),
+    }
+}
+
+fn take_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = length(count_argument(&arguments[0], "take", 1)?);
+    let vector = countable(cx, take(&mut arguments[1]), "take")?;
+    Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
+}
+
+fn drop_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = length(count_argument(&arguments[0], "drop", 1)?);
+    let vector = countable(cx, take(&mut arguments[1]), "drop")?;
+    Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
+}
+
+fn take_last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = count_argument(&arguments[0], "take-last", 1)?;
+    let vector = seq::argument(cx, take(&mut arguments[1]), "take-last", 2)?;
+    if count < 0 || vector.is_empty() {
+        return Ok(Value::Nil);
+    }
+    let start = vector.len().saturating_sub(length(count));
+    Ok(Value::Vector(VectorNode::slice(&vector, start, usize::MAX)))
+}
+
+/// Everything but the last `count` items.
+fn without_last(vector: Rc<VectorNode>, count: usize) -> Rc<VectorNode> {
+    VectorNode::slice(&vector, 0, vector.len().saturating_sub(count))
+}
+
+fn drop_last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (count, at) = match arguments.len() {
+        1 => (1, 0),
+        _ => (length(count_argument(&arguments[0], "drop-last", 1)?), 1),
+    };
+    let vector = seq::argument(cx, take(&mut arguments[at]), "drop-last", at + 1)?;
+    Ok(Value::Vector(without_last(vector, count)))
+}
+
+fn nthrest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = length(count_argument(&arguments[1], "nthrest", 2)?);
+    let vector = seq::argument(cx, take(&mut arguments[0]), "nthrest", 1)?;
+    Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
+}
+
+fn nthnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = length(count_argument(&arguments[1], "nthnext", 2)?);
+    let vector = seq::argument(cx, take(&mut arguments[0]), "nthnext", 1)?;
+    Ok(or_nil(VectorNode::slice(&vector, count, usize::MAX)))
+}
+
+fn split_at(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = length(count_argument(&arguments[0], "split-at", 1)?);
+    let vector = seq::argument(cx, take(&mut arguments[1]), "split-at", 2)?;
+    let left = VectorNode::slice(&vector, 0, count);
+    let right = VectorNode::slice(&vector, count, usize::MAX);
+    Ok(seq::pair(Value::Vector(left), Value::Vector(right)))
+}
+
+fn subvec(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let start = length(count_argument(&arguments[1], "subvec", 2)?);
+    let end = match arguments.get(2) {
+        Some(end) => length(count_argument(end, "subvec", 3)?),
+        None => usize::MAX,
+    };
+    match &arguments[0] {
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::slice(vector, start, end))),
+        other => Err(seq::expected("subvec", 1, "list", other)),
+    }
+}
+
+fn peek(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Nil => Ok(Value::Nil),
+        Value::Vector(node) => {
+            Ok(node.len().checked_sub(1).and_then(|index| node.get(index)).unwrap_or_default())
+        }
+        other => Err(seq::invalid("peek", other)),
+    }
+}
+
+fn pop(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match take(&mut arguments[0]) {
+        Value::Nil => Ok(Value::Nil),
+        Value::Vector(node) if node.is_empty() => Ok(Value::Nil),
+        Value::Vector(node) => {
+            let in_place = Rc::strong_count(&node) == 1 && node.as_slice().is_some();
+            Ok(Value::Vector(if in_place {
+                VectorNode::update(node, |items| drop(items.pop()))
+            } else {
+                without_last(node, 1)
+            }))
+        }
+        other => Err(seq::invalid("pop", &other)),
+    }
+}
+
+fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
+    cx.tick(vector.len() as u64)?;
+    seq::reserve_append(cx, &vector, 0)?;
+    Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse())))
 }
