@@ -28,6 +28,7 @@ pub mod fault;
 pub mod fuel;
 pub mod hash;
 pub mod heap;
+pub mod json;
 pub mod map;
 pub mod native;
 pub mod order;
@@ -38,6 +39,8 @@ pub mod regex;
 pub mod span;
 pub mod string;
 pub mod symbol;
+#[cfg(test)]
+mod testing;
 mod unit;
 pub mod value;
 pub mod vector;

@@ -1,0 +1,281 @@
+//! Values as JSON text, with an explicit work list.
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{MapNode, SetNode};
+use crate::print::{Buffer, float_text, integer_text, write_int};
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::fmt;
+
+/// Which values have a JSON form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `json/generate-string`: what JSON itself knows, and integers as keys.
+    Strict,
+    /// Results for the host: keywords and symbols are their names, sets are arrays; keys are names.
+    Names,
+}
+
+/// Why a value has no JSON text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EncodeFailure {
+    /// A value without a JSON form.
+    NotJson {
+        /// Where it is: `rows[0].ts`, or `<root>`.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The text is longer than the limit.
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for EncodeFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EncodeFailure::NotJson { path, .. } => write!(f, "non-JSON-encodable value at {path}"),
+            EncodeFailure::TooLarge { limit } => write!(f, "the JSON text is longer than {limit} bytes"),
+        }
+    }
+}
+
+/// A collection whose first elements are written.
+enum Open<'v> {
+    Vector(&'v VectorNode, usize),
+    Map(&'v MapNode, &'v [u32], usize),
+    Set(&'v SetNode, &'v [u32], usize),
+}
+
+/// Encodes a value; object keys are in key order.
+///
+/// # Errors
+/// The outer result: limits of the program. The inner one: a value without JSON form, or too long a text.
+pub fn encode(
+    cx: &mut Context,
+    value: &Value,
+    dialect: Dialect,
+    limit_bytes: usize,
+) -> Result<std::result::Result<String, EncodeFailure>> {
+    let mut encoder = Encoder { buffer: Buffer::new(limit_bytes), dialect };
+    let mut open: Vec<Open<'_>> = Vec::new();
+    if !encoder.begin(cx, &mut open, value)? {
+        return Ok(Err(not_json(cx, &open, value)));
+    }
+    while let Some(innermost) = open.last_mut() {
+        if encoder.buffer.is_full() {
+            break;
+        }
+        let (offending, written) = match innermost {
+            Open::Vector(node, at) => {
+                let index = *at;
+                if index == node.len() {
+                    open.pop();
+                    encoder.buffer.push(cx, "]")?;
+                    continue;
+                }
+                *at += 1;
+                encoder.separate(cx, index)?;
+                match node.as_slice() {
+                    Some(items) => {
+                        let item = &items[index];
+                        (item, encoder.begin(cx, &mut open, item)?)
+                    }
+                    None => {
+                        // Ranges hold integers.
+                        if let Some(Value::Int(item)) = node.get(index) {
+                            write_int(cx, &mut encoder.buffer, item)?;
+                        }
+                        continue;
+                    }
+                }
+            }
+            Open::Set(node, order, at) => {
+                let (node, index) = (*node, *at);
+                let Some(&row) = order.get(index) else {
+                    open.pop();
+                    encoder.buffer.push(cx, "]")?;
+                    continue;
+                };
+                *at += 1;
+                encoder.separate(cx, index)?;
+                let item = &node.entries()[row as usize].key;
+                (item, encoder.begin(cx, &mut open, item)?)
+            }
+            Open::Map(node, order, at) => {
+                let (node, index) = (*node, *at);
+                let Some(&row) = order.get(index) else {
+                    open.pop();
+                    encoder.buffer.push(cx, "}")?;
+                    continue;
+                };
+                *at += 1;
+                encoder.separate(cx, index)?;
+                let entry = &node.entries()[row as usize];
+                if !encoder.key(cx, node, &entry.key)? {
+                    return Ok(Err(not_json(cx, &open, &entry.key)));
+                }
+                encoder.buffer.push(cx, ":")?;
+                (&entry.value, encoder.begin(cx, &mut open, &entry.value)?)
+            }
+        };
+        if !written {
+            return Ok(Err(not_json(cx, &open, offending)));
+        }
+    }
+    if encoder.buffer.is_full() {
+        return Ok(Err(EncodeFailure::TooLarge { limit: limit_bytes }));
+    }
+    Ok(Ok(encoder.buffer.into_text()))
+}
+
+struct Encoder {
+    buffer: Buffer,
+    dialect: Dialect,
+}
+
+impl Encoder {
+    fn separate(&mut self, cx: &mut Context, index: usize) -> Result<()> {
+        if index > 0 { self.buffer.push(cx, ",") } else { Ok(()) }
+    }
+
+    /// Writes a leaf, or the opening bracket of a collection; false when the value has no JSON form.
+    fn begin<'v>(&mut self, cx: &mut Context, open: &mut Vec<Open<'v>>, value: &'v Value) -> Result<bool> {
+        let names = self.dialect == Dialect::Names;
+        match value {
+            Value::Nil => self.buffer.push(cx, "null")?,
+            Value::Bool(true) => self.buffer.push(cx, "true")?,
+            Value::Bool(false) => self.buffer.push(cx, "false")?,
+            Value::Int(value) => write_int(cx, &mut self.buffer, *value)?,
+            Value::BigInt(node) => {
+                let text = integer_text(cx, node.get())?;
+                self.buffer.push(cx, &text)?;
+            }
+            Value::Float(value) if value.is_finite() => self.buffer.push(cx, &float_text(*value))?,
+            Value::Str(node) => self.quoted(cx, node.as_str())?,
+            Value::Keyword(symbol) | Value::Symbol(symbol) if names => {
+                let node = cx.symbols.string(*symbol).clone();
+                self.quoted(cx, node.as_str())?;
+            }
+            Value::Vector(node) => {
+                self.buffer.push(cx, "[")?;
+                push(cx, open, Open::Vector(node, 0))?;
+            }
+            Value::Map(node) => {
+                self.buffer.push(cx, "{")?;
+                let order = node.order(cx)?;
+                push(cx, open, Open::Map(node, order, 0))?;
+            }
+            Value::Set(node) if names => {
+                self.buffer.push(cx, "[")?;
+                let order = node.order(cx)?;
+                push(cx, open, Open::Set(node, order, 0))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Writes a key; false when it has no JSON form, or when another key has the same.
+    fn key(&mut self, cx: &mut Context, map: &MapNode, key: &Value) -> Result<bool> {
+        match (key, self.dialect) {
+            (Value::Str(node), Dialect::Strict) => self.quoted(cx, node.as_str())?,
+            (Value::Str(node), Dialect::Names) => {
+                let symbol = node.symbol().or_else(|| cx.symbols.find(node.as_str()));
+                if symbol.is_some_and(|symbol| map.find_keyword(cx, symbol).is_some()) {
+                    return Ok(false);
+                }
+                self.quoted(cx, node.as_str())?;
+            }
+            (Value::Keyword(symbol), Dialect::Names) => {
+                let node = cx.symbols.string(*symbol).clone();
+                self.quoted(cx, node.as_str())?;
+            }
+            (Value::Int(value), Dialect::Strict) => {
+                self.buffer.push(cx, "\"")?;
+                write_int(cx, &mut self.buffer, *value)?;
+                self.buffer.push(cx, "\"")?;
+            }
+            (Value::BigInt(value), Dialect::Strict) => {
+                let text = integer_text(cx, value.get())?;
+                self.quoted(cx, &text)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn quoted(&mut self, cx: &mut Context, text: &str) -> Result<()> {
+        self.buffer.push(cx, "\"")?;
+        let mut plain = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            let control;
+            let escape = match byte {
+                b'"' => "\\\"",
+                b'\\' => "\\\\",
+                b'\n' => "\\n",
+                b'\r' => "\\r",
+                b'\t' => "\\t",
+                0x08 => "\\b",
+                0x0C => "\\f",
+                0..0x20 => {
+                    control = format!("\\u{byte:04x}");
+                    &control
+                }
+                _ => continue,
+            };
+            // The escaped characters are ASCII, so `at` is a character boundary.
+            self.buffer.push(cx, &text[plain..at])?;
+            self.buffer.push(cx, escape)?;
+            plain = at + 1;
+            if self.buffer.is_full() {
+                return Ok(());
+            }
+        }
+        self.buffer.push(cx, &text[plain..])?;
+        self.buffer.push(cx, "\"")
+    }
+}
+
+fn push<'v>(cx: &mut Context, open: &mut Vec<Open<'v>>, next: Open<'v>) -> Result<()> {
+    if open.len() == open.capacity() {
+        cx.reserve(open.capacity().max(4) * 2 * size_of::<Open<'_>>())?;
+    }
+    open.push(next);
+    Ok(())
+}
+
+/// The failure of a value, reached through these collections.
+fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
+    /// Levels shown of a path.
+    const SHOWN: usize = 16;
+    let mut path = String::new();
+    for (level, innermost) in open.iter().enumerate() {
+        if level == SHOWN {
+            path.push_str("...");
+            break;
+        }
+        match innermost {
+            // Positions stand after the element they are at.
+            Open::Vector(_, at) | Open::Set(_, _, at) => path.push_str(&format!("[{}]", at.saturating_sub(1))),
+            Open::Map(node, order, at) => {
+                let key = order.get(at.saturating_sub(1)).map(|&row| &node.entries()[row as usize].key);
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                match key {
+                    Some(Value::Int(number)) => path.push_str(&number.to_string()),
+                    Some(key) => path.push_str(cx.name(key).unwrap_or(key.type_word())),
+                    None => path.push('?'),
+                }
+            }
+        }
+    }
+    if path.is_empty() {
+        path.push_str("<root>");
+    }
+    EncodeFailure::NotJson { path, kind: value.type_word() }
+}

@@ -1,0 +1,15 @@
+//! JSON text to values and back, without a tree in between and without recursion (decision 25).
+//!
+//! Both directions pay a unit of fuel for every byte and look at memory before they allocate, so text and
+//! values of any size, depth or sharing end in a result or in a typed fault.
+
+mod decode;
+mod encode;
+mod number;
+mod text;
+
+pub use decode::{DecodeError, DecodeFailure, decode};
+pub use encode::{Dialect, EncodeFailure, encode};
+
+#[cfg(test)]
+mod tests;

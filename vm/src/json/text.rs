@@ -1,0 +1,160 @@
+//! Strings of JSON: from the quote on, strict, with escapes and surrogate pairs.
+
+use super::decode::{DecodeFailure, Outcome, invalid};
+use crate::context::Context;
+
+/// Bytes scanned between two looks at fuel and deadline.
+const STRIDE: usize = 1 << 16;
+
+/// A string of the text.
+pub(super) enum Text<'b> {
+    /// As it stands in the input.
+    Plain(&'b str),
+    /// With its escapes replaced.
+    Built(String),
+}
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Text::Plain(text) => text,
+            Text::Built(text) => text,
+        }
+    }
+}
+
+/// Length of the run of ordinary bytes at the start: no quote, backslash or control character.
+fn ordinary(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // The classic test for a zero byte; a byte below 0x20 borrows in the same way.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut at = 0;
+    for chunk in bytes.chunks_exact(8) {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        let word = u64::from_le_bytes(word);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let special = control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5C));
+        if special != 0 {
+            // Borrows run upwards only, so the lowest mark is exact.
+            return at + (special.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().take_while(|&&byte| byte >= 0x20 && byte != b'"' && byte != b'\\').count()
+}
+
+/// Reads a string; `start` is the position after the opening quote. Gives the string and the position
+/// after the closing one. The caller pays for the bytes; long ones are paid for here as well, because they
+/// are scanned in strides.
+pub(super) fn read<'b>(cx: &mut Context, bytes: &'b [u8], start: usize) -> Outcome<(Text<'b>, usize)> {
+    let mut at = start;
+    loop {
+        let end = bytes.len().min(at + STRIDE);
+        let run = ordinary(&bytes[at..end]);
+        at += run;
+        if at < end {
+            break;
+        }
+        if at == bytes.len() {
+            return invalid(at, "unterminated string");
+        }
+        cx.fuel.poll()?;
+    }
+    match bytes[at] {
+        b'"' => Ok((Text::Plain(utf8(bytes, start, at)?), at + 1)),
+        b'\\' => escaped(cx, bytes, start, at),
+        _ => invalid(at, "control character in a string"),
+    }
+}
+
+fn utf8(bytes: &[u8], start: usize, end: usize) -> Outcome<&str> {
+    std::str::from_utf8(&bytes[start..end])
+        .or_else(|error| invalid(start + error.valid_up_to(), "invalid UTF-8 in a string"))
+}
+
+/// Reads on from the first backslash.
+fn escaped<'b>(cx: &mut Context, bytes: &'b [u8], start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
+    let mut text = String::new();
+    let (mut plain, mut at) = (start, slash);
+    loop {
+        let Some(&byte) = bytes.get(at) else { return invalid(at, "unterminated string") };
+        match byte {
+            b'"' => {
+                push(cx, &mut text, utf8(bytes, plain, at)?)?;
+                return Ok((Text::Built(text), at + 1));
+            }
+            b'\\' => {
+                push(cx, &mut text, utf8(bytes, plain, at)?)?;
+                let (character, next) = escape(bytes, at + 1)?;
+                text.push(character);
+                plain = next;
+                at = next;
+            }
+            0..0x20 => return invalid(at, "control character in a string"),
+            _ => {
+                let end = bytes.len().min(at + STRIDE);
+                at += ordinary(&bytes[at..end]);
+            }
+        }
+    }
+}
+
+fn push(cx: &mut Context, text: &mut String, more: &str) -> Result<(), DecodeFailure> {
+    let needed = text.len() + more.len() + 4;
+    if needed > text.capacity() {
+        let capacity = needed.max(text.capacity() * 2);
+        cx.fuel.poll()?;
+        cx.reserve(capacity)?;
+        text.reserve_exact(capacity - text.len());
+    }
+    text.push_str(more);
+    Ok(())
+}
+
+/// One escape, from the byte after the backslash.
+fn escape(bytes: &[u8], at: usize) -> Outcome<(char, usize)> {
+    let character = match bytes.get(at) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode(bytes, at + 1),
+        Some(_) => return invalid(at, "unknown escape in a string"),
+        None => return invalid(at, "unterminated string"),
+    };
+    Ok((character, at + 1))
+}
+
+fn unicode(bytes: &[u8], at: usize) -> Outcome<(char, usize)> {
+    let first = hex(bytes, at)?;
+    if let Some(character) = char::from_u32(first) {
+        return Ok((character, at + 4));
+    }
+    // A high surrogate and a low one make a character; alone they mean nothing.
+    if first < 0xDC00 && bytes.get(at + 4) == Some(&b'\\') && bytes.get(at + 5) == Some(&b'u') {
+        let second = hex(bytes, at + 6)?;
+        if (0xDC00..0xE000).contains(&second)
+            && let Some(character) = char::from_u32(0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00))
+        {
+            return Ok((character, at + 10));
+        }
+    }
+    invalid(at, "lone surrogate in a string")
+}
+
+fn hex(bytes: &[u8], at: usize) -> Outcome<u32> {
+    let mut value = 0;
+    for offset in 0..4 {
+        match bytes.get(at + offset).and_then(|&byte| char::from(byte).to_digit(16)) {
+            Some(digit) => value = value * 16 + digit,
+            None => return invalid(at + offset, "\\u needs four hexadecimal digits"),
+        }
+    }
+    Ok(value)
+}
