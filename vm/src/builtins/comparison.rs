@@ -1,6 +1,83 @@
 //! Equality and order.
 
-use super::Builtin;
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::equal::equal;
+use crate::fault::Result;
+use crate::order;
+use crate::value::Value;
+use std::cmp::Ordering;
+use std::mem::take;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
+    plain("==", CORE, "1+", "(== x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
+    plain("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal),
+    plain("<", CORE, "1+", "(< x y …)", "True when each is below the next.", |cx, a| ordered(cx, a, Ordering::is_lt)),
+    plain(">", CORE, "1+", "(> x y …)", "True when each is above the next.", |cx, a| ordered(cx, a, Ordering::is_gt)),
+    plain("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)),
+    plain(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)),
+    plain("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types.", compare),
+    plain("max", Category::Math, "1+", "(max x …)", "The highest value.", |cx, a| extreme(cx, a, Ordering::Greater)),
+    plain("min", Category::Math, "1+", "(min x …)", "The lowest value.", |cx, a| extreme(cx, a, Ordering::Less)),
+];
+
+fn all_equal(cx: &mut Context, arguments: &[Value]) -> Result<bool> {
+    for pair in arguments.windows(2) {
+        if !equal(cx, &pair[0], &pair[1])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_equal(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(all_equal(cx, arguments)?))
+}
+
+fn not_equal(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(!all_equal(cx, arguments)?))
+}
+
+fn is_nan(value: &Value) -> bool {
+    matches!(value, Value::Float(value) if value.is_nan())
+}
+
+/// Nothing is below, above or level with NaN.
+fn ordered(cx: &mut Context, arguments: &[Value], test: fn(Ordering) -> bool) -> Result<Value> {
+    for pair in arguments.windows(2) {
+        let (a, b) = (&pair[0], &pair[1]);
+        if is_nan(a) || is_nan(b) || !test(order::compare(cx, a, b)?) {
+            return Ok(Value::Bool(false));
+        }
+    }
+    Ok(Value::Bool(true))
+}
+
+fn compare(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (a, b) = (&arguments[0], &arguments[1]);
+    let is_number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_) | Value::BigInt(_));
+    if (is_nan(a) && is_number(b)) || (is_nan(b) && is_number(a)) {
+        return Ok(Value::Int(0));
+    }
+    Ok(Value::Int(order::compare(cx, a, b)? as i64))
+}
+
+/// The value that compares to all others as `wanted`; the first one on ties, NaN if there is one.
+fn extreme(cx: &mut Context, arguments: &mut [Value], wanted: Ordering) -> Result<Value> {
+    let mut best = 0;
+    for at in 0..arguments.len() {
+        if is_nan(&arguments[at]) {
+            best = at;
+            break;
+        }
+        if order::compare(cx, &arguments[at], &arguments[best])? == wanted {
+            best = at;
+        }
+    }
+    Ok(take(&mut arguments[best]))
+}

@@ -1,6 +1,148 @@
-//! Builtins: internal.
+//! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
 
-use super::Builtin;
+use super::lookup::{element, index};
+use super::{Builtin, Category, plain, seq};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{MapNode, Table};
+use crate::reason::Reason;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated),
+    row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern),
+    row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth),
+    row("%rest-from", "2", "(%rest-from v i)", "The items of such a vector from an index on.", rest_from),
+    row("%map-pattern", "1", "(%map-pattern x)", "The source of a map pattern: a map or nil.", map_pattern),
+    row("%kwargs", "1", "(%kwargs v)", "The map that keyword arguments make.", kwargs),
+    row("%get", "2", "(%get x k)", "What a key finds, nil in any other value.", get),
+    row("%get-or", "3", "(%get-or x k default)", "What a key finds, or the default.", get_or),
+    row("%lookup", "3", "(%lookup x k default)", "(k x default) of a keyword k.", get_or),
+    row("%data", "1", "(%data k)", "One entry of the program's input data.", data),
+];
+
+const fn row(
+    name: &'static str,
+    arity: &str,
+    usage: &'static str,
+    doc: &'static str,
+    run: fn(&mut Context, &mut [Value]) -> Result<Value>,
+) -> Builtin {
+    plain(name, Category::Internal, arity, usage, doc, run)
+}
+
+fn iterated(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Vector(seq::to_vector(cx, take(&mut arguments[0]), "for")?))
+}
+
+fn mismatch(message: impl std::fmt::Display) -> Box<Fault> {
+    Fault::new(Reason::DestructureError, message.to_string())
+}
+
+fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match take(&mut arguments[0]) {
+        value @ (Value::Vector(_) | Value::Nil | Value::Str(_)) => {
+            Ok(Value::Vector(seq::to_vector(cx, value, "destructuring")?))
+        }
+        other => Err(mismatch(format_args!("expected list or nil, got {}", other.type_word()))),
+    }
+}
+
+fn nth(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let item = match &arguments[0] {
+        Value::Vector(vector) => index(&arguments[1]).and_then(|index| vector.get(index)),
+        _ => None,
+    };
+    Ok(item.unwrap_or_default())
+}
+
+fn rest_from(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let start = index(&arguments[1]).unwrap_or(0);
+    Ok(Value::Vector(match take(&mut arguments[0]) {
+        // Giving up the first item in place keeps `[h & t]` recursion free of allocation.
+        Value::Vector(vector) if start == 1 => VectorNode::rest(vector),
+        Value::Vector(vector) => VectorNode::slice(&vector, start, usize::MAX),
+        _ => VectorNode::new(Vec::new()),
+    }))
+}
+
+fn map_pattern(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match take(&mut arguments[0]) {
+        map @ (Value::Map(_) | Value::Nil) => Ok(map),
+        other => Err(mismatch(format_args!("expected map or nil, got {}", other.type_word()))),
+    }
+}
+
+fn kwargs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match take(&mut arguments[0]) {
+        map @ (Value::Map(_) | Value::Nil) => Ok(map),
+        Value::Vector(pairs) => keyword_arguments(cx, &pairs),
+        other => Err(mismatch(format_args!("expected keyword args, got {}", other.type_word()))),
+    }
+}
+
+/// Keys and values in turn; a map may stand at the end, as in Clojure 1.11.
+fn keyword_arguments(cx: &mut Context, pairs: &VectorNode) -> Result<Value> {
+    let (count, trailing) = match pairs.len().checked_sub(1).and_then(|last| pairs.get(last)) {
+        Some(Value::Map(map)) if pairs.len() % 2 == 1 => (pairs.len() - 1, Some(map)),
+        _ => (pairs.len(), None),
+    };
+    if count % 2 == 1 {
+        return Err(mismatch(format_args!("keyword args must be even, got odd count: {count}")));
+    }
+    let mut map: Rc<MapNode> = Table::empty();
+    for at in (0..count).step_by(2) {
+        cx.tick(1)?;
+        let (key, value) = (pairs.get(at).unwrap_or_default(), pairs.get(at + 1).unwrap_or_default());
+        map = Table::insert(map, cx, key, value)?;
+    }
+    if let Some(trailing) = trailing {
+        map = super::construction::merge(cx, map, &trailing)?;
+    }
+    Ok(Value::Map(map))
+}
+
+fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(keyed(cx, &arguments[0], &arguments[1])?.unwrap_or_default())
+}
+
+fn get_or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(match keyed(cx, &arguments[0], &arguments[1])? {
+        Some(found) => found,
+        None => take(&mut arguments[2]),
+    })
+}
+
+/// What a key finds in a map or set; other values have no keys.
+fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
+    match coll {
+        Value::Map(_) | Value::Set(_) => element(cx, coll, key),
+        _ => Ok(None),
+    }
+}
+
+fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let data = cx.data.clone();
+    if let Some(found) = keyed(cx, &data, &arguments[0])? {
+        return Ok(found);
+    }
+    if !cx.strict_data {
+        return Ok(Value::Nil);
+    }
+    let key = cx.name(&arguments[0]).unwrap_or_default().to_owned();
+    let mut fault = Fault::runtime(format_args!(
+        "data/{key} is not bound: the `context` object did not provide a `{key}` key"
+    ));
+    if let Value::Map(map) = &data {
+        let names: Vec<&str> = map.entries().iter().filter_map(|entry| cx.name(&entry.key)).take(8).collect();
+        if !names.is_empty() {
+            fault = fault.hint(format!("It provides: {}.", names.join(", ")));
+        }
+    }
+    Err(fault)
+}

@@ -1,6 +1,259 @@
-//! Builtins: maps.
+//! Builtins over maps that take no functions, and reading and writing by key.
 
-use super::Builtin;
+use super::lookup::{associate, associate_at, element, element_at, index};
+use super::seq::{self, expected};
+use super::{Builtin, Category, construction, plain};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{Entry, MapNode, Table};
+use crate::reason::Reason;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("get", CORE, "2-3", "(get coll key default?)", "What a key finds in a map, vector, set or string; keywords and strings match each other.", get),
+    plain("get-in", CORE, "2-3", "(get-in coll path default?)", "What a path of keys finds.", get_in),
+    plain("assoc", CORE, "1+", "(assoc coll key value …)", "The map or vector with values under these keys.", assoc),
+    plain("assoc-in", CORE, "3", "(assoc-in coll path value)", "The collection with a value at the end of a path of keys.", assoc_in),
+    plain("dissoc", CORE, "1+", "(dissoc m key …)", "The map without these keys.", dissoc),
+    plain("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
+    plain("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
+    plain("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap),
+    plain("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
+    plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
+    plain("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
+    plain("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
+    plain("keys", CORE, "1", "(keys m)", "The keys of a map, in order.", keys),
+    plain("vals", CORE, "1", "(vals m)", "The values of a map, in key order.", vals),
+    plain("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
+    plain("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
+];
+
+/// Refuses what has no elements to get.
+fn readable(coll: &Value, key: &Value) -> Result<()> {
+    match coll {
+        Value::Nil | Value::Map(_) | Value::Vector(_) | Value::Set(_) | Value::Str(_) => Ok(()),
+        other if matches!(key, Value::Map(_)) => Err(Fault::type_error(format_args!(
+            "get expects the collection first, e.g. (get map key) — got ({}, map), arguments appear to be swapped",
+            other.type_word()
+        ))),
+        other => Err(expected("get", 1, "associative", other)),
+    }
+}
+
+fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (coll, key) = (&arguments[0], &arguments[1]);
+    readable(coll, key)?;
+    let mut found = element(cx, coll, key)?;
+    if let (None, Value::Map(_), Value::Vector(path)) = (&found, coll, key)
+        && !path.is_empty()
+    {
+        // A vector that is no key itself is a path.
+        found = element_at(cx, coll, path)?;
+    }
+    Ok(match found {
+        Some(found) => found,
+        None => arguments.get_mut(2).map(take).unwrap_or_default(),
+    })
+}
+
+/// A path of keys; nil is the empty one.
+fn path(value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+    match value {
+        Value::Vector(path) => Ok(path),
+        Value::Nil => Ok(VectorNode::new(Vec::new())),
+        other => Err(expected(name, 2, "list of keys", &other)),
+    }
+}
+
+fn get_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let path = path(take(&mut arguments[1]), "get-in")?;
+    let root = take(&mut arguments[0]);
+    Ok(match element_at(cx, &root, &path)? {
+        Some(found) => found,
+        None => arguments.get_mut(2).map(take).unwrap_or_default(),
+    })
+}
+
+fn assoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if arguments.len() < 3 || arguments.len() % 2 == 0 {
+        return Err(Fault::runtime(format_args!(
+            "assoc requires a map or list and key-value pairs, got {} args",
+            arguments.len()
+        )));
+    }
+    cx.tick(arguments.len() as u64 / 2)?;
+    let mut target = take(&mut arguments[0]);
+    for pair in arguments[1..].chunks_exact_mut(2) {
+        target = associate(cx, target, take(&mut pair[0]), take(&mut pair[1]), "assoc")?;
+    }
+    Ok(target)
+}
+
+fn assoc_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let path = path(take(&mut arguments[1]), "assoc-in")?;
+    let (root, value) = (take(&mut arguments[0]), take(&mut arguments[2]));
+    associate_at(cx, root, &path, value, "assoc-in")
+}
+
+fn dissoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut map = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Map(map) => map,
+        other => return Err(expected("dissoc", 1, "map", &other)),
+    };
+    for key in &arguments[1..] {
+        cx.tick(1)?;
+        map = Table::remove(map, cx, key)?;
+    }
+    Ok(Value::Map(map))
+}
+
+fn merge(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let [only] = arguments {
+        return Ok(match take(only) {
+            Value::Nil | Value::Bool(false) => Value::Map(Table::empty()),
+            only => only,
+        });
+    }
+    let mut merged: Rc<MapNode> = Table::empty();
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        match take(argument) {
+            Value::Nil | Value::Bool(false) => {}
+            Value::Map(map) if merged.is_empty() => merged = map,
+            Value::Map(map) => merged = construction::merge(cx, merged, &map)?,
+            other => return Err(expected("merge", at + 1, "map", &other)),
+        }
+    }
+    Ok(Value::Map(merged))
+}
+
+fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let coll = take(&mut arguments[0]);
+    if !matches!(coll, Value::Nil | Value::Map(_) | Value::Vector(_)) {
+        return Err(expected("select-keys", 1, "map", &coll));
+    }
+    let keys = seq::argument(cx, take(&mut arguments[1]), "select-keys", 2)?;
+    let mut selected: Rc<MapNode> = Table::empty();
+    for key in keys.iter() {
+        cx.tick(1)?;
+        if let Some(value) = element(cx, &coll, &key)? {
+            selected = Table::insert(selected, cx, key, value)?;
+        }
+    }
+    Ok(Value::Map(selected))
+}
+
+fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;
+    let values = seq::argument(cx, take(&mut arguments[1]), "zipmap", 2)?;
+    let mut map: Rc<MapNode> = Table::empty();
+    for (key, value) in keys.iter().zip(values.iter()) {
+        cx.tick(1)?;
+        seq::check_memory(cx)?;
+        map = Table::insert(map, cx, key, value)?;
+    }
+    Ok(Value::Map(map))
+}
+
+fn hash_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    map_of(cx, arguments, "hash-map")
+}
+
+fn array_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    map_of(cx, arguments, "array-map")
+}
+
+fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Result<Value> {
+    if arguments.len() % 2 != 0 {
+        return Err(Fault::new(
+            Reason::ArityError,
+            format!("{name} expects an even number of arguments, got {}", arguments.len()),
+        ));
+    }
+    let pairs = arguments.len() / 2;
+    cx.tick(pairs as u64)?;
+    cx.reserve(pairs * size_of::<Entry<Value>>())?;
+    let mut map: Rc<MapNode> = Table::with_capacity(pairs);
+    for pair in arguments.chunks_exact_mut(2) {
+        map = Table::insert(map, cx, take(&mut pair[0]), take(&mut pair[1]))?;
+    }
+    Ok(Value::Map(map))
+}
+
+fn find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Nil => Ok(Value::Nil),
+        Value::Map(map) => Ok(match map.find_flexible(cx, &arguments[1])? {
+            Some(row) => {
+                let entry = &map.entries()[row];
+                seq::pair(entry.key.clone(), entry.value.clone())
+            }
+            None => Value::Nil,
+        }),
+        Value::Vector(vector) => {
+            let found = index(&arguments[1]).and_then(|index| vector.get(index));
+            Ok(match found {
+                Some(found) => seq::pair(take(&mut arguments[1]), found),
+                None => Value::Nil,
+            })
+        }
+        other => Err(expected("find", 1, "associative", other)),
+    }
+}
+
+fn entries(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Nil => Ok(Value::vector(Vec::new())),
+        Value::Map(map) => Ok(Value::Vector(seq::entries(cx, map)?)),
+        other => Err(expected("entries", 1, "map", other)),
+    }
+}
+
+/// One part of every entry, in key order; nil for nil.
+fn column(
+    cx: &mut Context,
+    map: &Value,
+    name: &'static str,
+    part: fn(&Entry<Value>) -> &Value,
+) -> Result<Value> {
+    match map {
+        Value::Nil => Ok(Value::Nil),
+        Value::Map(map) => {
+            cx.tick(map.len() as u64)?;
+            cx.reserve_items(map.len())?;
+            let order = map.order(cx)?;
+            let parts = order.iter().map(|&row| part(&map.entries()[row as usize]).clone());
+            Ok(Value::vector(parts.collect()))
+        }
+        other => Err(expected(name, 1, "map", other)),
+    }
+}
+
+fn keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    column(cx, &arguments[0], "keys", |entry| &entry.key)
+}
+
+fn vals(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    column(cx, &arguments[0], "vals", |entry| &entry.value)
+}
+
+fn key(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match seq::halves(&arguments[0]) {
+        Some((key, _)) => Ok(key),
+        None => Err(expected("key", 1, "[key value] pair", &arguments[0])),
+    }
+}
+
+fn val(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match seq::halves(&arguments[0]) {
+        Some((_, value)) => Ok(value),
+        None => Err(expected("val", 1, "[key value] pair", &arguments[0])),
+    }
+}

@@ -13,6 +13,7 @@ mod construction;
 mod convert;
 mod internal;
 mod json;
+pub(crate) mod lookup;
 mod maps;
 mod math;
 mod partitions;
@@ -203,6 +204,7 @@ const TABLES: &[&[Builtin]] = &[
     maps::TABLE,
     sets::TABLE,
     callbacks::TABLE,
+    callbacks::EACH,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,

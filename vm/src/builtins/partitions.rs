@@ -1,7 +1,6 @@
 //! Builtins that cut, thin out or recombine sequences.
 
-use super::seq::{self, count_argument};
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, plain, seq};
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::{Fault, Result};

@@ -1,6 +1,209 @@
-//! Builtins: predicates.
+//! Predicates, and the functions about what a value is. They answer for every value and never fault.
 
-use super::Builtin;
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{SetNode, Table};
+use crate::value::Value;
+use num_traits::Zero;
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
+
+/// A predicate of one value.
+macro_rules! test {
+    ($name:literal, $doc:literal, $value:pat $(if $guard:expr)?) => {
+        plain($name, CORE, "1", concat!("(", $name, " x)"), $doc, |_cx, arguments| {
+            Ok(Value::Bool(matches!(&arguments[0], $value $(if $guard)?)))
+        })
+        .total()
+    };
+}
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total(),
+    plain("not", CORE, "1", "(not x)", "True for nil and false.", not).total(),
+    plain("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
+    test!("nil?", "True for nil.", Value::Nil),
+    plain("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).total(),
+    test!("true?", "True for true.", Value::Bool(true)),
+    test!("false?", "True for false.", Value::Bool(false)),
+    test!("boolean?", "True for true and false.", Value::Bool(_)),
+    test!("number?", "True for numbers.", Value::Int(_) | Value::Float(_) | Value::BigInt(_)),
+    test!("int?", "True for integers.", Value::Int(_) | Value::BigInt(_)),
+    test!("integer?", "True for integers.", Value::Int(_) | Value::BigInt(_)),
+    test!("rational?", "True for integers.", Value::Int(_) | Value::BigInt(_)),
+    test!("float?", "True for floats.", Value::Float(_)),
+    test!("double?", "True for floats.", Value::Float(_)),
+    plain("nat-int?", CORE, "1", "(nat-int? x)", "True for integers from 0 on.", |_cx, a| integer_sign(a, |sign| sign >= 0)).total(),
+    plain("pos-int?", CORE, "1", "(pos-int? x)", "True for integers above 0.", |_cx, a| integer_sign(a, |sign| sign > 0)).total(),
+    plain("neg-int?", CORE, "1", "(neg-int? x)", "True for integers below 0.", |_cx, a| integer_sign(a, |sign| sign < 0)).total(),
+    plain("zero?", CORE, "1", "(zero? x)", "True for the number 0.", |_cx, a| number_sign(a, |sign| sign == 0)).total(),
+    plain("pos?", CORE, "1", "(pos? x)", "True for numbers above 0.", |_cx, a| number_sign(a, |sign| sign > 0)).total(),
+    plain("neg?", CORE, "1", "(neg? x)", "True for numbers below 0.", |_cx, a| number_sign(a, |sign| sign < 0)).total(),
+    plain("even?", CORE, "1", "(even? x)", "True for even numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(0)))).total(),
+    plain("odd?", CORE, "1", "(odd? x)", "True for odd numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(1)))).total(),
+    test!("NaN?", "True for ##NaN.", Value::Float(value) if value.is_nan()),
+    test!("infinite?", "True for ##Inf and ##-Inf.", Value::Float(value) if value.is_infinite()),
+    test!("string?", "True for strings.", Value::Str(_)),
+    test!("char?", "True for strings of one character.", Value::Str(node) if node.as_str().len() < 256 && node.graphemes() == 1),
+    test!("keyword?", "True for keywords.", Value::Keyword(_)),
+    test!("vector?", "True for vectors, which all sequences are.", Value::Vector(_)),
+    test!("map?", "True for maps.", Value::Map(_)),
+    test!("set?", "True for sets.", Value::Set(_)),
+    test!("regex?", "True for regular expressions.", Value::Regex(_)),
+    plain("fn?", CORE, "1", "(fn? x)", "True for functions.", |_cx, a| Ok(Value::Bool(a[0].is_function()))).total(),
+    plain("ifn?", CORE, "1", "(ifn? x)", "True for everything that can be called.", is_callable).total(),
+    test!("coll?", "True for vectors, maps and sets.", Value::Vector(_) | Value::Map(_) | Value::Set(_)),
+    test!("seq?", "True for sequences.", Value::Vector(_)),
+    test!("sequential?", "True for sequences.", Value::Vector(_)),
+    test!("associative?", "True for maps and vectors.", Value::Vector(_) | Value::Map(_)),
+    test!("counted?", "True for what knows its size.", Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Str(_)),
+    test!("indexed?", "True for what has positions.", Value::Vector(_) | Value::Str(_)),
+    test!("reversible?", "True for what can be reversed.", Value::Vector(_) | Value::Str(_)),
+    test!("seqable?", "True for what seq takes.", Value::Nil | Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Str(_)),
+    plain("distinct?", CORE, "1+", "(distinct? x …)", "True when no two arguments are the same.", is_distinct),
+    never("symbol?", "(symbol? x)", "False: there are no symbols at run time."),
+    never("decimal?", "(decimal? x)", "False: there are no decimals."),
+    never("ratio?", "(ratio? x)", "False: there are no ratios."),
+    never("sorted?", "(sorted? x)", "False: every map and set iterates in key order."),
+    never("map-entry?", "(map-entry? x)", "False: entries are vectors."),
+    plain("type", CORE, "1", "(type x)", "The type as a keyword, nil for nil.", type_of),
+    plain("keyword", CORE, "1", "(keyword name)", "The keyword of a name.", keyword),
+    plain("name", CORE, "1", "(name x)", "The text of a keyword or string.", name),
+];
+
+/// A predicate that is false for every value of this language.
+const fn never(name: &'static str, usage: &'static str, doc: &'static str) -> Builtin {
+    plain(name, CORE, "1", usage, doc, |_cx, _arguments| Ok(Value::Bool(false))).total()
+}
+
+fn identity(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(take(&mut arguments[0]))
+}
+
+fn not(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(!arguments[0].is_truthy()))
+}
+
+fn boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(arguments[0].is_truthy()))
+}
+
+fn is_some(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(!arguments[0].is_nil()))
+}
+
+/// -1, 0 or 1 for an integer.
+fn sign_of_integer(value: &Value) -> Option<i32> {
+    match value {
+        Value::Int(value) => Some(value.signum() as i32),
+        Value::BigInt(node) => Some(match node.get().sign() {
+            num_bigint::Sign::Minus => -1,
+            num_bigint::Sign::NoSign => 0,
+            num_bigint::Sign::Plus => 1,
+        }),
+        _ => None,
+    }
+}
+
+fn integer_sign(arguments: &[Value], test: fn(i32) -> bool) -> Result<Value> {
+    Ok(Value::Bool(sign_of_integer(&arguments[0]).is_some_and(test)))
+}
+
+fn number_sign(arguments: &[Value], test: fn(i32) -> bool) -> Result<Value> {
+    let sign = match &arguments[0] {
+        Value::Float(value) if value.is_nan() => None,
+        Value::Float(value) => Some(i32::from(*value > 0.0) - i32::from(*value < 0.0)),
+        other => sign_of_integer(other),
+    };
+    Ok(Value::Bool(sign.is_some_and(test)))
+}
+
+/// 0 for even, 1 for odd whole numbers.
+fn parity(value: &Value) -> Option<u8> {
+    match value {
+        Value::Int(value) => Some((value & 1) as u8),
+        Value::BigInt(node) => Some(u8::from(!(node.get() % 2u8).is_zero())),
+        Value::Float(value) if value.is_finite() && value.fract() == 0.0 => {
+            Some(u8::from(value % 2.0 != 0.0))
+        }
+        _ => None,
+    }
+}
+
+fn is_callable(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let value = &arguments[0];
+    Ok(Value::Bool(
+        value.is_function()
+            || matches!(value, Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_)),
+    ))
+}
+
+fn is_distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut seen: Rc<SetNode> = Table::empty();
+    let count = arguments.len();
+    for item in arguments {
+        cx.tick(1)?;
+        seen = Table::insert(seen, cx, take(item), ())?;
+    }
+    Ok(Value::Bool(seen.len() == count))
+}
+
+fn type_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let name = match &arguments[0] {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Bool(_) => "boolean",
+        Value::Int(_) | Value::Float(_) | Value::BigInt(_) => "number",
+        Value::Str(_) => "string",
+        Value::Keyword(_) => "keyword",
+        Value::Vector(_) => "vector",
+        Value::Map(_) => "map",
+        Value::Set(_) => "set",
+        Value::Regex(_) => "regex",
+        value if value.is_function() => "function",
+        _ => "unknown",
+    };
+    Ok(cx.keyword(name))
+}
+
+fn keyword(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Nil => Ok(Value::Nil),
+        Value::Keyword(symbol) => Ok(Value::Keyword(*symbol)),
+        Value::Str(node) if is_keyword_name(node.as_str()) => {
+            cx.tick(node.as_str().len() as u64)?;
+            cx.reserve(node.as_str().len())?;
+            Ok(cx.keyword(node.as_str()))
+        }
+        other => {
+            let shown = crate::print::pr_str(cx, other, LONGEST_SHOWN)?.text;
+            Err(Fault::runtime(format_args!("invalid keyword name: {shown}")))
+        }
+    }
+}
+
+/// Longest value shown in a message.
+const LONGEST_SHOWN: usize = 80;
+
+fn is_keyword_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_?!".contains(&byte))
+}
+
+fn name(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match take(&mut arguments[0]) {
+        Value::Keyword(symbol) => Ok(Value::Str(cx.symbols.string(symbol).clone())),
+        Value::Symbol(symbol) => {
+            let text = cx.text(symbol);
+            let local = text.split_once('/').map_or(text, |(_, local)| local);
+            Ok(Value::string(local))
+        }
+        text @ Value::Str(_) => Ok(text),
+        other => Err(super::seq::expected("name", 1, "keyword or string", &other)),
+    }
+}

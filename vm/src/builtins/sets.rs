@@ -1,6 +1,141 @@
-//! Builtins: sets.
+//! Builtins over sets, and membership.
 
-use super::Builtin;
+use super::construction::add_members;
+use super::lookup::index;
+use super::seq::{self, expected};
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::equal::equal;
+use crate::fault::Result;
+use crate::map::{SetNode, Table};
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("set", Category::Set, "1", "(set coll)", "A set of the items of any collection.", set),
+    plain("hash-set", Category::Set, "0+", "(hash-set item …)", "A set of the arguments.", hash_set),
+    plain("contains?", Category::Core, "2", "(contains? coll key)", "True when a map has the key, a set the member, a vector the value.", contains),
+    plain("disj", Category::Set, "1+", "(disj s item …)", "The set without these members.", disj),
+    plain("union", Category::Set, "0+", "(union s …)", "The members of any of the sets.", union),
+    plain("intersection", Category::Set, "1+", "(intersection s …)", "The members of the first set that are in all others.", intersection),
+    plain("difference", Category::Set, "1+", "(difference s …)", "The members of the first set that are in no other.", difference),
+];
+
+fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    add_members(cx, Table::empty(), take(&mut arguments[0]), "set", 1).map(Value::Set)
+}
+
+fn hash_set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    cx.tick(arguments.len() as u64)?;
+    cx.reserve_items(arguments.len())?;
+    let mut set: Rc<SetNode> = Table::with_capacity(arguments.len());
+    for item in arguments {
+        set = Table::insert(set, cx, take(item), ())?;
+    }
+    Ok(Value::Set(set))
+}
+
+fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (coll, key) = (&arguments[0], &arguments[1]);
+    let found = match coll {
+        Value::Nil => false,
+        Value::Map(map) => map.find_flexible(cx, key)?.is_some(),
+        Value::Set(set) => set.find(cx, key)?.is_some(),
+        // By value, not by index as in Clojure.
+        Value::Vector(vector) => {
+            let mut found = false;
+            for item in vector.iter() {
+                cx.tick(1)?;
+                if equal(cx, &item, key)? {
+                    found = true;
+                    break;
+                }
+            }
+            found
+        }
+        Value::Str(node) => match index(key) {
+            Some(index) => super::sequences::grapheme(cx, node, index)?.is_some(),
+            None => false,
+        },
+        other => return Err(expected("contains?", 1, "collection", other)),
+    };
+    Ok(Value::Bool(found))
+}
+
+fn disj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut set = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Set(set) => set,
+        other => return Err(expected("disj", 1, "set", &other)),
+    };
+    for item in &arguments[1..] {
+        cx.tick(1)?;
+        set = Table::remove(set, cx, item)?;
+    }
+    Ok(Value::Set(set))
+}
+
+fn union(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let [Value::Nil] = arguments {
+        return Ok(Value::Nil);
+    }
+    let mut all: Rc<SetNode> = Table::empty();
+    for (at, coll) in arguments.iter_mut().enumerate() {
+        all = add_members(cx, all, take(coll), "union", at + 1)?;
+    }
+    Ok(Value::Set(all))
+}
+
+fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut common = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Set(set) => set,
+        other => return Err(expected("intersection", 1, "set", &other)),
+    };
+    for (at, other) in arguments.iter().enumerate().skip(1) {
+        if other.is_nil() {
+            return Ok(Value::Nil);
+        }
+        let mut kept: Rc<SetNode> = Table::empty();
+        for entry in common.entries() {
+            cx.tick(1)?;
+            let inside = match other {
+                Value::Set(other) => other.find(cx, &entry.key)?.is_some(),
+                Value::Map(other) => other.find(cx, &entry.key)?.is_some(),
+                // As in Clojure, a vector contains its indexes.
+                Value::Vector(other) => index(&entry.key).is_some_and(|index| index < other.len()),
+                other => return Err(expected("intersection", at + 1, "set", other)),
+            };
+            if inside {
+                kept = Table::insert(kept, cx, entry.key.clone(), ())?;
+            }
+        }
+        common = kept;
+    }
+    Ok(Value::Set(common))
+}
+
+fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut left = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Set(set) => set,
+        other => return Err(expected("difference", 1, "set", &other)),
+    };
+    for (at, removed) in arguments.iter_mut().enumerate().skip(1) {
+        if let Value::Set(removed) = removed {
+            for entry in removed.entries() {
+                cx.tick(1)?;
+                left = Table::remove(left, cx, &entry.key)?;
+            }
+            continue;
+        }
+        for item in seq::argument(cx, take(removed), "difference", at + 1)?.iter() {
+            cx.tick(1)?;
+            left = Table::remove(left, cx, &item)?;
+        }
+    }
+    Ok(Value::Set(left))
+}

@@ -1,0 +1,195 @@
+//! Reading and replacing one element of a collection by its key: the rules shared by `get`, `get-in`,
+//! `assoc`, `find`, destructuring and calls of collections.
+
+use super::seq;
+use super::sequences::grapheme;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::Table;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// What a key finds in any value: in maps by the flexible rule, in sets the member, in vectors and strings
+/// by index. `None` when it finds nothing, also for values that have no elements.
+///
+/// # Errors
+/// Comparing collections as keys pays fuel.
+pub(crate) fn element(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
+    Ok(match coll {
+        Value::Map(map) => map.get(cx, key)?.cloned(),
+        Value::Vector(vector) => index(key).and_then(|index| vector.get(index)),
+        Value::Set(set) => set.find(cx, key)?.map(|row| set.entries()[row].key.clone()),
+        Value::Str(node) => match index(key) {
+            Some(index) => grapheme(cx, node, index)?,
+            None => None,
+        },
+        _ => None,
+    })
+}
+
+/// A key as a position.
+pub(super) fn index(key: &Value) -> Option<usize> {
+    match key {
+        Value::Int(index) => usize::try_from(*index).ok(),
+        _ => None,
+    }
+}
+
+/// What a path of keys finds, one after another.
+///
+/// # Errors
+/// Fuel.
+pub(crate) fn element_at(cx: &mut Context, root: &Value, path: &VectorNode) -> Result<Option<Value>> {
+    let mut current = root.clone();
+    for key in path.iter() {
+        cx.tick(1)?;
+        match element(cx, &current, &key)? {
+            Some(found) => current = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(current))
+}
+
+/// The collection with one element added or replaced: in place when nobody else holds it. nil counts as an
+/// empty map.
+///
+/// # Errors
+/// `type_error` when the value or the key cannot be written to, `runtime_error` for an index out of bounds.
+pub(crate) fn associate(
+    cx: &mut Context,
+    target: Value,
+    key: Value,
+    value: Value,
+    name: &'static str,
+) -> Result<Value> {
+    match target {
+        Value::Nil => Ok(Value::Map(Table::insert(Table::empty(), cx, key, value)?)),
+        Value::Map(map) => Ok(Value::Map(Table::insert(map, cx, key, value)?)),
+        Value::Vector(vector) => {
+            let at = writable_index(&vector, &key, name)?;
+            seq::reserve_append(cx, &vector, 1)?;
+            Ok(Value::Vector(VectorNode::update(vector, |items| match items.get_mut(at) {
+                Some(slot) => *slot = value,
+                None => items.push(value),
+            })))
+        }
+        other => Err(seq::expected(name, 1, "map", &other)),
+    }
+}
+
+/// An index that an item may be written to: up to one past the end.
+fn writable_index(vector: &VectorNode, key: &Value, name: &str) -> Result<usize> {
+    match key {
+        Value::Int(index) => match usize::try_from(*index) {
+            Ok(at) if at <= vector.len() => Ok(at),
+            _ => Err(Fault::runtime(format_args!(
+                "index {index} out of bounds for list of length {}",
+                vector.len()
+            ))),
+        },
+        other => Err(Fault::type_error(format_args!(
+            "{name}: a list takes integer keys, got {}",
+            other.type_word()
+        ))),
+    }
+}
+
+/// [`associate`] at the end of a path; collections on the way that are missing become maps. An empty path
+/// means the key nil.
+///
+/// # Errors
+/// As [`associate`]; fuel.
+pub(crate) fn associate_at(
+    cx: &mut Context,
+    root: Value,
+    path: &VectorNode,
+    value: Value,
+    name: &'static str,
+) -> Result<Value> {
+    let mut keys: Vec<Value> = Vec::new();
+    for key in path.iter() {
+        seq::push(cx, &mut keys, key)?;
+    }
+    let last = keys.pop().unwrap_or_default();
+    let mut parents = Vec::with_capacity(keys.len());
+    let mut current = root;
+    for key in keys {
+        let (parent, child) = open(cx, current, &key, name)?;
+        parents.push((parent, key));
+        current = child;
+    }
+    let mut built = associate_inner(cx, current, last, value, name)?;
+    while let Some((parent, key)) = parents.pop() {
+        built = associate_inner(cx, parent, key, built, name)?;
+    }
+    Ok(built)
+}
+
+/// [`associate`] inside a path, where the value in the way has no position to name.
+fn associate_inner(
+    cx: &mut Context,
+    target: Value,
+    key: Value,
+    value: Value,
+    name: &'static str,
+) -> Result<Value> {
+    match target {
+        Value::Nil | Value::Map(_) | Value::Vector(_) => associate(cx, target, key, value, name),
+        other => Err(in_the_way(cx, &other, &key, name)),
+    }
+}
+
+#[cold]
+fn in_the_way(cx: &Context, value: &Value, key: &Value, name: &str) -> Box<Fault> {
+    let key = match key {
+        Value::Keyword(symbol) => format!(":{}", cx.text(*symbol)),
+        Value::Str(node) => format!("{:?}", node.as_str()),
+        Value::Int(index) => index.to_string(),
+        other => other.type_word().to_owned(),
+    };
+    Fault::type_error(format_args!(
+        "{name}: could not put/update key {key} on a non-map value, got {}",
+        value.type_word()
+    ))
+}
+
+/// A collection and its element under a key. When nobody else holds the collection the element is taken
+/// out, leaving a placeholder, so that it can be changed in place and put back.
+pub(crate) fn open(
+    cx: &mut Context,
+    parent: Value,
+    key: &Value,
+    name: &'static str,
+) -> Result<(Value, Value)> {
+    match parent {
+        Value::Nil => Ok((Value::Nil, Value::Nil)),
+        Value::Map(mut map) => {
+            let child = match map.find(cx, key)? {
+                Some(row) => match Table::take_at(&mut map, row) {
+                    Some(child) => child,
+                    None => map.entries()[row].value.clone(),
+                },
+                None => map.get(cx, key)?.cloned().unwrap_or_default(),
+            };
+            Ok((Value::Map(map), child))
+        }
+        Value::Vector(vector) => {
+            let at = writable_index(&vector, key, name)?;
+            if Rc::strong_count(&vector) > 1 || vector.as_slice().is_none() {
+                let child = vector.get(at).unwrap_or_default();
+                return Ok((Value::Vector(vector), child));
+            }
+            let mut child = Value::Nil;
+            let vector = VectorNode::update(vector, |items| {
+                if let Some(slot) = items.get_mut(at) {
+                    child = take(slot);
+                }
+            });
+            Ok((Value::Vector(vector), child))
+        }
+        other => Err(in_the_way(cx, &other, key, name)),
+    }
+}
