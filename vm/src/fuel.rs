@@ -95,6 +95,11 @@ impl Fuel {
         self.slice = self.slice.saturating_add_unsigned(granted);
     }
 
+    /// Nothing left to grant, and the slice is overdrawn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left == 0 && self.slice < 0
+    }
+
     /// Gives an unused rest of the slice back.
     pub(crate) fn surrender(&mut self) {
         if self.slice > 0 {

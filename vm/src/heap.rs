@@ -29,7 +29,6 @@ struct Counters {
     copy_mark: Cell<u64>,
     attention: Cell<bool>,
     draining: Cell<bool>,
-    garbage: RefCell<Vec<Garbage>>,
 }
 
 /// Children of a dropped collection, and the logical bytes to release when they are gone.
@@ -48,9 +47,11 @@ thread_local! {
             copy_mark: Cell::new(COPY_STEP),
             attention: Cell::new(false),
             draining: Cell::new(false),
-            garbage: RefCell::new(Vec::new()),
         }
     };
+
+    // Apart from the counters: a thread-local without a destructor is reached without a check.
+    static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The memory account of one isolate while it is not running.
@@ -94,8 +95,8 @@ impl Heap {
             counters.copy_mark.set(self.copied + COPY_STEP);
             counters.attention.set(self.live > self.limit || !self.garbage.is_empty());
             counters.draining.set(false);
-            mem::swap(&mut self.garbage, &mut counters.garbage.borrow_mut());
         });
+        GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
     }
 
     /// Ends [`Heap::enter`].
@@ -106,8 +107,8 @@ impl Heap {
             self.copied = counters.copied.replace(0);
             counters.limit.set(u64::MAX);
             counters.attention.set(false);
-            mem::swap(&mut self.garbage, &mut counters.garbage.borrow_mut());
         });
+        GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
     }
 }
 
@@ -129,8 +130,7 @@ pub(crate) fn charge(bytes: usize) {
 /// Takes logical bytes off the account.
 #[inline]
 pub(crate) fn release(bytes: usize) {
-    // A value dropped while its thread ends has nothing left to account to.
-    let _ = COUNTERS.try_with(|counters| counters.live.set(counters.live.get().wrapping_sub(bytes as u64)));
+    COUNTERS.with(|counters| counters.live.set(counters.live.get().wrapping_sub(bytes as u64)));
 }
 
 /// Changes the account from one size of a node to another.
@@ -201,39 +201,42 @@ pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
 
 /// Hands the children of a dropped collection over. `bytes` are released when they are gone.
 pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
-    let nested = COUNTERS.try_with(|counters| {
-        counters.garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 });
-        counters.draining.get()
-    });
-    if nested == Ok(false) {
+    // While a thread ends there is no list any more, and nothing to account to.
+    let listed =
+        GARBAGE.try_with(|garbage| garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 })).is_ok();
+    if listed && !COUNTERS.with(|counters| counters.draining.get()) {
         drain(DRAIN_STEP);
     }
 }
 
 /// Frees up to `budget` values; true when some are left.
 pub(crate) fn drain(budget: usize) -> bool {
-    let entered = COUNTERS.try_with(|counters| !counters.draining.replace(true));
-    if entered != Ok(true) {
+    if COUNTERS.with(|counters| counters.draining.replace(true)) {
         return false;
     }
-    let mut budget = budget;
-    let left = COUNTERS.with(|counters| {
-        loop {
-            let Some(mut batch) = counters.garbage.borrow_mut().pop() else { return false };
-            while let Some(value) = batch.values.pop() {
-                if budget == 0 {
-                    batch.values.push(value);
-                    counters.garbage.borrow_mut().push(batch);
-                    counters.attention.set(true);
-                    return true;
-                }
-                budget -= 1;
-                // Collections dropped here push their children instead of recursing.
-                drop(value);
-            }
-            counters.live.set(counters.live.get().wrapping_sub(batch.bytes));
+    let left = drain_list(budget);
+    COUNTERS.with(|counters| {
+        counters.draining.set(false);
+        if left {
+            counters.attention.set(true);
         }
     });
-    COUNTERS.with(|counters| counters.draining.set(false));
     left
+}
+
+fn drain_list(mut budget: usize) -> bool {
+    loop {
+        let Ok(Some(mut batch)) = GARBAGE.try_with(|garbage| garbage.borrow_mut().pop()) else { return false };
+        while let Some(value) = batch.values.pop() {
+            if budget == 0 {
+                batch.values.push(value);
+                GARBAGE.with(|garbage| garbage.borrow_mut().push(batch));
+                return true;
+            }
+            budget -= 1;
+            // Collections dropped here push their children instead of recursing.
+            drop(value);
+        }
+        release(batch.bytes as usize);
+    }
 }

@@ -13,6 +13,8 @@
 //! - [`print`]: values as text; [`json`]: values from and to JSON
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
+//! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates
+//! - [`isolate`]: one program's world, run in slices by a driver
 //! - [`context`]: what builtins can reach
 //! - [`fault`], [`reason`], [`span`]: why and where a program stops
 
@@ -28,7 +30,10 @@ pub mod fault;
 pub mod fuel;
 pub mod hash;
 pub mod heap;
+mod interpreter;
+pub mod isolate;
 pub mod json;
+mod link;
 pub mod map;
 pub mod native;
 pub mod order;
@@ -48,6 +53,7 @@ pub mod vector;
 pub use context::Context;
 pub use fault::{Fault, Result};
 pub use fuel::{Interrupt, InterruptKind};
+pub use isolate::{CallId, Exit, Isolate, IsolateOptions};
 pub use reason::{Class, Reason};
 pub use span::Span;
 pub use value::{UnitId, Value};

@@ -1,6 +1,439 @@
-//! Builtins: callbacks.
+//! Builtins that call functions of the program: each row checks its arguments and hands over to a
+//! machine of [`crate::native`].
 
-use super::Builtin;
+use super::seq::to_vector;
+use super::{Builtin, Category, Step, callback, host, plain};
+use crate::builtins::HostFunction;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::MapNode;
+use crate::native::each::{Each, Kind};
+use crate::native::map_many::MapMany;
+use crate::native::merge::Merge;
+use crate::native::parallel::Parallel;
+use crate::native::reduce::Reduce;
+use crate::native::sort::{self, Sort};
+use crate::native::update::Update;
+use crate::native::Native;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+type Arguments<'a> = &'a mut [Value];
+
+/// A row whose machine is [`Each`] over one collection.
+macro_rules! each {
+    ($($name:literal $arity:literal $kind:ident $usage:literal $doc:literal;)+) => {
+        &[$(callback($name, Category::Core, $arity, $usage, $doc, |cx, arguments| {
+            each(cx, $name, Kind::$kind, arguments)
+        }),)+]
+    };
+}
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+pub(super) const TABLE: &[Builtin] = &[
+    callback("map", Category::Core, "2+", "(map f coll …)", "The results of f for every item.", |cx, a| map(cx, "map", a)),
+    callback("mapv", Category::Core, "2+", "(mapv f coll …)", "The results of f for every item.", |cx, a| map(cx, "mapv", a)),
+    callback("mapcat", Category::Core, "2+", "(mapcat f coll …)", "The results of f, which are collections, joined.", mapcat),
+    callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", reduce),
+    callback("reduce-kv", Category::Core, "3", "(reduce-kv f init map)", "Folds keys and values with f.", reduce_kv),
+    callback("sort", Category::Core, "1-2", "(sort comparator? coll)", "The items in order; :asc, :desc or a comparator.", sort),
+    callback("sort-by", Category::Core, "2-3", "(sort-by key comparator? coll)", "The items in the order of their keys.", sort_by),
+    callback("update", Category::Core, "3+", "(update m key f arg …)", "m with the value at key changed by f.", update),
+    callback("update-in", Category::Core, "3+", "(update-in m path f arg …)", "m with the value at path changed by f.", update_in),
+    callback("merge-with", Category::Core, "1+", "(merge-with f map …)", "The maps merged, f joins values of one key.", merge_with),
+    callback("update-vals", Category::Core, "2", "(update-vals m f)", "m with every value changed by f.", |cx, a| update_entries(cx, "update-vals", Kind::UpdateVals, a)),
+    callback("update-keys", Category::Core, "2", "(update-keys m f)", "m with every key changed by f.", |cx, a| update_entries(cx, "update-keys", Kind::UpdateKeys, a)),
+    callback("min-by", Category::Core, "2+", "(min-by f coll)", "The item with the smallest (f item).", |cx, a| extreme(cx, "min-by", Kind::MinBy, a)),
+    callback("max-by", Category::Core, "2+", "(max-by f coll)", "The item with the largest (f item).", |cx, a| extreme(cx, "max-by", Kind::MaxBy, a)),
+    callback("min-key", Category::Core, "2+", "(min-key f item …)", "The item with the smallest (f item).", |cx, a| extreme_of(cx, Kind::MinBy, a)),
+    callback("max-key", Category::Core, "2+", "(max-key f item …)", "The item with the largest (f item).", |cx, a| extreme_of(cx, Kind::MaxBy, a)),
+    callback("pmap", Category::Core, "2+", "(pmap f coll …)", "map, with the tool calls of all items at the same time.", pmap),
+    callback("pcalls", Category::Core, "0+", "(pcalls f …)", "The results of functions without arguments, called at the same time.", pcalls),
+    plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path),
+    plain("println", Category::Core, "0+", "(println item …)", "Prints a line; nil.", println).effect(),
+    host("%tool-call", Category::Internal, "0+", "(tool/call {:server s :tool t :args {}})", "Calls a tool of an upstream.", HostFunction::ToolCall),
+    host("%tool", Category::Internal, "1+", "(tool/name {})", "Calls a tool that the host granted.", HostFunction::Tool),
+    host("%tool-servers", Category::Internal, "0", "(tool/servers)", "The configured upstreams.", HostFunction::Servers),
+];
+
+/// The rows of functions over one collection.
+pub(super) const EACH: &[Builtin] = each! {
+    "filter" "2" Filter "(filter pred coll)" "The items for which pred holds.";
+    "filterv" "2" Filter "(filterv pred coll)" "The items for which pred holds.";
+    "remove" "2" Remove "(remove pred coll)" "The items for which pred does not hold.";
+    "keep" "2" Keep "(keep f coll)" "The results of f that are not nil.";
+    "map-indexed" "2" MapIndexed "(map-indexed f coll)" "The results of (f index item).";
+    "keep-indexed" "2" KeepIndexed "(keep-indexed f coll)" "The results of (f index item) that are not nil.";
+    "some" "2" Some "(some pred coll)" "The first truthy (pred item), else nil.";
+    "every?" "2" Every "(every? pred coll)" "Whether pred holds for all items.";
+    "not-any?" "2" NotAny "(not-any? pred coll)" "Whether pred holds for no item.";
+    "not-every?" "2" NotEvery "(not-every? pred coll)" "Whether pred fails for some item.";
+    "take-while" "2" TakeWhile "(take-while pred coll)" "The items before the first for which pred fails.";
+    "drop-while" "2" DropWhile "(drop-while pred coll)" "The items from the first for which pred fails on.";
+    "split-with" "2" SplitWith "(split-with pred coll)" "take-while and drop-while as a pair.";
+    "partition-by" "2" PartitionBy "(partition-by f coll)" "Runs of items with equal (f item).";
+    "group-by" "2" GroupBy "(group-by f coll)" "A map from (f item) to the items.";
+    "distinct-by" "2" DistinctBy "(distinct-by f coll)" "The first item for each (f item).";
+    "sum-by" "2" SumBy "(sum-by f coll)" "The sum of (f item), nil left out.";
+    "avg-by" "2" AvgBy "(avg-by f coll)" "The mean of (f item), nil left out; nil when there is none.";
+    "run!" "2" Run "(run! f coll)" "Calls f for every item; nil.";
+};
+
+/// Checks that a value can be called as a callback. A string or a vector as key function means access
+/// by that key or path.
+fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
+    match &function {
+        value if value.is_function() => Ok(function),
+        Value::Keyword(_) | Value::Set(_) | Value::Map(_) => Ok(function),
+        // A path reads like get-in, a string like get.
+        Value::Vector(_) | Value::Str(_) if takes_key(name) => {
+            let path = match function {
+                Value::Str(text) => VectorNode::new(vec![Value::Str(text)]),
+                Value::Vector(path) => path,
+                _ => VectorNode::new(Vec::new()),
+            };
+            match super::internal("%get-path") {
+                Some(reader) => {
+                    let parts = vec![Value::Builtin(reader), Value::Vector(path)];
+                    let kind = crate::combinator::CombinatorKind::Partial;
+                    Ok(Value::Combinator(crate::combinator::Combinator::new(kind, parts)))
+                }
+                None => Err(Fault::runtime(format!("{name}: no path reader"))),
+            }
+        }
+        other => {
+            let wanted = if matches!(name, "reduce" | "reduce-kv") { "callable" } else { "keyfn" };
+            let _ = cx;
+            Err(Fault::type_error(format!("{name}: arg 1 expected {wanted}, got {}", other.type_word())))
+        }
+    }
+}
+
+/// Functions whose first argument may be a key or path.
+fn takes_key(name: &str) -> bool {
+    matches!(
+        name,
+        "sort-by" | "group-by" | "min-by" | "max-by" | "sum-by" | "avg-by" | "distinct-by" | "partition-by"
+    )
+}
+
+/// Checks the collection; a function in its place means swapped arguments.
+fn collection(cx: &mut Context, name: &'static str, value: Value) -> Result<Rc<VectorNode>> {
+    if value.is_function() {
+        return Err(Fault::type_error(
+            "expected a collection, got a function — collection operations like filter/map/reduce take the \
+             collection last; arguments may be swapped",
+        ));
+    }
+    to_vector(cx, value, name)
+}
+
+fn each(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+    let items = collection(cx, name, take(&mut arguments[1]))?;
+    let function = callable(cx, name, take(&mut arguments[0]))?;
+    Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
+}
+
+fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Vec<Rc<VectorNode>>> {
+    arguments.iter_mut().map(|argument| collection(cx, name, take(argument))).collect()
+}
+
+fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
+    if arguments.len() == 2 {
+        return each(cx, name, Kind::Map, arguments);
+    }
+    let function = callable(cx, name, take(&mut arguments[0]))?;
+    let inputs = inputs(cx, name, &mut arguments[1..])?;
+    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, false))))
+}
+
+fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    if arguments.len() == 2 {
+        return each(cx, "mapcat", Kind::Mapcat, arguments);
+    }
+    let function = callable(cx, "mapcat", take(&mut arguments[0]))?;
+    let inputs = inputs(cx, "mapcat", &mut arguments[1..])?;
+    Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
+}
+
+fn reduce(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let last = arguments.len() - 1;
+    let items = collection(cx, "reduce", take(&mut arguments[last]))?;
+    let function = callable(cx, "reduce", take(&mut arguments[0]))?;
+    if last == 2 {
+        let init = take(&mut arguments[1]);
+        return Ok(Step::Enter(Native::Reduce(Reduce::new(function, items, 0, init, false))));
+    }
+    Ok(match items.get(0) {
+        Some(first) => Step::Enter(Native::Reduce(Reduce::new(function, items, 1, first, false))),
+        None => Step::TailCall(function, Vec::new()),
+    })
+}
+
+fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let items = match take(&mut arguments[2]) {
+        Value::Vector(vector) => {
+            // A vector is folded with its indexes as keys.
+            cx.reserve_items(vector.len() * 4)?;
+            let pair = |(index, item)| Value::vector(vec![Value::Int(index as i64), item]);
+            VectorNode::new(vector.iter().enumerate().map(pair).collect())
+        }
+        value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
+        other => {
+            return Err(Fault::type_error(format!("reduce-kv: arg 3 expected map, got {}", other.type_word())));
+        }
+    };
+    let function = callable(cx, "reduce-kv", take(&mut arguments[0]))?;
+    let init = take(&mut arguments[1]);
+    Ok(Step::Enter(Native::Reduce(Reduce::new(function, items, 0, init, true))))
+}
+
+/// The order that a comparator argument asks for.
+enum Order {
+    Ascending,
+    Descending,
+    By(Value),
+}
+
+fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
+    match &comparator {
+        Value::Keyword(symbol) if cx.text(*symbol) == "asc" => Ok(Order::Ascending),
+        Value::Keyword(symbol) if cx.text(*symbol) == "desc" => Ok(Order::Descending),
+        value if value.is_function() => Ok(match value {
+            // The usual comparators need no calls.
+            Value::Builtin(builtin) if builtin.info().name == "<" || builtin.info().name == "compare" => {
+                Order::Ascending
+            }
+            Value::Builtin(builtin) if builtin.info().name == ">" => Order::Descending,
+            _ => Order::By(comparator),
+        }),
+        other => Err(Fault::type_error(format!(
+            "{name}: the comparator must be a function, :asc or :desc, got {}",
+            other.type_word()
+        ))),
+    }
+}
+
+fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let last = arguments.len() - 1;
+    if matches!(arguments[last], Value::Set(_) | Value::Map(_)) {
+        let word = arguments[last].type_word();
+        if word == "set" {
+            return Err(Fault::type_error("sort does not support sets (sets are unordered). Use (sort (vec s))"));
+        }
+    }
+    let items = collection(cx, "sort", take(&mut arguments[last]))?;
+    let order = if last == 1 { order(cx, "sort", take(&mut arguments[0]))? } else { Order::Ascending };
+    match order {
+        Order::By(comparator) => Ok(Step::Enter(Native::Sort(Sort::new(cx, comparator, items, None)?))),
+        natural => {
+            let keys = items.copy_items(0);
+            sorted(cx, &items, keys, matches!(natural, Order::Descending)).map(Step::Return)
+        }
+    }
+}
+
+/// The items in the natural order of their keys; descending keeps equal items in their order too.
+fn sorted(cx: &mut Context, items: &VectorNode, keys: Vec<Value>, descending: bool) -> Result<Value> {
+    if !descending {
+        return sort::by_keys(cx, items, &keys);
+    }
+    // Stable and descending: sort the reversed items ascending, then reverse.
+    let reversed: Vec<Value> = items.iter().rev().collect();
+    let reversed_keys: Vec<Value> = keys.into_iter().rev().collect();
+    let sorted = sort::by_keys(cx, &VectorNode::new(reversed), &reversed_keys)?;
+    match sorted {
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse()))),
+        other => Ok(other),
+    }
+}
+
+fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let last = arguments.len() - 1;
+    if last == 2 && arguments[2].is_function() && matches!(arguments[1], Value::Vector(_)) {
+        return Err(Fault::type_error(
+            "sort-by expects (key, comparator, collection) but got (key, collection, comparator). \
+             Try: (sort-by :a > collection)",
+        ));
+    }
+    let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
+    let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
+    let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
+    let comparator = match order {
+        Order::Ascending => Value::Nil,
+        // Descending is a comparator that the machine can call without a frame.
+        Order::Descending => super::lookup(None, ">").map_or(Value::Nil, Value::Builtin),
+        Order::By(comparator) => comparator,
+    };
+    let machine = Each::new(cx, Kind::SortBy, function, items)?.with_comparator(comparator);
+    Ok(Step::Enter(Native::Each(machine)))
+}
+
+fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let target = take(&mut arguments[0]);
+    let path = vec![take(&mut arguments[1])];
+    update_path(cx, "update", target, path, false, &mut arguments[2..])
+}
+
+fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let target = take(&mut arguments[0]);
+    let mut path = match take(&mut arguments[1]) {
+        Value::Vector(path) => VectorNode::into_items(path),
+        Value::Nil => Vec::new(),
+        other => {
+            return Err(Fault::type_error(format!("update-in: arg 2 expected list, got {}", other.type_word())));
+        }
+    };
+    if path.is_empty() {
+        // As in Clojure, an empty path acts on the key nil.
+        path.push(Value::Nil);
+    }
+    update_path(cx, "update-in", target, path, true, &mut arguments[2..])
+}
+
+fn update_path(
+    _cx: &mut Context,
+    name: &str,
+    target: Value,
+    path: Vec<Value>,
+    flexible: bool,
+    rest: Arguments<'_>,
+) -> Result<Step> {
+    if !matches!(target, Value::Nil | Value::Map(_) | Value::Vector(_)) {
+        let word = target.type_word();
+        return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {word}")));
+    }
+    let function = take(&mut rest[0]);
+    let extra: Vec<Value> = rest[1..].iter_mut().map(take).collect();
+    if let Value::Builtin(builtin) = function {
+        let (info, count) = (builtin.info(), extra.len() + 1);
+        if !info.arity.accepts(count) && count > 1 {
+            return Err(Fault::new(
+                crate::Reason::ArityError,
+                format!(
+                    "{name}: function {} but was called with {count}. The extra argument may have been intended \
+                     as a default value, but {name} passes extra args to the function. Use (or current-val \
+                     default) inside the function, or wrap with fnil.",
+                    info.arity
+                ),
+            ));
+        }
+    }
+    Ok(Step::Enter(Native::Update(Update::new(function, extra, target, path, flexible))))
+}
+
+fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let function = take(&mut arguments[0]);
+    let mut merged = None;
+    let mut entries = Vec::new();
+    for argument in &mut arguments[1..] {
+        match take(argument) {
+            Value::Nil => {}
+            Value::Map(map) => {
+                if merged.is_none() {
+                    merged = Some(map);
+                    continue;
+                }
+                cx.reserve_items(map.len() * 2)?;
+                for entry in map.ordered(cx)? {
+                    entries.push(entry.key.clone());
+                    entries.push(entry.value.clone());
+                }
+            }
+            other => {
+                return Err(Fault::type_error(format!("merge-with: expected map, got {}", other.type_word())));
+            }
+        }
+    }
+    Ok(match merged {
+        None => Step::Return(Value::Nil),
+        Some(map) if entries.is_empty() => Step::Return(Value::Map(map)),
+        Some(map) => Step::Enter(Native::Merge(Merge::new(function, map, entries))),
+    })
+}
+
+fn update_entries(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+    if arguments[0].is_function() {
+        return Err(Fault::type_error(format!(
+            "{name} expects (map, function) but got (function, {}). Use -> (thread-first) instead of ->> \
+             (thread-last) with {name}",
+            arguments[1].type_word()
+        )));
+    }
+    let pairs = match take(&mut arguments[0]) {
+        Value::Nil => return Ok(Step::Return(Value::Map(MapNode::empty()))),
+        value @ Value::Map(_) => to_vector(cx, value, name)?,
+        other => return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {}", other.type_word()))),
+    };
+    let function = callable(cx, name, take(&mut arguments[1]))?;
+    Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, pairs)?)))
+}
+
+/// `(min-by f coll)`, or the items given one by one.
+fn extreme(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+    if arguments.len() == 2 {
+        return each(cx, name, kind, arguments);
+    }
+    extreme_of(cx, kind, arguments)
+}
+
+fn extreme_of(cx: &mut Context, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+    let function = callable(cx, "min-by", take(&mut arguments[0]))?;
+    let items = VectorNode::new(arguments[1..].iter_mut().map(take).collect());
+    Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
+}
+
+fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    if matches!(arguments[0], Value::Keyword(_)) && matches!(arguments[1], Value::Map(_)) {
+        return Err(Fault::type_error("pmap: keyword accessor requires a list of maps, got a single map"));
+    }
+    let function = callable(cx, "pmap", take(&mut arguments[0]))?;
+    let inputs = inputs(cx, "pmap", &mut arguments[1..])?;
+    Ok(Step::Enter(Native::Parallel(Parallel::map(function, inputs))))
+}
+
+fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    for argument in arguments.iter() {
+        if let Value::Closure(closure) = argument {
+            let proto = &cx.units[closure.unit.0 as usize].program.protos[usize::from(closure.proto.0)];
+            if proto.next_arity.is_none() && !proto.accepts(0) {
+                return Err(Fault::type_error(format!(
+                    "pcalls requires zero-arity thunks, got function with arity {}",
+                    proto.shape.fixed
+                )));
+            }
+        } else if !argument.is_function() {
+            return Err(Fault::type_error(format!(
+                "pcalls requires zero-arity thunks, got {}",
+                argument.type_word()
+            )));
+        }
+    }
+    let functions = VectorNode::new(arguments.iter_mut().map(take).collect());
+    Ok(Step::Enter(Native::Parallel(Parallel::calls(functions))))
+}
+
+fn println(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
+    let line = crate::print::println_text(cx, arguments)?;
+    cx.prints.push(&line);
+    Ok(Value::Nil)
+}
+
+/// Follows a path of keys: what a vector or a string as key function means.
+fn get_path(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
+    let Value::Vector(path) = take(&mut arguments[0]) else { return Ok(Value::Nil) };
+    let mut here = take(&mut arguments[1]);
+    for key in path.iter() {
+        cx.tick(1)?;
+        here = match (&here, &key) {
+            (Value::Map(map), key) => map.get(cx, key)?.cloned().unwrap_or_default(),
+            (Value::Vector(vector), Value::Int(index)) => {
+                usize::try_from(*index).ok().and_then(|index| vector.get(index)).unwrap_or_default()
+            }
+            _ => Value::Nil,
+        };
+    }
+    Ok(here)
+}

@@ -1,6 +1,85 @@
-//! Builtins: combinators.
+//! Builtins that make functions of functions.
 
-use super::Builtin;
+use super::{Builtin, Category, Step, callback, plain};
+use crate::combinator::{Combinator, CombinatorKind};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use std::mem::take;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+pub(super) const TABLE: &[Builtin] = &[
+    plain("comp", Category::Core, "0+", "(comp f …)", "A function that calls the functions right to left.", comp),
+    plain("partial", Category::Core, "1+", "(partial f arg …)", "f with its first arguments given.", partial),
+    plain("juxt", Category::Core, "1+", "(juxt f …)", "A function that gives a vector of all results.", juxt),
+    plain("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement),
+    plain("constantly", Category::Core, "1", "(constantly v)", "A function that always gives v.", constantly).total(),
+    plain("every-pred", Category::Core, "1+", "(every-pred p …)", "True when all predicates hold.", every_pred),
+    plain("some-fn", Category::Core, "1+", "(some-fn p …)", "The first truthy result of the functions.", some_fn),
+    plain("fnil", Category::Core, "2-4", "(fnil f default …)", "f with nil arguments replaced by defaults.", fnil),
+    callback(
+        "apply",
+        Category::Core,
+        "2+",
+        "(apply f arg … args)",
+        "Calls f with the arguments and the items of args.",
+        apply,
+    ),
+];
+
+fn combine(kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Combinator(Combinator::new(kind, arguments.iter_mut().map(take).collect())))
+}
+
+fn comp(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Comp, arguments)
+}
+
+fn partial(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Partial, arguments)
+}
+
+fn juxt(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Juxt, arguments)
+}
+
+fn complement(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Complement, arguments)
+}
+
+fn constantly(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Constantly, arguments)
+}
+
+fn every_pred(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::EveryPred, arguments)
+}
+
+fn some_fn(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::SomeFn, arguments)
+}
+
+fn fnil(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(CombinatorKind::Fnil, arguments)
+}
+
+fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let function = take(&mut arguments[0]);
+    let last = arguments.len() - 1;
+    let tail = take(&mut arguments[last]);
+    if matches!(tail, Value::Int(_) | Value::Float(_) | Value::BigInt(_) | Value::Bool(_) | Value::Keyword(_))
+        || tail.is_function()
+    {
+        return Err(Fault::type_error(format!(
+            "apply expects collection as last argument, got {}",
+            tail.type_word()
+        )));
+    }
+    let tail = super::seq::to_vector(cx, tail, "apply")?;
+    cx.reserve_items(tail.len())?;
+    cx.tick(tail.len() as u64)?;
+    let mut all: Vec<Value> = Vec::with_capacity(last - 1 + tail.len());
+    all.extend(arguments[1..last].iter_mut().map(take));
+    all.extend(tail.iter());
+    Ok(Step::TailCall(function, all))
+}

@@ -54,10 +54,6 @@ pub struct Global(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProtoIndex(pub u16);
 
-/// Index of an inline-cache cell of the function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheCell(pub u16);
-
 /// A jump, in instructions, counted from the instruction after this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Near(pub i16);
@@ -115,7 +111,6 @@ plain_field! {
     Constant: "k{}";
     Global: "g{}";
     ProtoIndex: "fn{}";
-    CacheCell: "c{}";
     Small: "#{}";
 }
 
@@ -369,8 +364,7 @@ instructions! {
     CallGlobal "call-global" Next { global: Global, window: Window };
     /// Calls a builtin with any number of arguments.
     CallBuiltin "call-builtin" Next { builtin: BuiltinId, window: Window };
-    /// dst = builtin(a). `dst` must be below every empty register the callback may use: no register above
-    /// the function's declared count is touched.
+    /// dst = builtin(a). Callbacks run above the function's declared registers.
     Call1 "call1" Next { builtin: BuiltinId, a: Src, dst: Dst };
     /// dst = builtin(a, b).
     Call2 "call2" Next { builtin: BuiltinId, a: Src, b: Src, dst: Dst };

@@ -90,8 +90,6 @@ pub struct Proto {
     pub registers: u16,
     /// Values a closure of this function holds. All arities of a chain share them.
     pub captures: u16,
-    /// Inline-cache cells used.
-    pub cache_cells: u16,
     /// Next arity of the same function, tried when the number of arguments does not fit.
     pub next_arity: Option<ProtoIndex>,
     /// Instructions.

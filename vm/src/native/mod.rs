@@ -1,4 +1,73 @@
-//! Native frames.
+//! Builtins that call functions of the program, as resumable state machines (architecture invariant
+//! 3). A machine never calls: it says what to call next, and gets the result back by `resume`. So a host call inside
+//! a callback suspends like any other, at any depth, and nothing recurses on the native stack.
+//!
+//! The state of a machine is plain data (architecture invariant 10).
 
-/// A native frame.
-pub enum Native {}
+pub mod combine;
+pub mod each;
+pub mod items;
+pub mod map_many;
+pub mod merge;
+pub mod parallel;
+pub mod reduce;
+pub mod sort;
+pub mod update;
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+
+/// What a machine wants next.
+pub enum Action {
+    /// It is finished.
+    Return(Value),
+    /// Call a function with one argument.
+    Call1(Value, Value),
+    /// Call a function with two arguments.
+    Call2(Value, Value, Value),
+    /// Call a function with any number of arguments.
+    Call(Value, Vec<Value>),
+    /// Finish with the result of this call.
+    TailCall(Value, Vec<Value>),
+    /// Go on as this machine.
+    Become(Native),
+    /// Run its branches as fibers (only [`parallel::Parallel`]).
+    Fork,
+}
+
+/// The closed set of machines.
+pub enum Native {
+    /// One function over one collection.
+    Each(each::Each),
+    /// `map` over several collections.
+    MapMany(map_many::MapMany),
+    /// `reduce`, `reduce-kv`.
+    Reduce(reduce::Reduce),
+    /// `sort` and `sort-by` with a comparator.
+    Sort(sort::Sort),
+    /// `update`, `update-in`.
+    Update(update::Update),
+    /// `merge-with`.
+    Merge(merge::Merge),
+    /// Calls of combinators.
+    Combine(combine::Combine),
+    /// `pmap`, `pcalls`.
+    Parallel(parallel::Parallel),
+}
+
+impl Native {
+    /// Goes on with the result of the last call (`None` at the start).
+    pub(crate) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        match self {
+            Native::Each(machine) => machine.resume(cx, returned),
+            Native::MapMany(machine) => machine.resume(cx, returned),
+            Native::Reduce(machine) => machine.resume(cx, returned),
+            Native::Sort(machine) => machine.resume(cx, returned),
+            Native::Update(machine) => machine.resume(cx, returned),
+            Native::Merge(machine) => machine.resume(cx, returned),
+            Native::Combine(machine) => machine.resume(cx, returned),
+            Native::Parallel(machine) => machine.resume(returned),
+        }
+    }
+}

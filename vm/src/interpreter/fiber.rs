@@ -1,0 +1,128 @@
+//! A fiber: the suspended state of one line of execution, as plain data. Registers, frames and native
+//! state machines sit in three vectors; nothing in them points into tables or holds Rust closures.
+
+use crate::bytecode::ProtoIndex;
+use crate::heap;
+use crate::native::Native;
+use crate::prints::Prints;
+use crate::value::{UnitId, Value};
+use std::collections::HashMap;
+
+/// Registers a function can address.
+pub(crate) const WINDOW: usize = 256;
+
+/// One level of the call stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Frame {
+    /// A function of a program.
+    Code {
+        /// The program.
+        unit: UnitId,
+        /// The function.
+        proto: ProtoIndex,
+        /// The next instruction (the running frame keeps it in a local variable).
+        pc: u32,
+        /// Where its registers begin. The caller finds the result here.
+        base: u32,
+    },
+    /// The state machine on top of `Fiber::natives`.
+    Native {
+        /// Where its caller wants the result, if that is code.
+        dst: u32,
+        /// The first stack slot its callbacks may use.
+        top: u32,
+    },
+}
+
+const _: () = assert!(size_of::<Frame>() == 16);
+
+/// One line of execution.
+#[derive(Default)]
+pub(crate) struct Fiber {
+    pub(crate) stack: Vec<Value>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) natives: Vec<Native>,
+    /// A value that arrived while the fiber was not running: it goes to the frame on top.
+    pub(crate) delivery: Option<Delivery>,
+    /// Globals that a parallel branch defined for itself; `None` outside branches.
+    pub(crate) overlay: Option<HashMap<u32, Value>>,
+    /// Lines printed by a branch.
+    pub(crate) prints: Option<Prints>,
+}
+
+/// A value and the stack slot it is for; a native frame on top takes it instead.
+pub(crate) struct Delivery {
+    pub(crate) value: Value,
+    pub(crate) dst: u32,
+}
+
+impl Fiber {
+    /// Makes room for a window at `base`; the stack is charged like any node.
+    #[inline]
+    pub(crate) fn reserve_window(stack: &mut Vec<Value>, base: usize) {
+        if stack.len() < base + WINDOW {
+            Fiber::grow(stack, base + WINDOW);
+        }
+    }
+
+    #[cold]
+    fn grow(stack: &mut Vec<Value>, needed: usize) {
+        // Half as much again keeps growth amortised; the first window is allocated exactly.
+        let target = if stack.is_empty() { needed } else { needed + needed / 2 };
+        let before = stack.capacity();
+        stack.reserve_exact(target - stack.len());
+        stack.resize(target, Value::Nil);
+        heap::recharge(before * size_of::<Value>(), stack.capacity() * size_of::<Value>());
+    }
+
+    /// Adds a frame; the frame stack is charged like any node.
+    #[inline]
+    pub(crate) fn push_frame(frames: &mut Vec<Frame>, frame: Frame) {
+        if frames.len() == frames.capacity() {
+            let before = frames.capacity();
+            frames.reserve(8);
+            heap::recharge(before * size_of::<Frame>(), frames.capacity() * size_of::<Frame>());
+        }
+        frames.push(frame);
+    }
+
+    /// Adds a native frame.
+    pub(crate) fn push_native(&mut self, native: Native, dst: u32, top: u32) {
+        heap::charge(size_of::<Native>());
+        self.natives.push(native);
+        Fiber::push_frame(&mut self.frames, Frame::Native { dst, top });
+    }
+
+    /// Removes the native frame on top and says where its result goes.
+    pub(crate) fn pop_native(&mut self) -> u32 {
+        if self.natives.pop().is_some() {
+            heap::release(size_of::<Native>());
+        }
+        match self.frames.pop() {
+            Some(Frame::Native { dst, .. }) => dst,
+            // Frames and natives are pushed and popped together.
+            _ => 0,
+        }
+    }
+
+    /// Drops everything, for an end that is not a return.
+    pub(crate) fn clear(&mut self) {
+        while !self.natives.is_empty() {
+            self.natives.pop();
+            heap::release(size_of::<Native>());
+        }
+        heap::release(self.frames.capacity() * size_of::<Frame>());
+        self.frames = Vec::new();
+        heap::release(self.stack.capacity() * size_of::<Value>());
+        self.stack = Vec::new();
+        self.delivery = None;
+        self.overlay = None;
+        self.prints = None;
+    }
+}
+
+impl Drop for Fiber {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,120 @@
+//! What instructions do beyond their fast path.
+
+use crate::builtins::BuiltinId;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::heap::{self, Finding};
+use crate::map::{MapNode, SetNode};
+use crate::order::{compare, compare_numbers};
+use crate::reason::Reason;
+use crate::unit::Unit;
+use crate::value::Value;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A safepoint that has something to do.
+#[cold]
+pub(super) fn attend(cx: &mut Context) -> Result<()> {
+    match heap::attend() {
+        Finding::Fine => Ok(()),
+        Finding::Poll => cx.fuel.poll(),
+        Finding::OverLimit(live, limit) => Err(Fault::memory(live, limit)),
+    }
+}
+
+/// `(< a b)`; comparisons with NaN are false.
+pub(super) fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+    Ok(ordered(cx, a, b)? == Some(Ordering::Less))
+}
+
+/// `(<= a b)`.
+pub(super) fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+    Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Less | Ordering::Equal)))
+}
+
+/// `(> a b)`.
+pub(super) fn greater(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+    Ok(ordered(cx, a, b)? == Some(Ordering::Greater))
+}
+
+fn ordered(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
+    let nan = |value: &Value| matches!(value, Value::Float(float) if float.is_nan());
+    if nan(a) || nan(b) {
+        return Ok(None);
+    }
+    match compare_numbers(a, b) {
+        Some(order) => Ok(Some(order)),
+        None => compare(cx, a, b).map(Some),
+    }
+}
+
+/// The value of a global slot: a branch of pmap looks at its own definitions first.
+#[inline]
+pub(super) fn find_global<'g>(
+    globals: &'g [Option<Value>],
+    overlay: &'g Option<HashMap<u32, Value>>,
+    slot: u32,
+) -> Option<&'g Value> {
+    if let Some(overlay) = overlay
+        && let Some(value) = overlay.get(&slot)
+    {
+        return Some(value);
+    }
+    globals.get(slot as usize)?.as_ref()
+}
+
+/// What a name means while nothing has been defined under it: the builtin of that name.
+#[cold]
+pub(super) fn unbound(unit: &Unit, global: u16) -> Result<Value> {
+    let name = &unit.program.globals[usize::from(global)];
+    match name.builtin {
+        Some(builtin) => Ok(Value::Builtin(builtin)),
+        None => Err(Fault::new(
+            Reason::UnboundVar,
+            format!("Undefined variable: {}", unit.program.symbol(name.symbol)),
+        )),
+    }
+}
+
+#[cold]
+pub(super) fn loop_limit(limit: u64) -> Box<Fault> {
+    Fault::new(
+        Reason::LoopLimitExceeded,
+        format!(
+            "Loop iteration limit exceeded ({limit} iterations). Use reduce/map over a finite sequence instead, \
+             or split work across smaller loops."
+        ),
+    )
+}
+
+/// Checks the number of arguments of a builtin.
+#[inline]
+pub(super) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
+    if builtin.info().arity.accepts(count) { Ok(()) } else { Err(arity_fault(builtin, count)) }
+}
+
+#[cold]
+fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
+    let info = builtin.info();
+    Fault::new(Reason::ArityError, info.arity.message(info.name, count)).hint(format!("Usage: {}", info.usage))
+}
+
+/// Adds keys and values, alternating; a later equal key wins.
+pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
+    let mut map = map;
+    let mut items = items.into_iter();
+    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+        map = MapNode::insert(map, cx, key, value)?;
+    }
+    Ok(map)
+}
+
+/// Adds members.
+pub(super) fn add_members(cx: &mut Context, set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
+    let mut set = set;
+    for item in items {
+        set = SetNode::insert(set, cx, item, ())?;
+    }
+    Ok(set)
+}

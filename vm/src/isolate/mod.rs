@@ -1,0 +1,354 @@
+//! An isolate: one program's world. It owns values, names and fibers, runs in slices, and suspends
+//! whenever the host must do something.
+//!
+//! The driver's loop:
+//!
+//! ```text
+//! isolate.load(program) -> isolate.start(unit)
+//! loop { match isolate.run(slice) {
+//!     HostCall(id) => look at isolate.call(id, …), start the work
+//!     SliceEnd     => let others run
+//!     Blocked      => wait for an answer, then isolate.resume(id, …)
+//!     Done | Return | Fail => isolate.result(…)
+//!     Fault(fault) => report it
+//! } }
+//! ```
+//!
+//! # Layout
+//! - [`schedule`](self::schedule): fibers, branches of `pmap`, host calls in flight
+
+mod schedule;
+
+use crate::builtins::HostFunction;
+use crate::bytecode::Program;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::fuel::{Fuel, Interrupt};
+use crate::heap::{self, Heap};
+use crate::interpreter::Stop;
+use crate::link::{GlobalSlots, link};
+use crate::prints::Prints;
+use crate::regex::RegexCache;
+use crate::symbol::Symbols;
+use crate::value::{UnitId, Value};
+use schedule::Schedule;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Budgets and settings of an isolate.
+#[derive(Clone, Debug)]
+pub struct IsolateOptions {
+    /// Most logical bytes alive at once.
+    pub memory_bytes: u64,
+    /// Fuel for the whole program.
+    pub fuel: u64,
+    /// Most rounds of one loop activation; `None` for no limit.
+    pub loop_limit: Option<u64>,
+    /// Most branches of `pmap` and `pcalls` alive at once.
+    pub parallel_width: usize,
+    /// Bytes of printed lines to keep.
+    pub print_bytes: usize,
+    /// Reading an absent `data/…` key is an error.
+    pub strict_data: bool,
+    /// Raised by the driver at the deadline or on cancellation.
+    pub interrupt: Interrupt,
+}
+
+impl Default for IsolateOptions {
+    fn default() -> IsolateOptions {
+        IsolateOptions {
+            memory_bytes: 10 << 20,
+            fuel: 1_000_000_000,
+            loop_limit: None,
+            parallel_width: 1_000,
+            print_bytes: 1 << 20,
+            strict_data: false,
+            interrupt: Interrupt::default(),
+        }
+    }
+}
+
+/// Number of a host call in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// Why [`Isolate::run`] came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The program ended with the value of its last form.
+    Done,
+    /// The program ended with `(return v)`.
+    Return,
+    /// The program ended with `(fail v)`.
+    Fail,
+    /// The program faulted.
+    Fault(Box<Fault>),
+    /// A fiber has made a host call; others may go on, so run again.
+    HostCall(CallId),
+    /// Every fiber waits for the host.
+    Blocked,
+    /// The slice is used up.
+    SliceEnd,
+}
+
+/// One program's world. Not `Send`: it stays on its thread.
+pub struct Isolate {
+    heap: Heap,
+    world: Option<World>,
+    cancelled: Vec<CallId>,
+}
+
+/// Everything that holds values; touched only inside the heap's scope.
+struct World {
+    cx: Context,
+    globals: Vec<Option<Value>>,
+    slots: GlobalSlots,
+    schedule: Schedule,
+    result: Value,
+}
+
+impl Isolate {
+    /// An empty isolate.
+    pub fn new(options: IsolateOptions) -> Isolate {
+        let cx = Context {
+            symbols: Symbols::default(),
+            fuel: Fuel::new(options.fuel, options.interrupt),
+            prints: Prints::new(options.print_bytes),
+            regexes: RegexCache::default(),
+            data: Value::Nil,
+            strict_data: options.strict_data,
+            loop_limit: options.loop_limit.unwrap_or(u64::MAX),
+            parallel_width: options.parallel_width.max(1),
+            units: Rc::default(),
+            key_depth: 0,
+        };
+        let world = World {
+            cx,
+            globals: Vec::new(),
+            slots: GlobalSlots::default(),
+            schedule: Schedule::default(),
+            result: Value::Nil,
+        };
+        Isolate { heap: Heap::new(options.memory_bytes), world: Some(world), cancelled: Vec::new() }
+    }
+
+    /// Runs `work` inside the scope of the isolate's memory account.
+    fn scope<T>(&mut self, work: impl FnOnce(&mut World, &mut Vec<CallId>) -> T) -> T {
+        let world = self.world.as_mut();
+        self.heap.enter();
+        // The world is there until the isolate is closed, which takes the isolate.
+        let result = work(world.expect("the world exists until close"), &mut self.cancelled);
+        self.heap.leave();
+        result
+    }
+
+    /// Runs `work` with the isolate's context, for building and reading values.
+    pub fn with<T>(&mut self, work: impl FnOnce(&mut Context) -> T) -> T {
+        self.scope(|world, _| work(&mut world.cx))
+    }
+
+    /// Makes a JSON object's keys readable as `data/…`.
+    ///
+    /// # Errors
+    /// Text that is no JSON object; memory.
+    pub fn set_context(&mut self, json: &[u8]) -> Result<()> {
+        self.scope(|world, _| {
+            // Decoding is paid for like any other work, before the first slice.
+            let value = match crate::json::decode(&mut world.cx, json) {
+                Ok(value) => value,
+                Err(error) => return Err(error.into()),
+            };
+            if !matches!(value, Value::Map(_)) {
+                let word = value.type_word();
+                return Err(Fault::runtime(format!("the context must be a JSON object, got {word}")));
+            }
+            world.cx.data = value;
+            Ok(())
+        })
+    }
+
+    /// Adds a program.
+    ///
+    /// # Errors
+    /// Memory.
+    pub fn load(&mut self, program: Arc<Program>) -> Result<UnitId> {
+        self.scope(|world, _| {
+            let unit = link(&mut world.cx, &mut world.slots, &mut world.globals, program)?;
+            let units = Rc::make_mut(&mut world.cx.units);
+            units.push(Rc::new(unit));
+            Ok(UnitId(units.len() as u32 - 1))
+        })
+    }
+
+    /// Makes the program the one to run next.
+    pub fn start(&mut self, unit: UnitId) {
+        self.scope(|world, _| {
+            world.result = Value::Nil;
+            let entry = world.cx.units[unit.0 as usize].program.entry;
+            world.schedule.start(unit, entry);
+        });
+    }
+
+    /// Runs up to `slice` units of fuel.
+    pub fn run(&mut self, slice: u64) -> Exit {
+        self.scope(|world, cancelled| {
+            let exit = world.run(slice);
+            cancelled.append(&mut world.schedule.cancelled);
+            exit
+        })
+    }
+
+    /// Looks at the arguments of a host call in flight. `None` when it is not in flight (any more).
+    pub fn call<T>(
+        &mut self,
+        id: CallId,
+        look: impl FnOnce(&mut Context, HostFunction, &[Value]) -> T,
+    ) -> Option<T> {
+        self.scope(|world, _| {
+            let call = world.schedule.calls.get(&id)?;
+            let (function, arguments) = (call.function, &call.arguments);
+            Some(look(&mut world.cx, function, arguments))
+        })
+    }
+
+    /// Answers a host call; the value is built inside. An answer to a call that is not in flight (any
+    /// more) is ignored. A fault ends the program (or the branch) at the call.
+    pub fn resume(&mut self, id: CallId, build: impl FnOnce(&mut Context) -> Result<Value>) {
+        self.scope(|world, _| {
+            if world.schedule.calls.contains_key(&id) {
+                let answer = build(&mut world.cx);
+                world.schedule.answer(id, answer);
+            }
+        });
+    }
+
+    /// Host calls whose fiber was cancelled since the last time this was asked.
+    pub fn cancelled_calls(&mut self) -> Vec<CallId> {
+        std::mem::take(&mut self.cancelled)
+    }
+
+    /// Looks at the result after `Done`, `Return` or `Fail`.
+    pub fn result<T>(&mut self, look: impl FnOnce(&mut Context, &Value) -> T) -> T {
+        self.scope(|world, _| {
+            let World { cx, result, .. } = world;
+            look(cx, result)
+        })
+    }
+
+    /// Takes the printed lines.
+    pub fn prints(&mut self) -> Vec<String> {
+        self.scope(|world, _| world.cx.prints.take())
+    }
+
+    /// Fuel spent so far.
+    pub fn fuel_used(&self) -> u64 {
+        self.world.as_ref().map_or(0, |world| world.cx.fuel.used())
+    }
+
+    /// Most logical bytes alive at once so far.
+    pub fn peak_bytes(&self) -> u64 {
+        self.heap.peak()
+    }
+
+    /// Logical bytes alive.
+    pub fn live_bytes(&self) -> u64 {
+        self.heap.live()
+    }
+
+    /// Elements copied because a collection was shared.
+    pub fn copied_elements(&self) -> u64 {
+        self.heap.copied()
+    }
+
+    /// Frees everything. What is left on the account is a leak, that is a defect of the compiler or the
+    /// VM: 0 is the invariant.
+    pub fn close(mut self) -> u64 {
+        self.free();
+        self.heap.live()
+    }
+
+    fn free(&mut self) {
+        if let Some(world) = self.world.take() {
+            self.heap.enter();
+            drop(world);
+            while heap::drain(usize::MAX) {}
+            self.heap.leave();
+        }
+    }
+}
+
+impl Drop for Isolate {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+impl World {
+    fn run(&mut self, slice: u64) -> Exit {
+        if let Err(fault) = self.cx.fuel.poll() {
+            return self.fault(fault);
+        }
+        self.cx.fuel.grant(slice);
+        let exit = loop {
+            let Some(fiber) = self.schedule.next_ready() else { break Exit::Blocked };
+            let stop = self.schedule.run_fiber(fiber, &mut self.cx, &mut self.globals);
+            match stop {
+                Stop::SliceEnd => {
+                    self.schedule.requeue(fiber);
+                    break if self.cx.fuel.is_empty() {
+                        let fault = self.cx.fuel.exhausted();
+                        self.fault(fault)
+                    } else {
+                        Exit::SliceEnd
+                    };
+                }
+                Stop::Host { function, arguments, dst } => {
+                    break Exit::HostCall(self.schedule.suspend(fiber, function, arguments, dst));
+                }
+                Stop::Fork => {
+                    if let Err(fault) = self.schedule.fork(fiber, &mut self.cx) {
+                        break self.fault(fault);
+                    }
+                }
+                Stop::Done(value) => {
+                    if let Some(value) = self.schedule.finish(fiber, value, &mut self.cx) {
+                        self.result = value;
+                        break Exit::Done;
+                    }
+                }
+                Stop::Signal(signal, value) => {
+                    if self.schedule.is_branch(fiber) {
+                        let name = match signal {
+                            crate::bytecode::instruction::Signal::Return => "return",
+                            crate::bytecode::instruction::Signal::Fail => "fail",
+                        };
+                        let fault = self.schedule.signal_fault(fiber, name);
+                        if let Some(fault) = self.schedule.branch_failed(fiber, fault) {
+                            break self.fault(fault);
+                        }
+                        continue;
+                    }
+                    self.schedule.clear();
+                    self.result = value;
+                    break match signal {
+                        crate::bytecode::instruction::Signal::Return => Exit::Return,
+                        crate::bytecode::instruction::Signal::Fail => Exit::Fail,
+                    };
+                }
+                Stop::Fault(fault) => {
+                    if let Some(fault) = self.schedule.branch_failed(fiber, fault) {
+                        break self.fault(fault);
+                    }
+                }
+            }
+        };
+        self.cx.fuel.surrender();
+        exit
+    }
+
+    /// Ends the program with a fault.
+    fn fault(&mut self, fault: Box<Fault>) -> Exit {
+        self.schedule.clear();
+        Exit::Fault(fault)
+    }
+}

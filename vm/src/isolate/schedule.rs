@@ -1,0 +1,319 @@
+//! The fibers of an isolate: which are ready, which wait for the host, which wait for branches.
+//!
+//! Architecture invariant: a program is deterministic given the host's answers. Ready fibers run in the
+//! order they became ready, and branches start in index order.
+
+use super::CallId;
+use crate::builtins::HostFunction;
+use crate::bytecode::ProtoIndex;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::interpreter::fiber::{Delivery, Fiber, Frame};
+use crate::interpreter::{Machine, Stop};
+use crate::native::Native;
+use crate::native::parallel::Parallel;
+use crate::reason::Reason;
+use crate::value::{UnitId, Value};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Number of a fiber: its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FiberId(u32);
+
+/// A host call in flight.
+pub(super) struct PendingCall {
+    fiber: FiberId,
+    pub(super) function: HostFunction,
+    pub(super) arguments: Vec<Value>,
+    dst: u32,
+}
+
+/// A fiber in its slot.
+struct Slot {
+    fiber: Fiber,
+    /// The fiber that forked this branch, and the branch's index.
+    parent: Option<(FiberId, usize)>,
+    /// Branches alive, if this fiber has forked.
+    children: Vec<FiberId>,
+    /// A fault that arrived as the answer of a host call.
+    fault: Option<Box<Fault>>,
+    call: Option<CallId>,
+}
+
+/// The fibers of an isolate.
+#[derive(Default)]
+pub(super) struct Schedule {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    ready: VecDeque<FiberId>,
+    /// Forked fibers that may start more branches when one ends, oldest first.
+    hungry: VecDeque<FiberId>,
+    pub(super) calls: BTreeMap<CallId, PendingCall>,
+    next_call: u64,
+    /// Branches alive over all depths.
+    branches: usize,
+    /// Calls whose fiber was cancelled.
+    pub(super) cancelled: Vec<CallId>,
+}
+
+impl Schedule {
+    /// Starts the main fiber of a program.
+    pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
+        self.clear();
+        let mut fiber = Fiber::default();
+        Fiber::push_frame(&mut fiber.frames, Frame::Code { unit, proto: entry, pc: 0, base: 0 });
+        let id = self.insert(fiber, None);
+        self.ready.push_back(id);
+    }
+
+    fn insert(&mut self, fiber: Fiber, parent: Option<(FiberId, usize)>) -> FiberId {
+        let slot = Slot { fiber, parent, children: Vec::new(), fault: None, call: None };
+        match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = Some(slot);
+                FiberId(index)
+            }
+            None => {
+                self.slots.push(Some(slot));
+                FiberId(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn slot(&mut self, id: FiberId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, id: FiberId) -> Option<Slot> {
+        let slot = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.free.push(id.0);
+        if slot.parent.is_some() {
+            self.branches -= 1;
+        }
+        Some(slot)
+    }
+
+    /// The next fiber to run.
+    pub(super) fn next_ready(&mut self) -> Option<FiberId> {
+        self.ready.pop_front()
+    }
+
+    /// The fiber has more to do.
+    pub(super) fn requeue(&mut self, id: FiberId) {
+        self.ready.push_back(id);
+    }
+
+    /// Runs a fiber until it stops. Lines printed by a branch stay with the branch.
+    pub(super) fn run_fiber(&mut self, id: FiberId, cx: &mut Context, globals: &mut Vec<Option<Value>>) -> Stop {
+        let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
+        if let Some(fault) = slot.fault.take() {
+            return Stop::Fault(fault);
+        }
+        let fiber = &mut slot.fiber;
+        if let Some(prints) = &mut fiber.prints {
+            std::mem::swap(prints, &mut cx.prints);
+        }
+        let units = cx.units.clone();
+        let stop = Machine { cx, fiber, globals, units: &units }.run();
+        if let Some(prints) = &mut fiber.prints {
+            std::mem::swap(prints, &mut cx.prints);
+        }
+        stop
+    }
+
+    /// The fiber waits for the host.
+    pub(super) fn suspend(
+        &mut self,
+        id: FiberId,
+        function: HostFunction,
+        arguments: Vec<Value>,
+        dst: u32,
+    ) -> CallId {
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });
+        if let Some(slot) = self.slot(id) {
+            slot.call = Some(call);
+        }
+        call
+    }
+
+    /// The host has answered.
+    pub(super) fn answer(&mut self, call: CallId, answer: Result<Value>) {
+        let Some(pending) = self.calls.remove(&call) else { return };
+        let Some(slot) = self.slot(pending.fiber) else { return };
+        slot.call = None;
+        match answer {
+            Ok(value) => slot.fiber.delivery = Some(Delivery { value, dst: pending.dst }),
+            Err(fault) => slot.fault = Some(fault),
+        }
+        self.ready.push_back(pending.fiber);
+    }
+
+    /// True for a branch of `pmap` or `pcalls`.
+    pub(super) fn is_branch(&mut self, id: FiberId) -> bool {
+        self.slot(id).is_some_and(|slot| slot.parent.is_some())
+    }
+
+    fn parallel(&mut self, id: FiberId) -> Option<&mut Parallel> {
+        match self.slot(id)?.fiber.natives.last_mut() {
+            Some(Native::Parallel(parallel)) => Some(parallel),
+            _ => None,
+        }
+    }
+
+    /// Starts branches of a forked fiber, as many as the width allows.
+    pub(super) fn fork(&mut self, parent: FiberId, cx: &mut Context) -> Result<()> {
+        self.hungry.push_back(parent);
+        self.feed(cx)
+    }
+
+    /// Starts waiting branches while there is room. A fiber without a running branch may always start
+    /// one: it uses its own place, so nested forms cannot wait for each other for ever.
+    fn feed(&mut self, cx: &mut Context) -> Result<()> {
+        let mut waiting = VecDeque::new();
+        while let Some(parent) = self.hungry.pop_front() {
+            let mut more = true;
+            loop {
+                let room = self.branches < cx.parallel_width;
+                let Some(parallel) = self.parallel(parent) else {
+                    more = false;
+                    break;
+                };
+                if !room && parallel.running > 0 {
+                    break;
+                }
+                let Some((index, function, arguments)) = parallel.next_branch() else {
+                    more = false;
+                    break;
+                };
+                self.start_branch(parent, index, function, arguments, cx)?;
+            }
+            if more {
+                waiting.push_back(parent);
+            }
+        }
+        self.hungry = waiting;
+        Ok(())
+    }
+
+    fn start_branch(
+        &mut self,
+        parent: FiberId,
+        index: usize,
+        function: Value,
+        arguments: Vec<Value>,
+        cx: &mut Context,
+    ) -> Result<()> {
+        // Stack, frames and slot of a branch.
+        const BRANCH_BYTES: usize = 6 * 1024;
+        cx.reserve(BRANCH_BYTES)?;
+        let overlay = self.slot(parent).and_then(|slot| slot.fiber.overlay.clone());
+        let mut fiber = Fiber::default();
+        fiber.overlay = Some(overlay.unwrap_or_else(HashMap::new));
+        fiber.prints = Some(cx.prints.branch());
+        Fiber::reserve_window(&mut fiber.stack, 0);
+        // The branch begins as a machine that tail-calls the function.
+        fiber.push_native(Native::Combine(crate::native::combine::Combine::call(function, arguments)), 0, 0);
+        let id = self.insert(fiber, Some((parent, index)));
+        self.branches += 1;
+        if let Some(slot) = self.slot(parent) {
+            slot.children.push(id);
+        }
+        self.ready.push_back(id);
+        Ok(())
+    }
+
+    /// A fiber has returned. `Some` when it was the main one.
+    pub(super) fn finish(&mut self, id: FiberId, value: Value, cx: &mut Context) -> Option<Value> {
+        let mut slot = self.remove(id)?;
+        let Some((parent, index)) = slot.parent else { return Some(value) };
+        let prints = slot.fiber.prints.take();
+        drop(slot);
+        if let Some(parent_slot) = self.slot(parent) {
+            parent_slot.children.retain(|&child| child != id);
+        }
+        let finished = self.parallel(parent)?.finish_branch(index, value, prints);
+        if finished {
+            let (results, prints) = self.parallel(parent)?.finish();
+            let nested = self.is_branch(parent);
+            let parent_slot = self.slot(parent)?;
+            for mut branch in prints {
+                match &mut parent_slot.fiber.prints {
+                    Some(own) if nested => own.join(&mut branch),
+                    _ => cx.prints.join(&mut branch),
+                }
+            }
+            parent_slot.fiber.delivery = Some(Delivery { value: results, dst: 0 });
+            self.ready.push_back(parent);
+        }
+        if let Err(fault) = self.feed(cx) {
+            // No memory for the next branch: the fault arrives at whoever is waiting for it.
+            if let Some(slot) = self.slot(parent) {
+                slot.fault = Some(fault);
+                self.ready.push_back(parent);
+            }
+        }
+        None
+    }
+
+    /// The fault of a branch that called `return` or `fail`.
+    pub(super) fn signal_fault(&mut self, id: FiberId, name: &str) -> Box<Fault> {
+        let parent = self.slot(id).and_then(|slot| slot.parent);
+        let form = parent.and_then(|(parent, _)| self.parallel(parent)).map_or("pmap", |parallel| parallel.name());
+        Fault::runtime(format!("{name} called inside {form}"))
+            .hint(format!("Give the value back from the branch and look at it after {form}."))
+    }
+
+    /// A fiber has faulted: a branch takes its siblings with it and hands the fault up. `Some` when the
+    /// program ends with it.
+    pub(super) fn branch_failed(&mut self, id: FiberId, fault: Box<Fault>) -> Option<Box<Fault>> {
+        let (mut id, mut fault) = (id, fault);
+        loop {
+            let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else { return Some(fault) };
+            if let Some(parallel) = self.parallel(parent) {
+                fault = parallel.branch_fault(index, fault);
+            }
+            let children = match self.slot(parent) {
+                Some(slot) => std::mem::take(&mut slot.children),
+                None => return Some(fault),
+            };
+            self.cancel(children);
+            // The machine of the parent faults in turn, so the next level up is asked.
+            if matches!(
+                fault.reason,
+                Reason::Timeout | Reason::Cancelled | Reason::FuelExceeded | Reason::MemoryExceeded
+            ) {
+                return Some(fault);
+            }
+            id = parent;
+        }
+    }
+
+    /// Cancels fibers with everything they forked.
+    fn cancel(&mut self, fibers: Vec<FiberId>) {
+        let mut doomed = fibers;
+        while let Some(id) = doomed.pop() {
+            if let Some(slot) = self.remove(id) {
+                doomed.extend_from_slice(&slot.children);
+                if let Some(call) = slot.call {
+                    self.calls.remove(&call);
+                    self.cancelled.push(call);
+                }
+                self.ready.retain(|&ready| ready != id);
+                self.hungry.retain(|&hungry| hungry != id);
+            }
+        }
+    }
+
+    /// Drops all fibers.
+    pub(super) fn clear(&mut self) {
+        self.cancelled.extend(self.calls.keys().copied());
+        self.calls.clear();
+        self.slots.clear();
+        self.free.clear();
+        self.ready.clear();
+        self.hungry.clear();
+        self.branches = 0;
+    }
+}

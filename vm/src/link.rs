@@ -1,0 +1,98 @@
+//! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
+
+use crate::bytecode::{Const, Instruction, Program};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::map::{MapNode, SetNode};
+use crate::symbol::Symbol;
+use crate::unit::Unit;
+use crate::value::Value;
+use num_bigint::BigInt;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Slots of the user namespace by name.
+pub(crate) type GlobalSlots = HashMap<Symbol, u32>;
+
+/// Links a program.
+///
+/// # Errors
+/// A regex literal that does not compile; memory.
+pub(crate) fn link(
+    cx: &mut Context,
+    slots: &mut GlobalSlots,
+    globals: &mut Vec<Option<Value>>,
+    program: Arc<Program>,
+) -> Result<Unit> {
+    cx.reserve(program.symbols.len() * 64 + program.constants.len() * size_of::<Value>())?;
+    let symbols: Vec<Symbol> = program.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
+    let linked_globals = program
+        .globals
+        .iter()
+        .map(|name| {
+            *slots.entry(symbols[name.symbol as usize]).or_insert_with(|| {
+                globals.push(None);
+                globals.len() as u32 - 1
+            })
+        })
+        .collect();
+    let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
+    for constant in &program.constants {
+        let value = constant_value(cx, &symbols, &constants, constant)?;
+        constants.push(value);
+    }
+    let needs_closure = program
+        .protos
+        .iter()
+        .map(|proto| {
+            let reads_self = |instruction: &Instruction| {
+                matches!(instruction, Instruction::LoadSelf { .. } | Instruction::LoadCapture { .. })
+            };
+            proto.captures > 0 || proto.code.iter().any(reads_self)
+        })
+        .collect();
+    Ok(Unit { constants, globals: linked_globals, needs_closure, program })
+}
+
+/// The value of a constant; collections refer to earlier rows, so nothing recurses.
+fn constant_value(cx: &mut Context, symbols: &[Symbol], earlier: &[Value], constant: &Const) -> Result<Value> {
+    let symbol = |index: &u32| symbols[*index as usize];
+    let items = |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| earlier[usize::from(row)].clone()).collect() };
+    Ok(match constant {
+        Const::Nil => Value::Nil,
+        Const::Bool(value) => Value::Bool(*value),
+        Const::Int(value) => Value::Int(*value),
+        Const::BigInt(digits) => match digits.parse::<BigInt>() {
+            Ok(value) => Value::integer(value),
+            Err(_) => return Err(Fault::runtime("malformed integer constant")),
+        },
+        Const::Float(value) => Value::Float(*value),
+        Const::Str(text) => match cx.symbols.find(text) {
+            // A literal key shares the symbol of the keyword of the same text.
+            Some(symbol) => Value::Str(cx.symbols.string(symbol).clone()),
+            None => Value::string(text),
+        },
+        Const::Keyword(index) => Value::Keyword(symbol(index)),
+        Const::Symbol(index) => Value::Symbol(symbol(index)),
+        Const::Var(index) => Value::Var(symbol(index)),
+        Const::Builtin(builtin) => Value::Builtin(*builtin),
+        Const::Tool(index) => Value::Tool(symbol(index)),
+        Const::Regex(pattern) => Value::Regex(cx.regexes.compile(pattern)?),
+        Const::Vector(rows) => Value::vector(items(rows)),
+        Const::Map(rows) => {
+            let mut map = MapNode::with_capacity(rows.len() / 2);
+            let mut items = items(rows).into_iter();
+            while let (Some(key), Some(value)) = (items.next(), items.next()) {
+                map = MapNode::insert(map, cx, key, value)?;
+            }
+            Value::Map(map)
+        }
+        Const::Set(rows) => {
+            let mut set = SetNode::with_capacity(rows.len());
+            for item in items(rows) {
+                set = SetNode::insert(set, cx, item, ())?;
+            }
+            Value::Set(set)
+        }
+    })
+}

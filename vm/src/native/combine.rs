@@ -1,0 +1,98 @@
+//! Calls of combinators that call more than one function, or look at the result.
+
+use super::Action;
+use super::items::Items;
+use crate::combinator::{Combinator, CombinatorKind};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+use std::rc::Rc;
+
+/// The machine.
+pub struct Combine {
+    combinator: Rc<Combinator>,
+    arguments: Vec<Value>,
+    /// Functions called so far.
+    called: usize,
+    out: Items,
+}
+
+impl Combine {
+    /// A call of a combinator.
+    pub fn new(combinator: Rc<Combinator>, arguments: Vec<Value>) -> Combine {
+        Combine { combinator, arguments, called: 0, out: Items::default() }
+    }
+
+    /// A plain call: the start of a fiber.
+    pub(crate) fn call(function: Value, arguments: Vec<Value>) -> Combine {
+        Combine::new(Combinator::new(CombinatorKind::Comp, vec![function]), arguments)
+    }
+
+    pub(super) fn resume(&mut self, _cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        match self.combinator.kind {
+            CombinatorKind::Comp => Ok(self.comp(returned)),
+            CombinatorKind::Juxt => Ok(self.juxt(returned)),
+            CombinatorKind::Complement => Ok(match returned {
+                Some(value) => Action::Return(Value::Bool(!value.is_truthy())),
+                None => Action::Call(self.part(0), std::mem::take(&mut self.arguments)),
+            }),
+            CombinatorKind::EveryPred => Ok(self.predicates(returned, false)),
+            CombinatorKind::SomeFn => Ok(self.predicates(returned, true)),
+            // The others are opened without a machine.
+            CombinatorKind::Partial | CombinatorKind::Constantly | CombinatorKind::Fnil => {
+                Ok(Action::Return(Value::Nil))
+            }
+        }
+    }
+
+    fn part(&self, index: usize) -> Value {
+        self.combinator.parts().get(index).cloned().unwrap_or_default()
+    }
+
+    /// Right to left.
+    fn comp(&mut self, returned: Option<Value>) -> Action {
+        let count = self.combinator.parts().len();
+        let first = self.called == 0;
+        if self.called == count {
+            // `(comp)` is identity.
+            let value = returned.or_else(|| self.arguments.pop());
+            return Action::Return(value.unwrap_or_default());
+        }
+        self.called += 1;
+        let function = self.part(count - self.called);
+        let arguments = match returned {
+            Some(value) if !first => vec![value],
+            _ => std::mem::take(&mut self.arguments),
+        };
+        if self.called == count { Action::TailCall(function, arguments) } else { Action::Call(function, arguments) }
+    }
+
+    fn juxt(&mut self, returned: Option<Value>) -> Action {
+        if let Some(value) = returned {
+            self.out.push(value);
+        }
+        if self.called == self.combinator.parts().len() {
+            return Action::Return(self.out.take_vector());
+        }
+        let function = self.part(self.called);
+        self.called += 1;
+        Action::Call(function, self.arguments.clone())
+    }
+
+    /// Every predicate on every argument, until one decides.
+    fn predicates(&mut self, returned: Option<Value>, stop_on: bool) -> Action {
+        if let Some(value) = returned
+            && value.is_truthy() == stop_on
+        {
+            return Action::Return(if stop_on { value } else { Value::Bool(false) });
+        }
+        let predicates = self.combinator.parts().len();
+        let total = predicates * self.arguments.len();
+        if self.called == total {
+            return Action::Return(if stop_on { Value::Nil } else { Value::Bool(true) });
+        }
+        let (predicate, argument) = (self.called % predicates, self.called / predicates);
+        self.called += 1;
+        Action::Call1(self.part(predicate), self.arguments[argument].clone())
+    }
+}

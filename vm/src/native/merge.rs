@@ -1,0 +1,57 @@
+//! `merge-with`: the function joins values of the same key.
+
+use super::Action;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::MapNode;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+/// The machine.
+pub struct Merge {
+    function: Value,
+    /// The result so far.
+    merged: Rc<MapNode>,
+    /// Entries of the maps to come, as key and value alternating, last first.
+    entries: Vec<Value>,
+    /// Key of the running call.
+    key: Value,
+}
+
+impl Merge {
+    /// Merges `entries` (key and value alternating) into `merged`.
+    pub fn new(function: Value, merged: Rc<MapNode>, entries: Vec<Value>) -> Merge {
+        let mut entries = entries;
+        entries.reverse();
+        Merge { function, merged, entries, key: Value::Nil }
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        if let Some(value) = returned {
+            let key = take(&mut self.key);
+            self.insert(cx, key, value)?;
+        }
+        while let (Some(key), Some(value)) = (self.entries.pop(), self.entries.pop()) {
+            cx.tick(1)?;
+            match self.merged.find(cx, &key)? {
+                Some(row) => {
+                    let old = match MapNode::take_at(&mut self.merged, row) {
+                        Some(old) => old,
+                        None => self.merged.entries()[row].value.clone(),
+                    };
+                    self.key = key;
+                    return Ok(Action::Call2(self.function.clone(), old, value));
+                }
+                None => self.insert(cx, key, value)?,
+            }
+        }
+        Ok(Action::Return(Value::Map(std::mem::replace(&mut self.merged, MapNode::empty()))))
+    }
+
+    fn insert(&mut self, cx: &mut Context, key: Value, value: Value) -> Result<()> {
+        let merged = std::mem::replace(&mut self.merged, MapNode::empty());
+        self.merged = MapNode::insert(merged, cx, key, value)?;
+        Ok(())
+    }
+}
