@@ -1,6 +1,168 @@
-//! Builtins: bits.
+//! Operations on the bits of integers of any size, in two's complement.
 
-use super::Builtin;
+use super::{Builtin, Category, plain};
+use crate::arith::{charge, charge_linear};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use std::mem::take;
+
+const MATH: Category = Category::Math;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+pub(super) const TABLE: &[Builtin] = &[
+    plain("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", and),
+    plain("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", or),
+    plain("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", xor),
+    plain(
+        "bit-and-not",
+        MATH,
+        "2+",
+        "(bit-and-not int int …)",
+        "The bits of the first not set in the others.",
+        and_not,
+    ),
+    plain("bit-not", MATH, "1", "(bit-not int)", "The bits the other way round.", not),
+    plain("bit-shift-left", MATH, "2", "(bit-shift-left int places)", "The bits moved up.", shift_left),
+    plain(
+        "bit-shift-right",
+        MATH,
+        "2",
+        "(bit-shift-right int places)",
+        "The bits moved down; the sign stays.",
+        shift_right,
+    ),
+    plain("bit-set", MATH, "2", "(bit-set int place)", "The integer with this bit set.", set),
+    plain("bit-clear", MATH, "2", "(bit-clear int place)", "The integer with this bit cleared.", clear),
+    plain("bit-flip", MATH, "2", "(bit-flip int place)", "The integer with this bit changed.", flip),
+    plain("bit-test", MATH, "2", "(bit-test int place)", "Whether this bit is set.", test),
+];
+
+#[cold]
+fn not_an_integer(name: &str, position: usize, value: &Value) -> Box<Fault> {
+    let got = if matches!(value, Value::Float(_)) { "float" } else { value.type_word() };
+    Fault::type_error(format_args!("{name}: arg {position} expected integer, got {got}"))
+}
+
+fn big(name: &str, position: usize, value: &Value) -> Result<BigInt> {
+    match value {
+        Value::Int(value) => Ok(BigInt::from(*value)),
+        Value::BigInt(node) => Ok(node.get().clone()),
+        other => Err(not_an_integer(name, position, other)),
+    }
+}
+
+fn fold(
+    cx: &mut Context,
+    arguments: &mut [Value],
+    name: &str,
+    small: fn(i64, i64) -> i64,
+    large: fn(&BigInt, &BigInt) -> BigInt,
+) -> Result<Value> {
+    cx.tick(arguments.len() as u64)?;
+    let mut result = take(&mut arguments[0]);
+    for (index, argument) in arguments.iter().enumerate().skip(1) {
+        result = match (&result, argument) {
+            (Value::Int(a), Value::Int(b)) => Value::Int(small(*a, *b)),
+            (a, b) => {
+                let (a, b) = (big(name, 1, a)?, big(name, index + 1, b)?);
+                charge_linear(cx, &a, &b)?;
+                Value::integer(large(&a, &b))
+            }
+        };
+    }
+    Ok(result)
+}
+
+fn and(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold(cx, arguments, "bit-and", |a, b| a & b, |a, b| a & b)
+}
+
+fn or(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold(cx, arguments, "bit-or", |a, b| a | b, |a, b| a | b)
+}
+
+fn xor(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold(cx, arguments, "bit-xor", |a, b| a ^ b, |a, b| a ^ b)
+}
+
+fn and_not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold(cx, arguments, "bit-and-not", |a, b| a & !b, |a, b| a & !b.clone())
+}
+
+fn not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Value::Int(value) = arguments[0] {
+        return Ok(Value::Int(!value));
+    }
+    let value = big("bit-not", 1, &arguments[0])?;
+    charge_linear(cx, &value, &value)?;
+    Ok(Value::integer(!value))
+}
+
+/// The second argument: how many places, or which one. `None` when it is larger than any integer has bits.
+fn places(arguments: &[Value], name: &str) -> Result<Option<u64>> {
+    match &arguments[1] {
+        Value::Int(places) if *places >= 0 => Ok(places.to_u64()),
+        Value::BigInt(node) if node.get().sign() == num_bigint::Sign::Plus => Ok(None),
+        Value::Int(_) | Value::BigInt(_) => {
+            Err(Fault::type_error(format_args!("{name}: arg 2 expected a non-negative integer")))
+        }
+        other => Err(not_an_integer(name, 2, other)),
+    }
+}
+
+fn shift_left(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let value = big("bit-shift-left", 1, &arguments[0])?;
+    let places = places(arguments, "bit-shift-left")?.unwrap_or(u64::MAX);
+    if value.bits() == 0 {
+        return Ok(Value::Int(0));
+    }
+    let bits = value.bits().saturating_add(places);
+    charge(cx, bits, bits / 64)?;
+    Ok(Value::integer(value << places))
+}
+
+fn shift_right(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let places = places(arguments, "bit-shift-right")?.unwrap_or(u64::MAX);
+    if let Value::Int(value) = arguments[0] {
+        return Ok(Value::Int(value >> places.min(63)));
+    }
+    let value = big("bit-shift-right", 1, &arguments[0])?;
+    charge_linear(cx, &value, &value)?;
+    Ok(Value::integer(value >> places))
+}
+
+/// The integer with one bit set or cleared; `change` gets the old bit.
+fn with_bit(cx: &mut Context, arguments: &[Value], name: &str, change: fn(bool) -> bool) -> Result<Value> {
+    let mut value = big(name, 1, &arguments[0])?;
+    let place = places(arguments, name)?.unwrap_or(u64::MAX);
+    let old = value.bit(place);
+    let new = change(old);
+    if old == new {
+        return Ok(arguments[0].clone());
+    }
+    let bits = value.bits().max(place.saturating_add(1));
+    charge(cx, bits, bits / 64)?;
+    value.set_bit(place, new);
+    Ok(Value::integer(value))
+}
+
+fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    with_bit(cx, arguments, "bit-set", |_| true)
+}
+
+fn clear(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    with_bit(cx, arguments, "bit-clear", |_| false)
+}
+
+fn flip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    with_bit(cx, arguments, "bit-flip", |bit| !bit)
+}
+
+fn test(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let value = big("bit-test", 1, &arguments[0])?;
+    let place = places(arguments, "bit-test")?.unwrap_or(u64::MAX);
+    Ok(Value::Bool(value.bit(place)))
+}

@@ -1,6 +1,94 @@
-//! Builtins: convert.
+//! Text to numbers and booleans: nil when the text is something else, or is no text.
 
-use super::Builtin;
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+
+const STRING: Category = Category::String;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+pub(super) const TABLE: &[Builtin] = &[
+    plain(
+        "parse-long",
+        STRING,
+        "1",
+        "(parse-long text)",
+        "The 64-bit integer that the text is, or nil.",
+        parse_long,
+    )
+    .total(),
+    plain("parse-int", STRING, "1", "(parse-int text)", "The same as `parse-long`.", parse_long).total(),
+    plain(
+        "parse-double",
+        STRING,
+        "1",
+        "(parse-double text)",
+        "The float that the text is, or nil.",
+        parse_double,
+    )
+    .total(),
+    plain(
+        "parse-boolean",
+        STRING,
+        "1",
+        "(parse-boolean text)",
+        "The boolean that the text is, or nil.",
+        parse_boolean,
+    )
+    .total(),
+];
+
+/// Longer text is no number.
+const LONGEST_NUMBER: usize = 512;
+
+fn number_text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| text.len() <= LONGEST_NUMBER)
+}
+
+/// The integer of a text: an optional sign and digits, within 64 bits.
+pub(super) fn long(text: &str) -> Option<i64> {
+    // `i64::from_str` reads exactly this: a sign, digits, no blanks.
+    if text.len() <= LONGEST_NUMBER { text.parse().ok() } else { None }
+}
+
+fn parse_long(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(number_text(&arguments[0]).and_then(long).map_or(Value::Nil, Value::Int))
+}
+
+fn parse_double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let float = number_text(&arguments[0]).and_then(|text| {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        match unsigned {
+            "Infinity" if text.starts_with('-') => Some(f64::NEG_INFINITY),
+            "Infinity" => Some(f64::INFINITY),
+            "NaN" => Some(f64::NAN),
+            // The standard library reads more than the language: `.5`, `5.`, `inf`.
+            _ if is_decimal(unsigned) => text.parse().ok(),
+            _ => None,
+        }
+    });
+    Ok(float.map_or(Value::Nil, Value::Float))
+}
+
+/// Digits, perhaps a point between digits, perhaps an exponent.
+fn is_decimal(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let mantissa = match mantissa.split_once('.') {
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => digits(mantissa),
+    };
+    mantissa && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+}
+
+fn parse_boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(match arguments[0].as_str() {
+        Some("true") => Value::Bool(true),
+        Some("false") => Value::Bool(false),
+        _ => Value::Nil,
+    })
+}

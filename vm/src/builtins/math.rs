@@ -1,6 +1,228 @@
-//! Builtins: math.
+//! Arithmetic and the functions of `Math` (language.md 2.7).
 
-use super::Builtin;
+use super::{Builtin, Category, plain};
+use crate::arith::{self, invalid_types};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use std::mem::take;
+
+const CORE: Category = Category::Core;
+const MATH: Category = Category::Math;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+pub(super) const TABLE: &[Builtin] = &[
+    plain("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum),
+    plain("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
+    plain(
+        "-",
+        CORE,
+        "1+",
+        "(- number …)",
+        "The first less the others; of one argument, its negation.",
+        difference,
+    ),
+    plain("-'", CORE, "1+", "(-' number …)", "The same as `-`.", difference),
+    plain("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product),
+    plain("*'", CORE, "0+", "(*' number …)", "The same as `*`.", product),
+    plain(
+        "/",
+        CORE,
+        "1+",
+        "(/ number …)",
+        "The first divided by the others, as a float; of one argument, 1/x.",
+        quotient,
+    ),
+    plain("inc", CORE, "1", "(inc number)", "The number plus one.", inc),
+    plain("inc'", CORE, "1", "(inc' number)", "The same as `inc`.", inc),
+    plain("dec", CORE, "1", "(dec number)", "The number less one.", dec),
+    plain("dec'", CORE, "1", "(dec' number)", "The same as `dec`.", dec),
+    plain(
+        "mod",
+        CORE,
+        "2",
+        "(mod number divisor)",
+        "The rest of floored division; takes the divisor's sign.",
+        modulo,
+    ),
+    plain("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder),
+    plain(
+        "quot",
+        MATH,
+        "2",
+        "(quot number divisor)",
+        "Division truncated to an integer.",
+        truncated_quotient,
+    ),
+    plain("abs", MATH, "1", "(abs number)", "The number without its sign.", abs),
+    plain("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", floor),
+    plain("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", ceil),
+    plain("round", MATH, "1", "(round number)", "The nearest integer; halves away from zero.", round),
+    plain("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", trunc),
+    plain("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", sqrt),
+    plain("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
+    plain("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
+    plain("double", MATH, "1", "(double number)", "The number as a float.", double),
+    plain("float", MATH, "1", "(float number)", "The number as a float.", float),
+];
+
+type Operation = fn(&mut Context, Value, Value) -> Result<Value>;
+
+/// Combines the arguments from left to right, beginning with `first`.
+fn fold(cx: &mut Context, first: Value, rest: &mut [Value], operation: Operation) -> Result<Value> {
+    cx.tick(rest.len() as u64)?;
+    rest.iter_mut().try_fold(first, |result, argument| operation(cx, result, take(argument)))
+}
+
+/// `+` and `*`: the identity for no arguments; one argument has to be a number too.
+fn fold_or_identity(
+    cx: &mut Context,
+    arguments: &mut [Value],
+    identity: i64,
+    name: &str,
+    operation: Operation,
+) -> Result<Value> {
+    match arguments {
+        [] => Ok(Value::Int(identity)),
+        [only] if arith::to_float(only).is_some() => Ok(take(only)),
+        [only] => Err(invalid_types(name, &[only])),
+        [first, rest @ ..] => fold(cx, take(first), rest, operation),
+    }
+}
+
+fn sum(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold_or_identity(cx, arguments, 0, "add", arith::add)
+}
+
+fn product(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    fold_or_identity(cx, arguments, 1, "multiply", arith::multiply)
+}
+
+fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match arguments {
+        [only] => arith::negate(cx, take(only)),
+        [first, rest @ ..] => fold(cx, take(first), rest, arith::subtract),
+        [] => Ok(Value::Nil),
+    }
+}
+
+fn quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match arguments {
+        [only] if arith::to_float(only).is_none() => Err(invalid_types("divide", &[only])),
+        [only] => arith::divide(cx, Value::Int(1), take(only)),
+        [first, rest @ ..] => fold(cx, take(first), rest, arith::divide),
+        [] => Ok(Value::Nil),
+    }
+}
+
+fn step(cx: &mut Context, arguments: &mut [Value], by: i64) -> Result<Value> {
+    arith::add_small(cx, take(&mut arguments[0]), by)
+}
+
+fn inc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    step(cx, arguments, 1)
+}
+
+fn dec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    step(cx, arguments, -1)
+}
+
+fn modulo(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    arith::modulo(cx, take(&mut arguments[0]), take(&mut arguments[1]))
+}
+
+fn remainder(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    arith::remainder(cx, take(&mut arguments[0]), take(&mut arguments[1]))
+}
+
+fn truncated_quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    arith::quotient(cx, take(&mut arguments[0]), take(&mut arguments[1]))
+}
+
+fn abs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Int(value) if *value < 0 => arith::negate(cx, take(&mut arguments[0])),
+        Value::BigInt(node) if node.get().sign() == num_bigint::Sign::Minus => {
+            arith::negate(cx, take(&mut arguments[0]))
+        }
+        Value::Float(value) => Ok(Value::Float(value.abs())),
+        Value::Int(_) | Value::BigInt(_) => Ok(take(&mut arguments[0])),
+        other => Err(invalid_types("abs", &[other])),
+    }
+}
+
+/// Integers pass, floats are rounded to integers, infinities and NaN pass.
+fn rounded(arguments: &mut [Value], name: &str, round: fn(f64) -> f64) -> Result<Value> {
+    match &arguments[0] {
+        Value::Float(value) => Ok(arith::float_to_integer(round(*value))),
+        Value::Int(_) | Value::BigInt(_) => Ok(take(&mut arguments[0])),
+        other => Err(invalid_types(name, &[other])),
+    }
+}
+
+fn floor(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    rounded(arguments, "floor", f64::floor)
+}
+
+fn ceil(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    rounded(arguments, "ceil", f64::ceil)
+}
+
+fn round(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    rounded(arguments, "round", f64::round)
+}
+
+fn trunc(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    rounded(arguments, "trunc", f64::trunc)
+}
+
+fn float_argument(arguments: &[Value], index: usize, name: &str) -> Result<f64> {
+    arith::to_float(&arguments[index]).ok_or_else(|| {
+        let all: Vec<&Value> = arguments.iter().collect();
+        invalid_types(name, &all)
+    })
+}
+
+fn sqrt(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Float(float_argument(arguments, 0, "sqrt")?.sqrt()))
+}
+
+fn pow(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let base = float_argument(arguments, 0, "pow")?;
+    let exponent = float_argument(arguments, 1, "pow")?;
+    // The two rows of Java's table that differ from IEEE's recommendation.
+    let undefined = exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite());
+    Ok(Value::Float(if undefined { f64::NAN } else { base.powf(exponent) }))
+}
+
+fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let value = match &arguments[0] {
+        Value::Float(value) if value.is_nan() => Value::Int(0),
+        Value::Float(value) if value.is_infinite() => {
+            let sign = if *value > 0.0 { "" } else { "-" };
+            return Err(Fault::arithmetic(format_args!("cannot convert {sign}Infinity to integer")));
+        }
+        Value::Float(value) => arith::float_to_integer(value.trunc()),
+        Value::Int(_) | Value::BigInt(_) => take(&mut arguments[0]),
+        Value::Str(node) => {
+            let mut characters = node.as_str().chars();
+            match (characters.next(), characters.next()) {
+                (Some(only), None) => Value::Int(i64::from(u32::from(only))),
+                _ => return Err(invalid_types("int", &[&arguments[0]])),
+            }
+        }
+        other => return Err(invalid_types("int", &[other])),
+    };
+    match value {
+        Value::Int(small) if i32::try_from(small).is_ok() => Ok(value),
+        _ => Err(Fault::arithmetic("integer overflow")),
+    }
+}
+
+fn double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Float(float_argument(arguments, 0, "double")?))
+}
+
+fn float(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Float(float_argument(arguments, 0, "float")?))
+}

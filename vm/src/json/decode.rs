@@ -46,7 +46,9 @@ impl From<Box<Fault>> for DecodeFailure {
 impl From<DecodeFailure> for Box<Fault> {
     fn from(failure: DecodeFailure) -> Box<Fault> {
         match failure {
-            DecodeFailure::Invalid(error) => Fault::new(Reason::RuntimeError, format!("invalid JSON: {error}")),
+            DecodeFailure::Invalid(error) => {
+                Fault::new(Reason::RuntimeError, format!("invalid JSON: {error}"))
+            }
             DecodeFailure::Fault(fault) => fault,
         }
     }
@@ -144,7 +146,10 @@ impl Decoder<'_> {
                     if self.closes(b'}') {
                         Value::Map(MapNode::empty())
                     } else {
-                        self.open(cx, Open::Object { map: MapNode::empty(), key: Value::Nil, duplicate: false })?;
+                        self.open(
+                            cx,
+                            Open::Object { map: MapNode::empty(), key: Value::Nil, duplicate: false },
+                        )?;
                         self.key(cx)?;
                         continue;
                     }

@@ -260,7 +260,9 @@ fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
         }
         match innermost {
             // Positions stand after the element they are at.
-            Open::Vector(_, at) | Open::Set(_, _, at) => path.push_str(&format!("[{}]", at.saturating_sub(1))),
+            Open::Vector(_, at) | Open::Set(_, _, at) => {
+                path.push_str(&format!("[{}]", at.saturating_sub(1)))
+            }
             Open::Map(node, order, at) => {
                 let key = order.get(at.saturating_sub(1)).map(|&row| &node.entries()[row as usize].key);
                 if !path.is_empty() {

@@ -21,9 +21,11 @@ fn agrees(cx: &mut Context, bytes: &[u8]) {
     let theirs: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     match decode(cx, bytes) {
         Ok(value) => {
-            let text = encode(cx, &value, Dialect::Strict, usize::MAX).expect("within limits").expect("is JSON");
+            let text =
+                encode(cx, &value, Dialect::Strict, usize::MAX).expect("within limits").expect("is JSON");
             let ours: serde_json::Value = serde_json::from_str(&text).expect("encodes to JSON");
-            let theirs = theirs.unwrap_or_else(|| panic!("only we accept {:?}", String::from_utf8_lossy(bytes)));
+            let theirs =
+                theirs.unwrap_or_else(|| panic!("only we accept {:?}", String::from_utf8_lossy(bytes)));
             assert_eq!(ours.to_string(), sorted(theirs).to_string());
         }
         Err(DecodeFailure::Invalid(_)) => {
@@ -46,14 +48,80 @@ fn sorted(value: serde_json::Value) -> serde_json::Value {
 }
 
 const TEXTS: &[&str] = &[
-    "", " ", "null", "true", "false", "nul", "nulll", "truefalse", "0", "-1", "-", "01", "-01", "1.", ".5", "1.5",
-    "1e5", "1E+5", "1e-5", "1e", "1e+", "+1", "123456789012345678", "9223372036854775807", "-9223372036854775808",
-    "0.1", "2.2250738585072014e-308", "1e400", "\"\"", "\"a", "\"\\\"\"", "\"\\u0041\\u00e9\"", "\"\\ud83d\\ude00\"",
-    "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83d\\u0041\"", "\"\\u12g4\"", "\"\\u12", "\"\\x\"", "\"\t\"", "\"\u{7f}\"",
-    "\"\\b\\f\\n\\r\\t\\/\\\\\"", "\"日本語 😀 text that is longer than one word\"", "[]", "[ ]", "[1]", "[1,2]", "[1,]",
-    "[,1]", "[1 2]", "[", "]", "[1", "{}", "{ }", "{\"a\":1}", "{\"a\":1,}", "{,}", "{\"a\"}", "{\"a\":}", "{a:1}",
-    "{\"a\":{\"b\":[{},[]]}}", "{\"b\":1,\"a\":2}", "[1}", "{\"a\":1]", "1 2", "\u{feff}1", "[\"x\",null,true,1.25,-0.5]",
-    " \t\r\n[ 1 , 2 ] ", "{\"a\" : 1 , \"b\" : [ ] }", "/* */1", "NaN", "Infinity", "'a'",
+    "",
+    " ",
+    "null",
+    "true",
+    "false",
+    "nul",
+    "nulll",
+    "truefalse",
+    "0",
+    "-1",
+    "-",
+    "01",
+    "-01",
+    "1.",
+    ".5",
+    "1.5",
+    "1e5",
+    "1E+5",
+    "1e-5",
+    "1e",
+    "1e+",
+    "+1",
+    "123456789012345678",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0.1",
+    "2.2250738585072014e-308",
+    "1e400",
+    "\"\"",
+    "\"a",
+    "\"\\\"\"",
+    "\"\\u0041\\u00e9\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\\ud83d\"",
+    "\"\\ude00\"",
+    "\"\\ud83d\\u0041\"",
+    "\"\\u12g4\"",
+    "\"\\u12",
+    "\"\\x\"",
+    "\"\t\"",
+    "\"\u{7f}\"",
+    "\"\\b\\f\\n\\r\\t\\/\\\\\"",
+    "\"日本語 😀 text that is longer than one word\"",
+    "[]",
+    "[ ]",
+    "[1]",
+    "[1,2]",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[",
+    "]",
+    "[1",
+    "{}",
+    "{ }",
+    "{\"a\":1}",
+    "{\"a\":1,}",
+    "{,}",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{a:1}",
+    "{\"a\":{\"b\":[{},[]]}}",
+    "{\"b\":1,\"a\":2}",
+    "[1}",
+    "{\"a\":1]",
+    "1 2",
+    "\u{feff}1",
+    "[\"x\",null,true,1.25,-0.5]",
+    " \t\r\n[ 1 , 2 ] ",
+    "{\"a\" : 1 , \"b\" : [ ] }",
+    "/* */1",
+    "NaN",
+    "Infinity",
+    "'a'",
 ];
 
 #[test]
@@ -70,7 +138,8 @@ fn accepts_and_reads_what_serde_json_does() {
 
 #[test]
 fn damaged_documents_agree_too() {
-    let document = r#"{"rows":[{"id":1,"name":"a\u00e9\n","ok":true,"x":[1.5,-2e3,null]},{"id":2}],"n":{"m":{}}}"#;
+    let document =
+        r#"{"rows":[{"id":1,"name":"a\u00e9\n","ok":true,"x":[1.5,-2e3,null]},{"id":2}],"n":{"m":{}}}"#;
     with_context(move |cx| {
         for at in 0..document.len() {
             agrees(cx, &document.as_bytes()[..at]);
@@ -152,14 +221,26 @@ fn dialects() {
         let key = cx.keyword("a");
         let map = Value::Map(Table::insert(Table::empty(), cx, key.clone(), key.clone()).expect("inserts"));
         let rows = Value::vector(vec![Value::Int(1), map]);
-        assert_eq!(encode(cx, &rows, Dialect::Names, 99).expect("within limits"), Ok(r#"[1,{"a":"a"}]"#.to_owned()));
+        assert_eq!(
+            encode(cx, &rows, Dialect::Names, 99).expect("within limits"),
+            Ok(r#"[1,{"a":"a"}]"#.to_owned())
+        );
         let refused = |path: &str, kind| Err(EncodeFailure::NotJson { path: path.to_owned(), kind });
-        assert_eq!(encode(cx, &rows, Dialect::Strict, 99).expect("within limits"), refused("[1].a", "keyword"));
-        assert_eq!(encode(cx, &key, Dialect::Strict, 99).expect("within limits"), refused("<root>", "keyword"));
+        assert_eq!(
+            encode(cx, &rows, Dialect::Strict, 99).expect("within limits"),
+            refused("[1].a", "keyword")
+        );
+        assert_eq!(
+            encode(cx, &key, Dialect::Strict, 99).expect("within limits"),
+            refused("<root>", "keyword")
+        );
         let nan = Value::Float(f64::NAN);
         let name = Value::string("rows");
         let deep = Value::vector(vec![nan]);
         let deep = Value::Map(Table::insert(Table::empty(), cx, name, deep).expect("inserts"));
-        assert_eq!(encode(cx, &deep, Dialect::Names, 99).expect("within limits"), refused("rows[0]", "number"));
+        assert_eq!(
+            encode(cx, &deep, Dialect::Names, 99).expect("within limits"),
+            refused("rows[0]", "number")
+        );
     });
 }

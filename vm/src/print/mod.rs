@@ -79,7 +79,9 @@ pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
 fn is_characters(node: &VectorNode) -> bool {
     !node.is_empty()
         && node.as_slice().is_some_and(|items| {
-            items.iter().all(|item| matches!(item, Value::Str(text) if text.as_str().len() <= 64 && text.graphemes() == 1))
+            items.iter().all(
+                |item| matches!(item, Value::Str(text) if text.as_str().len() <= 64 && text.graphemes() == 1),
+            )
         })
 }
 
@@ -269,7 +271,12 @@ fn readable_float(value: f64) -> String {
     }
 }
 
-fn write_name(cx: &mut Context, buffer: &mut Buffer, prefix: &str, symbol: crate::symbol::Symbol) -> Result<()> {
+fn write_name(
+    cx: &mut Context,
+    buffer: &mut Buffer,
+    prefix: &str,
+    symbol: crate::symbol::Symbol,
+) -> Result<()> {
     let node = cx.symbols.string(symbol).clone();
     buffer.push(cx, prefix)?;
     buffer.push(cx, node.as_str())
