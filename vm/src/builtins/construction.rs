@@ -47,7 +47,7 @@ fn cons(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let item = take(&mut arguments[0]);
     let vector = seq::argument(cx, take(&mut arguments[1]), "cons", 2)?;
     seq::reserve_append(cx, &vector, 1)?;
-    Ok(Value::Vector(VectorNode::update(vector, |items| items.insert(0, item))))
+    Ok(Value::Vector(VectorNode::push_front(vector, item)))
 }
 
 fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -102,8 +102,8 @@ pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
     if into.is_empty() {
         return Ok(from.clone());
     }
-    cx.tick(from.len() as u64)?;
     cx.reserve(from.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.tick(from.len() as u64)?;
     let mut into = into;
     for entry in from.entries() {
         into = Table::insert(into, cx, entry.key.clone(), entry.value.clone())?;
@@ -149,8 +149,8 @@ fn append(
     if vector.is_empty() || more.is_empty() {
         return Ok(if more.is_empty() { vector } else { more });
     }
-    cx.tick(more.len() as u64)?;
     seq::reserve_append(cx, &vector, more.len())?;
+    cx.tick(more.len() as u64)?;
     Ok(VectorNode::update(vector, |items| match more.as_slice() {
         Some(more) => items.extend_from_slice(more),
         None => items.extend(more.iter()),
@@ -169,8 +169,8 @@ pub(super) fn add_members(
         if set.is_empty() || Rc::ptr_eq(&set, &more) {
             return Ok(more);
         }
-        cx.tick(more.len() as u64)?;
         cx.reserve_items(more.len())?;
+        cx.tick(more.len() as u64)?;
         let mut set = set;
         for entry in more.entries() {
             set = Table::insert(set, cx, entry.key.clone(), ())?;
@@ -212,8 +212,8 @@ fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
     let shortest = colls.iter().map(|coll| coll.len()).min().unwrap_or(0);
     let count = shortest.saturating_mul(colls.len());
-    cx.tick(count as u64)?;
     cx.reserve_items(count)?;
+    cx.tick(count as u64)?;
     let mut items = Vec::with_capacity(count);
     for index in 0..shortest {
         items.extend(colls.iter().filter_map(|coll| coll.get(index)));
@@ -225,8 +225,8 @@ fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let separator = take(&mut arguments[0]);
     let vector = seq::positional(cx, take(&mut arguments[1]), "interpose")?;
     let count = vector.len().saturating_mul(2).saturating_sub(1);
-    cx.tick(count as u64)?;
     cx.reserve_items(count)?;
+    cx.tick(count as u64)?;
     let mut items = Vec::with_capacity(count);
     for (at, item) in vector.iter().enumerate() {
         if at > 0 {
@@ -237,7 +237,7 @@ fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::vector(items))
 }
 
-fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(super) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (start, end, step) = match arguments {
         [end] => (Value::Int(0), take(end), Value::Int(1)),
         [start, end] => (take(start), take(end), Value::Int(1)),
@@ -246,6 +246,10 @@ fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     match (start, end, step) {
         (Value::Int(start), Value::Int(end), Value::Int(step)) => integer_range(start, i128::from(end), step),
+        (Value::Int(start), Value::BigInt(end), Value::Int(step)) => {
+            let end = end.get().to_i128().ok_or_else(too_long)?;
+            integer_range(start, end, step)
+        }
         (Value::Int(start), Value::Float(end), Value::Int(step)) if end.is_finite() => {
             let end = if step > 0 { end.ceil() } else { end.floor() };
             integer_range(start, end as i128, step)
@@ -265,11 +269,15 @@ fn zero_step() -> Box<Fault> {
     Fault::type_error("range: the step must not be zero")
 }
 
+#[cold]
+fn too_long() -> Box<Fault> {
+    Fault::type_error("range: numbers or length do not fit 64 bits")
+}
+
 fn as_float(value: &Value) -> Option<f64> {
     match value {
         Value::Int(value) => Some(*value as f64),
         Value::Float(value) => Some(*value),
-        Value::BigInt(value) => value.get().to_f64(),
         _ => None,
     }
 }
@@ -279,14 +287,16 @@ fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
     if step == 0 {
         return Err(zero_step());
     }
-    let distance = if step > 0 { end - i128::from(start) } else { i128::from(start) - end };
-    let steps = (distance.max(0) + i128::from(step.unsigned_abs()) - 1) / i128::from(step.unsigned_abs());
-    // Every item lies between start and end; where end does not fit 64 bits the last items may not.
-    let last = i128::from(start) + i128::from(step) * (steps - 1).max(0);
+    let start_wide = i128::from(start);
+    let distance = if step > 0 { end.saturating_sub(start_wide) } else { start_wide.saturating_sub(end) };
+    let stride = i128::from(step.unsigned_abs());
+    let steps = distance.max(0).saturating_add(stride - 1) / stride;
+    // Where end does not fit 64 bits the last items may not either.
+    let last = i128::from(start).saturating_add(i128::from(step).saturating_mul((steps - 1).max(0)));
     match (usize::try_from(steps), i64::try_from(steps), i64::try_from(last)) {
         (Ok(0), _, _) => Ok(Value::vector(Vec::new())),
         (Ok(len), Ok(_), Ok(_)) => Ok(Value::Vector(VectorNode::range(start, step, len))),
-        _ => Err(Fault::type_error("range: the numbers do not fit 64 bits")),
+        _ => Err(too_long()),
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) const TABLE: &[Builtin] = &[
     row("%get", "2", "(%get x k)", "What a key finds, nil in any other value.", get),
     row("%get-or", "3", "(%get-or x k default)", "What a key finds, or the default.", get_or),
     row("%lookup", "3", "(%lookup x k default)", "(k x default) of a keyword k.", get_or),
+    row("%take-range", "4", "(%take-range n start end step)", "(take n (range start end step)), where the step may be 0.", take_range),
     row("%data", "1", "(%data k)", "One entry of the program's input data.", data),
 ];
 
@@ -124,6 +125,23 @@ fn keyed(cx: &mut Context, coll: &Value, key: &Value) -> Result<Option<Value>> {
         Value::Map(_) | Value::Set(_) => element(cx, coll, key),
         _ => Ok(None),
     }
+}
+
+/// With step 0 the range never ends, and only its first items can be asked for.
+fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = seq::length(seq::count_argument(&arguments[0], "take", 1)?);
+    let endless = match arguments {
+        [_, Value::Int(start), Value::Int(end), Value::Int(0)] => start != end,
+        _ => false,
+    };
+    if endless {
+        cx.reserve_items(count)?;
+        cx.tick(count as u64)?;
+        return Ok(Value::vector(vec![take(&mut arguments[1]); count]));
+    }
+    let whole = super::construction::range(cx, &mut arguments[1..])?;
+    let vector = seq::to_vector(cx, whole, "take")?;
+    Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
 }
 
 fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

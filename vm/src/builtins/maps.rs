@@ -82,7 +82,7 @@ fn get_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn assoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    if arguments.len() < 3 || arguments.len() % 2 == 0 {
+    if arguments.len() < 3 || arguments.len().is_multiple_of(2) {
         return Err(Fault::runtime(format_args!(
             "assoc requires a map or list and key-value pairs, got {} args",
             arguments.len()
@@ -171,15 +171,15 @@ fn array_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Result<Value> {
-    if arguments.len() % 2 != 0 {
+    if !arguments.len().is_multiple_of(2) {
         return Err(Fault::new(
             Reason::ArityError,
             format!("{name} expects an even number of arguments, got {}", arguments.len()),
         ));
     }
     let pairs = arguments.len() / 2;
-    cx.tick(pairs as u64)?;
     cx.reserve(pairs * size_of::<Entry<Value>>())?;
+    cx.tick(pairs as u64)?;
     let mut map: Rc<MapNode> = Table::with_capacity(pairs);
     for pair in arguments.chunks_exact_mut(2) {
         map = Table::insert(map, cx, take(&mut pair[0]), take(&mut pair[1]))?;
@@ -226,8 +226,8 @@ fn column(
     match map {
         Value::Nil => Ok(Value::Nil),
         Value::Map(map) => {
-            cx.tick(map.len() as u64)?;
             cx.reserve_items(map.len())?;
+            cx.tick(map.len() as u64)?;
             let order = map.order(cx)?;
             let parts = order.iter().map(|&row| part(&map.entries()[row as usize]).clone());
             Ok(Value::vector(parts.collect()))

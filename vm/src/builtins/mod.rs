@@ -6,6 +6,8 @@
 pub mod arity;
 mod bits;
 mod callbacks;
+#[cfg(test)]
+mod collection_tests;
 mod collections;
 mod combinators;
 mod comparison;

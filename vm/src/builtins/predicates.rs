@@ -204,6 +204,8 @@ fn name(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             Ok(Value::string(local))
         }
         text @ Value::Str(_) => Ok(text),
-        other => Err(super::seq::expected("name", 1, "keyword or string", &other)),
+        other => {
+            Err(Fault::runtime(format_args!("name: expected keyword or string, got {}", other.type_word())))
+        }
     }
 }

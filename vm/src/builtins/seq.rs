@@ -84,8 +84,8 @@ fn graphemes(cx: &mut Context, node: &crate::string::StringNode) -> Result<Rc<Ve
 
 /// The entries of a map as pairs in key order.
 pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
-    cx.tick(map.len() as u64)?;
     cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
+    cx.tick(map.len() as u64)?;
     let order = map.order(cx)?;
     let items = order.iter().map(|&row| {
         let entry = &map.entries()[row as usize];
@@ -96,8 +96,8 @@ pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>>
 
 /// The members of a set in key order.
 pub(super) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>> {
-    cx.tick(set.len() as u64)?;
     cx.reserve_items(set.len())?;
+    cx.tick(set.len() as u64)?;
     let order = set.order(cx)?;
     let items = order.iter().map(|&row| set.entries()[row as usize].key.clone());
     Ok(VectorNode::new(items.collect()))

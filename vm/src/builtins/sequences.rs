@@ -243,7 +243,7 @@ fn pop(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
-    cx.tick(vector.len() as u64)?;
     seq::reserve_append(cx, &vector, 0)?;
+    cx.tick(vector.len() as u64)?;
     Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse())))
 }

@@ -29,8 +29,8 @@ fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn hash_set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    cx.tick(arguments.len() as u64)?;
     cx.reserve_items(arguments.len())?;
+    cx.tick(arguments.len() as u64)?;
     let mut set: Rc<SetNode> = Table::with_capacity(arguments.len());
     for item in arguments {
         set = Table::insert(set, cx, take(item), ())?;
