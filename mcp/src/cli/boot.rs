@@ -1,0 +1,178 @@
+//! Flags of upstream servers, configuration lookup, and the start of the runtime.
+
+use super::exit::{Abort, Exit};
+use super::progress::Progress;
+use crate::demo::Sample;
+use crate::tool::catalog::{Catalog, CatalogServer, CatalogTool, signature};
+use ptc_compiler::{CompileOptions, Externals};
+use ptc_runtime::config::{self, Config, ServerEntry, Startup};
+use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::upstream::UpstreamState;
+use ptc_runtime::{Runtime, RuntimeConfig, ServerStatus, StartError, StartPolicy, StartProgress};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Flags of every command that may call upstream servers.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct UpstreamFlags {
+    /// File that names the upstream MCP servers (`upstreams`, or `mcpServers` as hosts write it)
+    #[arg(long, value_name = "FILE")]
+    upstreams_config: Option<PathBuf>,
+    /// What a server that does not start means, for all servers that do not say `required` themselves:
+    /// strict ends start-up, lenient goes on without it [default: strict for `upstreams`, lenient for
+    /// `mcpServers`]
+    #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
+    startup: Option<StartupFlag>,
+}
+
+/// `--startup`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum StartupFlag {
+    Strict,
+    Lenient,
+}
+
+impl From<StartupFlag> for Startup {
+    fn from(flag: StartupFlag) -> Startup {
+        match flag {
+            StartupFlag::Strict => Startup::Strict,
+            StartupFlag::Lenient => Startup::Lenient,
+        }
+    }
+}
+
+/// Which servers a command needs, and what it does when one of them does not start.
+#[derive(Clone, Copy, Debug)]
+pub enum Need<'a> {
+    /// All, under their own policies.
+    All,
+    /// All, whatever happens to each: their state is what is asked for.
+    State,
+    /// Those that this program names.
+    Program(&'a str),
+    /// Each with its first call.
+    OnDemand,
+}
+
+/// A started runtime.
+pub struct Booted {
+    /// The runtime.
+    pub runtime: Runtime,
+    /// True with a configuration file, also when it names no server.
+    pub has_upstreams: bool,
+}
+
+/// Reads the configuration and starts the runtime; 0 workers are one a core.
+pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
+    let secrets = SecretRegistry::new();
+    let file = config::find(flags.upstreams_config.as_deref());
+    let has_upstreams = file.is_some();
+    let mut servers = match file {
+        Some(path) => Config::load(&path, &secrets).map_err(|error| Abort::usage(error.to_string()))?.servers,
+        None => Vec::new(),
+    };
+    if matches!(need, Need::State) {
+        for server in &mut servers {
+            server.startup = Startup::Lenient;
+            server.startup_is_explicit = true;
+        }
+    }
+    let start = match need {
+        Need::All | Need::State => StartPolicy::All,
+        Need::OnDemand => StartPolicy::Lazy,
+        Need::Program(source) => named_by(source),
+    };
+    let startup = flags.startup.map(Startup::from);
+    let config = RuntimeConfig { servers, startup, start, workers, secrets, ..RuntimeConfig::default() };
+    let runtime = start_runtime(config).await?;
+    Ok(Booted { runtime, has_upstreams })
+}
+
+/// Starts the sample servers of the demo.
+pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
+    let servers = samples
+        .iter()
+        .map(|sample| {
+            ServerEntry::own_binary(sample.name(), sample.description(), &["demo-server", sample.name()])
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
+    Ok(Booted { runtime, has_upstreams: true })
+}
+
+/// A program that does not compile needs no server; its run says what is wrong with it.
+fn named_by(source: &str) -> StartPolicy {
+    match ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default()) {
+        Ok(compiled) if compiled.servers.dynamic => StartPolicy::All,
+        Ok(compiled) => StartPolicy::Named(compiled.servers.named),
+        Err(_) => StartPolicy::Lazy,
+    }
+}
+
+async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
+    let names = config
+        .servers
+        .iter()
+        .filter(|server| match &config.start {
+            StartPolicy::All => true,
+            StartPolicy::Named(names) => names.contains(&*server.name),
+            StartPolicy::Lazy => false,
+        })
+        .map(|server| server.name.to_string())
+        .collect();
+    let progress = Arc::new(Progress::starting(names));
+    let shown = Arc::clone(&progress);
+    config.observer = Some(Arc::new(move |event| match event.progress {
+        StartProgress::Starting => {}
+        StartProgress::Ready { .. } | StartProgress::Failed { .. } => shown.settled(&event.server),
+    }));
+    let started = Runtime::start(config).await;
+    if let Ok(runtime) = &started {
+        // Lenient servers are waited for as well, so that the first answer shows every tool there is.
+        runtime.settle().await;
+    }
+    progress.finish();
+    let runtime = started.map_err(|error| {
+        let exit = match error {
+            StartError::Upstreams(_) => Exit::Upstream,
+            StartError::Threads(_) => Exit::Io,
+            StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } => Exit::Usage,
+        };
+        Abort { exit, message: error.to_string() }
+    })?;
+    for server in runtime.servers() {
+        if let (UpstreamState::Failed | UpstreamState::BackingOff, Some(error)) = (server.state, server.error)
+        {
+            tracing::error!(server = %server.name, %error, "upstream could not start");
+        }
+    }
+    Ok(runtime)
+}
+
+impl Booted {
+    /// What the description of `lisp_eval` lists.
+    pub fn catalog(&self) -> Catalog {
+        let servers = self.runtime.servers();
+        Catalog { servers: servers.iter().map(|server| self.catalog_server(server)).collect() }
+    }
+
+    /// True when the language has discovery forms.
+    pub fn has_discovery(&self) -> bool {
+        ptc_compiler::compile("(apropos \"x\")", &Externals::default(), &CompileOptions::default()).is_ok()
+    }
+
+    // Upstreams choose these texts, so they may echo a credential.
+    fn catalog_server(&self, server: &ServerStatus) -> CatalogServer {
+        let secrets = self.runtime.secrets();
+        let tools = server.tools.iter().map(|tool| CatalogTool {
+            name: secrets.scrub(&tool.name).into_owned(),
+            description: secrets.scrub(tool.description.as_deref().unwrap_or_default()).into_owned(),
+            signature: signature(&tool.input_schema),
+        });
+        CatalogServer {
+            name: server.name.to_string(),
+            description: server.description.clone().unwrap_or_default(),
+            tools: server.tools_loaded.then(|| tools.collect()),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `ptc demo`, and the sample servers it starts.
+
+use super::boot::boot_demo;
+use super::exit::{Abort, Exit};
+use super::style::Style;
+use crate::demo::{PROGRAM, Sample, report, server};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+
+/// Arguments of `ptc demo`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Starts two sample MCP servers (a shop and a help desk, with made-up data) as processes of
+their own, runs a program that joins them, and prints its answer, its calls and the payload it saved.
+Needs nothing installed and no network."
+)]
+pub struct DemoArgs {}
+
+/// Arguments of the hidden `ptc demo-server`.
+#[derive(Debug, clap::Args)]
+pub struct DemoServerArgs {
+    /// Which one
+    sample: Sample,
+}
+
+/// Runs the demo.
+pub async fn run(_: DemoArgs) -> Result<Exit, Abort> {
+    let style = Style::stdout();
+    println!("{}", report::introduction(style));
+    let booted = boot_demo(&Sample::ALL).await?;
+    let options =
+        RunOptions { limits: Limits::with_upstreams(), source_name: "demo".into(), ..RunOptions::default() };
+    let outcome = booted.runtime.run(PROGRAM, options).await;
+    booted.runtime.shutdown().await;
+    print!("{}", report::outcome(&outcome, style));
+    Ok(if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed })
+}
+
+/// Runs one sample server.
+pub fn serve(args: &DemoServerArgs) -> Result<Exit, Abort> {
+    server::serve(args.sample, std::io::stdin().lock(), std::io::stdout())?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,35 @@
+//! `ptc disasm`: the bytecode of a program.
+
+use super::exit::{Abort, Exit};
+use super::source::Source;
+use ptc_compiler::diagnostic::render;
+use ptc_compiler::{CompileOptions, Externals};
+
+/// Arguments of `ptc disasm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc disasm report.ptc
+  echo '(map inc [1 2])' | ptc disasm -")]
+pub struct DisasmArgs {
+    /// File with a program, or `-` for standard input
+    file: String,
+}
+
+/// Runs the command.
+pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
+    let source = Source::read_file(&args.file)?;
+    match ptc_compiler::compile(&source.text, &Externals::default(), &CompileOptions::default()) {
+        Ok(compiled) => {
+            print!("{}", compiled.program.disassemble());
+            Ok(Exit::Ok)
+        }
+        Err(diagnostics) => {
+            for finding in diagnostics {
+                let span = Some(finding.span);
+                let (text, name) = (&source.text, &source.name);
+                eprintln!("{}", render(text, name, finding.reason, &finding.message, span, &finding.hints));
+            }
+            Ok(Exit::ProgramFailed)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `ptc eval`: one program.
+
+use super::OutputFormat;
+use super::boot::{Need, UpstreamFlags, boot};
+use super::exit::{Abort, Exit};
+use super::limits::LimitFlags;
+use super::source::{Source, context};
+use super::style::Style;
+use crate::tool::profile::{call_json, usage_json};
+use crate::tool::record::Run;
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{Failure, Outcome};
+use serde_json::{Map, Value, json};
+
+/// Arguments of `ptc eval`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc eval '(reduce + (range 10))'
+  ptc eval report.ptc --context @orders.json
+  ptc eval '(count data/orders)' --context '{\"orders\": [1, 2]}'
+  ptc eval '(tool/call {:server \"fs\" :tool \"list_directory\" :args {:path \"/tmp\"}})' \\
+      --upstreams-config upstreams.json --output json
+
+Exit codes: 0 the program answered, 1 it failed, 2 usage or configuration error, 3 an upstream
+server did not start.")]
+pub struct EvalArgs {
+    /// Program text, a file, or `-` for standard input
+    #[arg(value_name = "PROGRAM | FILE | -")]
+    program: String,
+    /// JSON object (or @FILE) whose key k is read as data/k
+    #[arg(long, value_name = "JSON | @FILE")]
+    context: Option<String>,
+    /// How to write the answer
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
+    let source = Source::read(&args.program)?;
+    let booted = boot(&args.upstreams, Need::Program(&source.text), 1).await?;
+    let limits = args.limits.limits(booted.has_upstreams)?;
+    let context = args.context.as_deref().map(|text| context(text, limits.max_context_bytes)).transpose()?;
+    let options = RunOptions {
+        context,
+        limits,
+        want_json: args.output == OutputFormat::Json,
+        source_name: source.name,
+        ..RunOptions::default()
+    };
+    let outcome = booted.runtime.run(source.text, options).await;
+    booted.runtime.shutdown().await;
+    let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
+    match args.output {
+        OutputFormat::Text => print_text(&outcome),
+        OutputFormat::Json => println!("{}", json_report(outcome)),
+    }
+    Ok(exit)
+}
+
+fn print_text(outcome: &Outcome) {
+    for line in &outcome.prints {
+        println!("{line}");
+    }
+    match &outcome.result {
+        Ok(answer) => println!("{}", answer.text),
+        Err(failure) => {
+            let rendered = if failure.rendered.is_empty() { &failure.message } else { &failure.rendered };
+            let (head, rest) = rendered.split_once('\n').unwrap_or((rendered, ""));
+            let rest = if rest.is_empty() { String::new() } else { format!("\n{rest}") };
+            eprintln!("{}{rest}", Style::stderr().red(head));
+        }
+    }
+}
+
+fn json_report(outcome: Outcome) -> Value {
+    let mut report = Map::new();
+    report.insert("ok".into(), outcome.result.is_ok().into());
+    let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
+    let metrics = PtcMetrics::of(&outcome, final_bytes);
+    match outcome.result {
+        Ok(answer) => {
+            report.insert("value".into(), answer.text.into());
+            if let Some(Ok(json)) = &answer.json
+                && let Ok(json) = serde_json::from_str::<Value>(json)
+            {
+                report.insert("json".into(), json);
+            }
+        }
+        Err(failure) => put_failure(&mut report, failure),
+    }
+    report.insert("prints".into(), outcome.prints.clone().into());
+    let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();
+    report.insert("upstream_calls".into(), calls.into());
+    if !outcome.upstream_calls.is_empty() {
+        report.insert("ptc_metrics".into(), serde_json::to_value(metrics).unwrap_or_default());
+    }
+    let run = Run { prints: outcome.prints, calls: outcome.upstream_calls, usage: outcome.usage };
+    report.insert("usage".into(), usage_json(&run));
+    report.into()
+}
+
+fn put_failure(report: &mut Map<String, Value>, failure: Failure) {
+    report.insert("error".into(), failure.reason.raw().into());
+    report.insert("message".into(), failure.message.into());
+    if let Some(value) = failure.value {
+        report.insert("value".into(), value.into());
+    }
+    if let Some(place) = failure.position {
+        report.insert("position".into(), json!({ "line": place.line, "column": place.column }));
+    }
+    if !failure.hints.is_empty() {
+        report.insert("hints".into(), failure.hints.into());
+    }
+    report.insert("rendered".into(), failure.rendered.into());
+}

@@ -1,0 +1,145 @@
+//! The `ptc` command line.
+//!
+//! # Layout
+//!
+//! - One file a command: [`serve`], [`eval`], [`batch`], [`check`], [`disasm`], [`tools`], and
+//!   [`demo`](mod@demo) for `ptc demo`.
+//! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
+//!   line on a terminal while they start.
+//! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
+//! - [`source`]: where programs and contexts come from.
+//! - [`exit`]: exit codes. [`style`]: colour. [`logging`]: logs.
+
+pub mod batch;
+pub mod boot;
+pub mod check;
+pub mod demo;
+pub mod disasm;
+pub mod eval;
+pub mod exit;
+pub mod limits;
+pub mod logging;
+pub mod progress;
+pub mod serve;
+pub mod source;
+pub mod style;
+pub mod tools;
+pub mod variables;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use exit::{Abort, Exit};
+use std::process::ExitCode;
+
+/// Runs one small program next to many tools.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ptc",
+    version,
+    about = "Runs PTC-Lisp programs next to MCP tools: one program calls many tools, only its answer comes back",
+    after_help = exit::HELP,
+    after_long_help = concat_help(),
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    /// How much to log to stderr: debug, info, warn or error [default: warn]
+    #[arg(long, global = true, value_name = "LEVEL", value_enum, hide_possible_values = true)]
+    log_level: Option<logging::LogLevel>,
+    #[command(subcommand)]
+    command: Commands,
+}
+
+fn concat_help() -> String {
+    format!(
+        "Examples:
+  ptc demo                                    see it work, nothing to install
+  ptc eval '(+ 1 2)'
+  ptc eval report.ptc --context @orders.json
+  ptc serve --upstreams-config upstreams.json  as an MCP server over stdio
+
+{}
+
+Flags of limits and of `serve` can also be given as environment variables: --foo-bar is
+PTC_RUNNER_MCP_FOO_BAR. Upstream servers come from --upstreams-config, else from
+PTC_RUNNER_MCP_UPSTREAMS, else from ~/.config/ptc_runner_mcp/upstreams.json.",
+        exit::HELP
+    )
+}
+
+#[derive(Debug, Subcommand)]
+enum Commands {
+    /// Run as an MCP server over standard input and output
+    Serve(serve::ServeArgs),
+    /// Run one program
+    Eval(eval::EvalArgs),
+    /// Run many programs: JSON Lines in, JSON Lines out
+    Batch(batch::BatchArgs),
+    /// Show the configured servers, their state and their tools
+    Tools(tools::ToolsArgs),
+    /// Compile a program without running it
+    Check(check::CheckArgs),
+    /// Print the bytecode of a program
+    Disasm(disasm::DisasmArgs),
+    /// See it work: two sample servers, one program, the payload it saved
+    Demo(demo::DemoArgs),
+    /// One of the sample servers of `ptc demo`
+    #[command(hide = true)]
+    DemoServer(demo::DemoServerArgs),
+}
+
+/// How a command writes its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Parses the command line, runs the command, and says what went wrong.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors. Nothing is left to do when printing fails.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+        }
+    };
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(abort) => {
+            eprintln!("{} {}", style::Style::stderr().red("error:"), abort.message);
+            abort.exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Exit, Abort> {
+    let level = cli.log_level.map_or_else(
+        || variables::read("log-level", |text| logging::LogLevel::from_str(text, true)),
+        |level| Ok(Some(level)),
+    )?;
+    logging::init(level.unwrap_or_default());
+    match cli.command {
+        Commands::Serve(args) => on_runtime(serve::run(args)),
+        Commands::Eval(args) => on_runtime(eval::run(args)),
+        Commands::Batch(args) => on_runtime(batch::run(args)),
+        Commands::Tools(args) => on_runtime(tools::run(args)),
+        Commands::Check(args) => check::run(&args),
+        Commands::Disasm(args) => disasm::run(&args),
+        Commands::Demo(args) => on_runtime(demo::run(args)),
+        Commands::DemoServer(args) => demo::serve(&args),
+    }
+}
+
+/// Runs a command on a loop of one thread: it only moves bytes, programs run elsewhere.
+fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
+}
+
+/// The number of cores.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

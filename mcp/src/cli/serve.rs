@@ -1,0 +1,116 @@
+//! `ptc serve`: an MCP server over standard input and output.
+
+use super::boot::{Need, UpstreamFlags, boot};
+use super::exit::{Abort, Exit};
+use super::limits::LimitFlags;
+use super::{cores, variables};
+use crate::protocol::{Handler, Surface};
+use crate::server::admission::Load;
+use crate::server::stdio::{self, StdioConfig};
+use crate::tool::caps::Profile;
+use crate::tool::definition::definition;
+use crate::tool::description::Facts;
+use clap::ValueEnum;
+
+const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
+const DEFAULT_MAX_SUSPENDED: usize = 1_024;
+
+const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
+    sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
+
+/// Arguments of `ptc serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc serve                                            sandbox only, no tools
+  ptc serve --upstreams-config upstreams.json
+  claude mcp add ptc -- ptc serve --upstreams-config ~/.mcp.json
+
+stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
+requests in flight are answered within 2 s, then the server exits with 0.")]
+pub struct ServeArgs {
+    /// How much of a run an answer shows [default: slim]
+    #[arg(long, value_name = "PROFILE", value_enum)]
+    response_profile: Option<Profile>,
+    /// Programs that run at once [default: 2 x cores]
+    #[arg(long, value_name = "N", value_parser = variables::positive, alias = "max-concurrent-calls")]
+    max_concurrent: Option<usize>,
+    /// Programs that wait for their turn; beyond that a call is answered with `busy` [default: 1024]
+    #[arg(long, value_name = "N")]
+    max_suspended: Option<usize>,
+    /// Longest line of input, in bytes [default: 8388608]
+    #[arg(long, value_name = "BYTES", value_parser = variables::positive)]
+    max_frame_bytes: Option<usize>,
+    /// Announce lisp_eval as read-only although there are upstream servers; this enforces nothing
+    #[arg(long)]
+    aggregator_read_only: bool,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
+    let profile = match args.response_profile {
+        Some(profile) => Some(profile),
+        None => variables::read("response-profile", |text| Profile::from_str(text, true))?,
+    };
+    let number = |flag, given: Option<usize>, parse: fn(&str) -> Result<usize, String>, default| match given {
+        Some(number) => Ok(number),
+        None => variables::read(flag, parse).map(|read| read.unwrap_or(default)),
+    };
+    let any = |text: &str| text.parse().map_err(|_| format!("must be a number, got: {text:?}"));
+    let config = StdioConfig {
+        max_frame_bytes: number(
+            "max-frame-bytes",
+            args.max_frame_bytes,
+            variables::positive,
+            DEFAULT_MAX_FRAME_BYTES,
+        )?,
+        load: Load {
+            running: number("max-concurrent", args.max_concurrent, variables::positive, 2 * cores())?,
+            waiting: number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?,
+        },
+    };
+    let read_only = args.aggregator_read_only
+        || variables::read("aggregator-read-only", variables::boolean)?.unwrap_or(false);
+
+    let booted = boot(&args.upstreams, Need::All, 0).await?;
+    let limits = args.limits.limits(booted.has_upstreams)?;
+    let facts = Facts {
+        catalog: booted.catalog(),
+        discovery: booted.has_discovery(),
+        max_calls: limits.max_upstream_calls,
+        profile: profile.unwrap_or_default(),
+    };
+    let surface = Surface {
+        tools: vec![definition(&facts, read_only)],
+        instructions: INSTRUCTIONS.into(),
+        profile: facts.profile,
+        limits,
+    };
+    let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
+    let served =
+        stdio::serve(&booted.runtime, &handler, config, std::io::stdin(), std::io::stdout(), stopped()).await;
+    booted.runtime.shutdown().await;
+    served?;
+    Ok(Exit::Ok)
+}
+
+/// Resolves when the process is asked to stop; treated like the end of input.
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    std::future::pending().await
+}

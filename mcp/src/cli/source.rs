@@ -1,0 +1,90 @@
+//! Where programs and contexts come from.
+
+use super::exit::Abort;
+use crate::tool::arguments::read_context;
+use serde_json::value::RawValue;
+use std::io::Read;
+use std::path::Path;
+
+/// A program and what to call it in diagnostics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Text.
+    pub text: String,
+    /// File name, `stdin` or `program`.
+    pub name: String,
+}
+
+/// Files of programs usually end so; such an argument is never taken for program text.
+const EXTENSIONS: &[&str] = &["ptc", "clj", "cljc", "edn", "lisp"];
+
+impl Source {
+    /// Reads `PROGRAM | FILE | -`.
+    pub fn read(argument: &str) -> Result<Source, Abort> {
+        if argument == "-" {
+            return Source::read_stdin();
+        }
+        let path = Path::new(argument);
+        let looks_like_file =
+            path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| {
+                EXTENSIONS.contains(&extension) && !argument.contains(char::is_whitespace)
+            });
+        if path.is_file() || looks_like_file {
+            return Source::read_file(argument);
+        }
+        Ok(Source { text: argument.to_owned(), name: "program".into() })
+    }
+
+    /// Reads `FILE | -`.
+    pub fn read_file(argument: &str) -> Result<Source, Abort> {
+        if argument == "-" {
+            return Source::read_stdin();
+        }
+        let text = std::fs::read_to_string(argument)
+            .map_err(|error| Abort::usage(format!("cannot read {argument}: {error}")))?;
+        Ok(Source { text, name: argument.to_owned() })
+    }
+
+    fn read_stdin() -> Result<Source, Abort> {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Abort::usage(format!("cannot read standard input: {error}")))?;
+        Ok(Source { text, name: "stdin".into() })
+    }
+}
+
+/// Reads `--context JSON` or `--context @FILE`.
+pub fn context(argument: &str, cap: u64) -> Result<String, Abort> {
+    let text = match argument.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|error| Abort::usage(format!("cannot read context file {file}: {error}")))?,
+        None => argument.to_owned(),
+    };
+    let raw: &RawValue = serde_json::from_str(&text).map_err(|error| {
+        Abort::usage(format!("--context is not JSON: {error} (use @FILE to read a file)"))
+    })?;
+    read_context(raw, cap).map_err(Abort::usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_a_program_and_a_missing_file_is_an_error() {
+        assert_eq!(Source::read("(+ 1 2)").expect("text").text, "(+ 1 2)");
+        assert_eq!(Source::read("x").expect("text").name, "program");
+        assert!(Source::read("no-such-file.ptc").is_err());
+        assert!(Source::read_file("no-such-file").is_err());
+    }
+
+    #[test]
+    fn contexts_are_checked_like_those_of_the_server() {
+        assert_eq!(context(r#"{"a":1}"#, 100).expect("context"), r#"{"a":1}"#);
+        assert!(context("[1]", 100).is_err());
+        assert!(context("{", 100).is_err());
+        assert!(context(r#"{"a/b":1}"#, 100).is_err());
+        assert!(context("@no-such-file", 100).is_err());
+    }
+}

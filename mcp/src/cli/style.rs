@@ -1,0 +1,54 @@
+//! Colour, only on a terminal and only without `NO_COLOR`.
+
+use std::io::IsTerminal;
+
+/// Paints for one stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    enabled: bool,
+}
+
+impl Style {
+    /// For standard output.
+    pub fn stdout() -> Style {
+        Style { enabled: allowed() && std::io::stdout().is_terminal() }
+    }
+
+    /// For standard error.
+    pub fn stderr() -> Style {
+        Style { enabled: allowed() && std::io::stderr().is_terminal() }
+    }
+
+    /// Headings.
+    pub fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// Side remarks.
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// Good news.
+    pub fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// Bad news.
+    pub fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// Source code and names.
+    pub fn cyan(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.enabled { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn allowed() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

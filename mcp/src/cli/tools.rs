@@ -1,0 +1,98 @@
+//! `ptc tools`: configured servers, their state and their tools.
+
+use super::OutputFormat;
+use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::exit::{Abort, Exit};
+use super::style::Style;
+use crate::tool::caps::cut;
+use crate::tool::catalog::signature;
+use crate::tool::profile::millis;
+use ptc_runtime::ServerStatus;
+use ptc_runtime::upstream::UpstreamState;
+use serde_json::{Value, json};
+
+/// Arguments of `ptc tools`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc tools
+  ptc tools --upstreams-config .mcp.json --output json
+
+Every server is started, also when one fails. Exit codes: 0 all are ready, 2 configuration error,
+3 at least one did not start.")]
+pub struct ToolsArgs {
+    /// How to write the list
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
+    let booted = boot(&args.upstreams, Need::State, 1).await?;
+    let servers = booted.runtime.servers();
+    match args.output {
+        OutputFormat::Text => print_text(&booted, &servers),
+        OutputFormat::Json => println!("{}", json_report(&booted, &servers)),
+    }
+    booted.runtime.shutdown().await;
+    Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
+}
+
+fn is_ready(server: &ServerStatus) -> bool {
+    server.state == UpstreamState::Ready
+}
+
+fn print_text(booted: &Booted, servers: &[ServerStatus]) {
+    let style = Style::stdout();
+    let secrets = booted.runtime.secrets();
+    if !booted.has_upstreams {
+        println!(
+            "no upstream servers are configured (see `ptc --help` for where the configuration is looked up)"
+        );
+    }
+    for server in servers {
+        let state = server.state.name();
+        let state = if is_ready(server) { style.green(state) } else { style.red(state) };
+        let start = server.start_duration.map(|time| format!(", {} ms", millis(time))).unwrap_or_default();
+        println!("{} {state}, {} tools{start}", style.bold(&server.name), server.tools.len());
+        if let Some(error) = &server.error {
+            println!("  {}", style.red(&secrets.scrub(error)));
+        }
+        for tool in &server.tools {
+            let description =
+                tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
+            let description = secrets.scrub(cut(description, 100).0);
+            println!(
+                "  {} {} {}",
+                style.cyan(&tool.name),
+                signature(&tool.input_schema),
+                style.dim(&description)
+            );
+        }
+    }
+}
+
+fn json_report(booted: &Booted, servers: &[ServerStatus]) -> String {
+    let servers: Vec<Value> = servers
+        .iter()
+        .map(|server| {
+            let tools: Vec<Value> = server
+                .tools
+                .iter()
+                .map(|tool| {
+                    json!({
+                        "name": tool.name, "description": tool.description,
+                        "input_schema": tool.input_schema, "effect": tool.effect().name(),
+                    })
+                })
+                .collect();
+            json!({
+                "name": server.name, "description": server.description, "state": server.state.name(),
+                "error": server.error, "start_ms": server.start_duration.map(millis),
+                "server_info": server.server_info, "tools": tools,
+            })
+        })
+        .collect();
+    booted.runtime.secrets().scrub(&json!({ "servers": servers }).to_string()).into_owned()
+}

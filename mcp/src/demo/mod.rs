@@ -1,0 +1,20 @@
+//! What `ptc demo` shows: two sample MCP servers and a program that joins them.
+//!
+//! # Layout
+//!
+//! - [`data`]: the sample data, made from a fixed seed: customers and orders of a shop, tickets of a
+//!   help desk.
+//! - [`sample`]: the two servers' tools.
+//! - [`server`]: a small MCP server over stdio for them. It runs in processes of its own, so the demo
+//!   goes through the same pipes, limits and accounting as any other server.
+//! - [`report`]: what is printed.
+
+pub mod data;
+pub mod report;
+pub mod sample;
+pub mod server;
+
+/// The program of the demo.
+pub const PROGRAM: &str = include_str!("program.ptc");
+
+pub use sample::Sample;

@@ -1,0 +1,115 @@
+//! A small MCP server over stdio for one [`Sample`]; each call takes as long as a remote one might.
+
+use super::Sample;
+use crate::protocol::frame::{self, Message};
+use crate::protocol::reply::{Reply, RpcError};
+use crate::protocol::version::Version;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What one call takes.
+pub const CALL_TIME: Duration = Duration::from_millis(30);
+
+/// Serves until the input ends.
+pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
+    let output = Arc::new(Mutex::new(output));
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let reply = match frame::parse(line.trim_ascii_end()) {
+            Err(error) => Some(Reply::error(None, &error.into())),
+            Ok(Message::Request { id, method, params }) => {
+                let params =
+                    params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
+                if method == "tools/call" {
+                    let output = Arc::clone(&output);
+                    // A thread a call, so that calls overlap as they would on a real server.
+                    std::thread::spawn(move || {
+                        std::thread::sleep(CALL_TIME);
+                        write(&output, &Reply::result(&id, &call(sample, &params)))
+                    });
+                    None
+                } else {
+                    Some(match answer(sample, &method) {
+                        Some(result) => Reply::result(&id, &result),
+                        None => Reply::error(Some(&id), &RpcError::method_not_found()),
+                    })
+                }
+            }
+            Ok(_) => None,
+        };
+        if let Some(reply) = reply {
+            write(&output, &reply)?;
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+fn write(output: &Mutex<impl Write>, reply: &Reply) -> io::Result<()> {
+    let Ok(mut output) = output.lock() else { return Ok(()) };
+    output.write_all(reply.as_bytes())?;
+    output.flush()
+}
+
+fn answer(sample: Sample, method: &str) -> Option<Value> {
+    match method {
+        "initialize" => Some(json!({
+            "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
+            "serverInfo": { "name": sample.name(), "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "tools": {} },
+        })),
+        "tools/list" => Some(json!({ "tools": sample.tools() })),
+        "ping" => Some(json!({})),
+        _ => None,
+    }
+}
+
+fn call(sample: Sample, params: &Value) -> Value {
+    match sample.call(params["name"].as_str().unwrap_or_default(), &params["arguments"]) {
+        Ok(value) => json!({
+            "content": [{ "type": "text", "text": "see structuredContent" }],
+            "structuredContent": value, "isError": false,
+        }),
+        Err(message) => json!({ "content": [{ "type": "text", "text": message }], "isError": true }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_handshake_is_answered_and_garbage_is_survived() {
+        let output = Shared::default();
+        let input = b"garbage\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n\
+            {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n";
+        serve(Sample::Desk, &input[..], output.clone()).expect("served");
+        let text = String::from_utf8(output.0.lock().expect("not poisoned").clone()).expect("UTF-8");
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines[0]["error"]["code"], -32700);
+        assert_eq!(lines[1]["result"]["serverInfo"]["name"], "desk");
+        assert_eq!(lines[2]["result"]["tools"][0]["name"], "search_tickets");
+    }
+
+    #[test]
+    fn calls_answer_with_structured_content() {
+        let result = call(Sample::Shop, &json!({ "name": "get_customer", "arguments": { "id": "c-07" } }));
+        assert_eq!(result["structuredContent"]["id"], "c-07");
+        assert_eq!(call(Sample::Shop, &json!({ "name": "nope" }))["isError"], true);
+    }
+}

@@ -1,0 +1,52 @@
+//! The parameters of every method we know, read in one pass over the text.
+
+use super::reply::RpcError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Union of the parameters of all methods. Unknown keys are ignored.
+#[derive(Debug, Default, Deserialize)]
+pub struct Params<'a> {
+    /// `tools/call`: the tool.
+    #[serde(borrow, default)]
+    pub name: Option<Cow<'a, str>>,
+    /// `tools/call`: its arguments.
+    #[serde(borrow, default)]
+    pub arguments: Option<&'a RawValue>,
+    /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
+    #[serde(borrow, default, rename = "protocolVersion")]
+    pub protocol_version: Option<&'a RawValue>,
+    /// `notifications/cancelled`: which request.
+    #[serde(borrow, default, rename = "requestId")]
+    pub request_id: Option<&'a RawValue>,
+    /// `logging/setLevel`.
+    #[serde(borrow, default)]
+    pub level: Option<Cow<'a, str>>,
+    /// Metadata of the stateless era.
+    #[serde(borrow, default, rename = "_meta")]
+    pub meta: Option<Meta<'a>>,
+}
+
+/// The keys of `_meta` that matter to us.
+#[derive(Debug, Default, Deserialize)]
+pub struct Meta<'a> {
+    /// The request's revision.
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub protocol_version: Option<Cow<'a, str>>,
+    /// The client's capabilities.
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub client_capabilities: Option<&'a RawValue>,
+}
+
+impl<'a> Params<'a> {
+    /// Reads raw parameters; absent ones are empty.
+    pub fn read(raw: Option<&'a RawValue>) -> Result<Params<'a>, RpcError> {
+        let Some(raw) = raw else { return Ok(Params::default()) };
+        // A derived struct also accepts an array, and positional parameters mean nothing in MCP.
+        if !raw.get().starts_with('{') {
+            return Err(RpcError::invalid_params("params must be an object"));
+        }
+        serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(&error.to_string()))
+    }
+}

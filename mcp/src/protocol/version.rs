@@ -1,0 +1,72 @@
+//! Protocol revisions, and which era a message belongs to.
+//!
+//! The era is read from the shape of each message, never from what came before: a message whose
+//! `_meta` names a protocol version is stateless (2026-07-28), every other one belongs to the
+//! handshake revisions. So one connection may carry both.
+
+use super::params::Params;
+use super::reply::RpcError;
+
+/// Key of the protocol version in a stateless request's `_meta`.
+pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Key of the client's capabilities in a stateless request's `_meta`.
+pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// A revision of the protocol that we speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// 2025-06-18.
+    V2025June,
+    /// 2025-11-25, the last one with a handshake.
+    V2025November,
+    /// 2026-07-28, stateless.
+    V2026July,
+}
+
+impl Version {
+    /// What `initialize` falls back to.
+    pub const LATEST_WITH_HANDSHAKE: Version = Version::V2025November;
+    /// What `server/discover` offers.
+    pub const STATELESS: &'static [Version] = &[Version::V2026July];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Version::V2025June => "2025-06-18",
+            Version::V2025November => "2025-11-25",
+            Version::V2026July => "2026-07-28",
+        }
+    }
+
+    /// Answers `initialize`: the requested version if it has a handshake and we know it.
+    pub fn negotiate(requested: Option<&str>) -> Version {
+        [Version::V2025June, Version::V2025November]
+            .into_iter()
+            .find(|version| Some(version.name()) == requested)
+            .unwrap_or(Version::LATEST_WITH_HANDSHAKE)
+    }
+}
+
+/// The two ways to speak MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize` first (2025-06-18, 2025-11-25). We do not insist on it.
+    Handshake,
+    /// Each request carries its version (2026-07-28).
+    Stateless,
+}
+
+impl Era {
+    /// The era of a request, from its `_meta`.
+    pub fn of(params: &Params<'_>) -> Result<Era, RpcError> {
+        let Some(meta) = &params.meta else { return Ok(Era::Handshake) };
+        let Some(requested) = &meta.protocol_version else { return Ok(Era::Handshake) };
+        if !Version::STATELESS.iter().any(|version| version.name() == requested.as_ref()) {
+            return Err(RpcError::unsupported_version(requested));
+        }
+        if meta.client_capabilities.is_none() {
+            return Err(RpcError::invalid_params(&format!("_meta must have \"{META_CAPABILITIES}\"")));
+        }
+        Ok(Era::Stateless)
+    }
+}

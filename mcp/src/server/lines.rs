@@ -1,0 +1,128 @@
+//! Bounded newline framing.
+//!
+//! A reader thread hands over batches of whole lines, so that the cost of a thread switch is paid per
+//! read and not per line. A line over the cap is discarded as it arrives and never held in memory.
+
+use std::io::{ErrorKind, Read};
+use tokio::sync::mpsc;
+
+/// Bytes asked for in one read.
+const READ_BYTES: usize = 64 << 10;
+/// Batches waiting for the loop before the reader stops reading.
+const BATCHES: usize = 16;
+
+/// What the reader found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Whole lines, each with its newline except perhaps the last one of the input.
+    Lines(Vec<u8>),
+    /// A line over the cap was discarded.
+    Oversize,
+}
+
+/// Starts the reader thread. The channel closes at the end of the input.
+pub fn spawn_reader(input: impl Read + Send + 'static, cap: usize) -> std::io::Result<mpsc::Receiver<Input>> {
+    let (sender, receiver) = mpsc::channel(BATCHES);
+    std::thread::Builder::new().name("ptc-stdin".into()).spawn(move || {
+        read_all(input, cap, |batch| sender.blocking_send(batch).is_ok());
+    })?;
+    Ok(receiver)
+}
+
+/// Reads to the end; `send` returns false when nobody listens any more.
+fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> bool) {
+    let mut pending: Vec<u8> = Vec::new();
+    let mut discarding = false;
+    loop {
+        let old = pending.len();
+        pending.resize(old + READ_BYTES, 0);
+        let read = match input.read(&mut pending[old..]) {
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                pending.truncate(old);
+                continue;
+            }
+            Err(_) => 0,
+        };
+        pending.truncate(old + read);
+        if read == 0 {
+            if !discarding && !pending.is_empty() {
+                send(Input::Lines(pending));
+            }
+            return;
+        }
+        let newline = pending[old..].iter().rposition(|&byte| byte == b'\n').map(|index| old + index);
+        let Some(last) = newline else {
+            if discarding {
+                pending.clear();
+            } else if pending.len() > cap {
+                discarding = true;
+                pending = Vec::new();
+                if !send(Input::Oversize) {
+                    return;
+                }
+            }
+            continue;
+        };
+        let rest = pending.split_off(last + 1);
+        let mut lines = std::mem::replace(&mut pending, rest);
+        if discarding {
+            let end = lines.iter().position(|&byte| byte == b'\n').map_or(lines.len(), |index| index + 1);
+            lines.drain(..end);
+            discarding = false;
+        }
+        if !lines.is_empty() && !send(Input::Lines(lines)) {
+            return;
+        }
+    }
+}
+
+/// The lines of a batch, without newline and carriage return.
+pub fn split(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let body = batch.strip_suffix(b"\n").unwrap_or(batch);
+    body.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out its pieces one read at a time.
+    struct Pieces(std::collections::VecDeque<Vec<u8>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let Some(piece) = self.0.pop_front() else { return Ok(0) };
+            buffer[..piece.len()].copy_from_slice(&piece);
+            Ok(piece.len())
+        }
+    }
+
+    fn read(pieces: &[&str], cap: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        read_all(Pieces(pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect()), cap, |input| {
+            match input {
+                Input::Lines(lines) => {
+                    found.extend(split(&lines).map(|line| String::from_utf8_lossy(line).into_owned()));
+                }
+                Input::Oversize => found.push("<oversize>".into()),
+            }
+            true
+        });
+        found
+    }
+
+    #[test]
+    fn lines_are_put_together_from_pieces() {
+        assert_eq!(read(&["a\nb", "c\r\n", "d"], 100), ["a", "bc", "d"]);
+        assert_eq!(read(&["\n", "x\n"], 100), ["", "x"]);
+        assert_eq!(read(&[], 100), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_oversize_line_is_reported_once_and_skipped() {
+        let long = "x".repeat(30);
+        assert_eq!(read(&["a\n", &long, &long, "y\nb\n"], 20), ["a", "<oversize>", "b"]);
+        assert_eq!(read(&[&long, &long], 20), ["<oversize>"]);
+    }
+}

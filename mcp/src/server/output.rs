@@ -1,0 +1,87 @@
+//! The writer thread: whatever has piled up goes out in one write.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// Bytes a client may be behind before we stop reading its requests.
+const MAX_BEHIND: usize = 16 << 20;
+
+/// The sending side.
+#[derive(Debug)]
+pub struct Output {
+    sender: mpsc::UnboundedSender<Vec<u8>>,
+    state: Arc<State>,
+    finished: oneshot::Receiver<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    behind: AtomicUsize,
+    closed: AtomicBool,
+    progress: Notify,
+}
+
+impl Output {
+    /// Starts the writer thread.
+    pub fn spawn(output: impl Write + Send + 'static) -> std::io::Result<Output> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (done, finished) = oneshot::channel();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::Builder::new().name("ptc-stdout".into()).spawn(move || {
+            write_all(output, receiver, &shared);
+            shared.closed.store(true, Ordering::Release);
+            shared.progress.notify_one();
+            // Nobody waits when the connection was given up.
+            let _ = done.send(());
+        })?;
+        Ok(Output { sender, state, finished })
+    }
+
+    /// Queues bytes; never waits.
+    pub fn send(&self, bytes: Vec<u8>) {
+        self.state.behind.fetch_add(bytes.len(), Ordering::AcqRel);
+        if self.sender.send(bytes).is_err() {
+            self.state.closed.store(true, Ordering::Release);
+        }
+    }
+
+    /// True while the client reads fast enough.
+    pub fn has_room(&self) -> bool {
+        self.state.behind.load(Ordering::Acquire) < MAX_BEHIND
+    }
+
+    /// True when the client has closed its side.
+    pub fn is_closed(&self) -> bool {
+        self.state.closed.load(Ordering::Acquire)
+    }
+
+    /// Waits until more was written, or until the client has closed its side.
+    pub async fn progress(&self) {
+        self.state.progress.notified().await;
+    }
+
+    /// Waits until everything is written.
+    pub async fn finish(self) {
+        drop(self.sender);
+        // An error means that the thread is gone, so there is nothing to wait for.
+        let _ = self.finished.await;
+    }
+}
+
+fn write_all(mut output: impl Write, mut receiver: mpsc::UnboundedReceiver<Vec<u8>>, state: &State) {
+    while let Some(mut bytes) = receiver.blocking_recv() {
+        while let Ok(more) = receiver.try_recv() {
+            bytes.extend_from_slice(&more);
+        }
+        if output.write_all(&bytes).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+        let before = state.behind.fetch_sub(bytes.len(), Ordering::AcqRel);
+        if before >= MAX_BEHIND {
+            state.progress.notify_one();
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
+
+use super::schema::Schema;
+use ptc_runtime::limits::Limits;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// A checked call.
+#[derive(Clone, Debug)]
+pub struct EvalCall {
+    /// Source text.
+    pub program: String,
+    /// JSON object text.
+    pub context: Option<String>,
+    /// The shape the result must have.
+    pub schema: Option<Schema>,
+}
+
+#[derive(Default, Deserialize)]
+struct Arguments<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    program: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    output_schema: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    signature: Option<&'a RawValue>,
+}
+
+/// Keeps an explicit null apart from an absent key.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Checks the arguments; the error is the message of an `args_error`.
+pub fn read(arguments: Option<&RawValue>, limits: &Limits) -> Result<EvalCall, String> {
+    let arguments: Arguments<'_> = match arguments.map(RawValue::get) {
+        None | Some("null") => Arguments::default(),
+        Some(text) if text.starts_with('{') => {
+            serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?
+        }
+        Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
+    };
+    let program = read_program(arguments.program, limits.max_program_bytes)?;
+    let context = arguments.context.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?;
+    if arguments.signature.is_some() {
+        return Err("argument `signature` is no longer supported; use `output_schema`".into());
+    }
+    let schema = arguments.output_schema.map(read_schema).transpose()?;
+    Ok(EvalCall { program, context, schema })
+}
+
+fn read_program(raw: Option<&RawValue>, cap: u64) -> Result<String, String> {
+    let text = raw.ok_or("argument `program` is required")?.get();
+    if !text.starts_with('"') {
+        return Err(format!("argument `program` must be a string, got {}", json_type(text)));
+    }
+    let program: String =
+        serde_json::from_str(text).map_err(|error| format!("argument `program` is invalid: {error}"))?;
+    if program.trim().is_empty() {
+        return Err("argument `program` must be a non-empty string".into());
+    }
+    if program.len() as u64 > cap {
+        return Err(format!("argument `program` exceeds max_program_bytes ({} > {cap})", program.len()));
+    }
+    Ok(program)
+}
+
+/// Checks a context: an object whose keys can be written as `data/<key>`.
+pub fn read_context(raw: &RawValue, cap: u64) -> Result<String, String> {
+    let text = raw.get();
+    if !text.starts_with('{') {
+        return Err(format!("argument `context` must be a JSON object, got {}", json_type(text)));
+    }
+    if text.len() as u64 > cap {
+        return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
+    }
+    let keys: Keys =
+        serde_json::from_str(text).map_err(|error| format!("argument `context` is invalid: {error}"))?;
+    match keys.fault {
+        Some(fault) => Err(fault),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn read_schema(raw: &RawValue) -> Result<Schema, String> {
+    let text = raw.get();
+    if !text.starts_with('{') {
+        return Err(format!("argument `output_schema` must be a JSON object, got {}", json_type(text)));
+    }
+    serde_json::from_str(text)
+        .map_err(|error| error.to_string())
+        .and_then(|value| Schema::parse(&value))
+        .map_err(|reason| format!("argument `output_schema` is invalid: {reason}"))
+}
+
+/// The JSON type of a raw value, as messages name it.
+pub fn json_type(text: &str) -> &'static str {
+    match text.as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        Some(b'-' | b'0'..=b'9') if text.contains(['.', 'e', 'E']) => "number",
+        Some(b'-' | b'0'..=b'9') => "integer",
+        _ => "unknown",
+    }
+}
+
+/// The first key of an object that cannot become `data/<key>`; values are skipped.
+struct Keys {
+    fault: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Keys;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut fault = None;
+                while let Some(key) = map.next_key::<String>()? {
+                    map.next_value::<IgnoredAny>()?;
+                    if fault.is_some() {
+                        continue;
+                    }
+                    if key.is_empty() {
+                        fault = Some("argument `context` keys must be non-empty".into());
+                    } else if key.contains('/') {
+                        fault = Some(format!(
+                            "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): {key:?}"
+                        ));
+                    }
+                }
+                Ok(Keys { fault })
+            }
+        }
+        deserializer.deserialize_map(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(arguments: &str) -> String {
+        let raw = RawValue::from_string(arguments.to_owned()).expect("JSON");
+        let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
+        match read(Some(&raw), &limits) {
+            Ok(_) => "ok".into(),
+            Err(message) => message,
+        }
+    }
+
+    #[test]
+    fn each_fault_has_its_message() {
+        let cases = [
+            (r#"{}"#, "argument `program` is required"),
+            (r#"{"program":null}"#, "argument `program` must be a string, got null"),
+            (r#"{"program":12}"#, "argument `program` must be a string, got integer"),
+            (r#"{"program":1.5}"#, "argument `program` must be a string, got number"),
+            (r#"{"program":true}"#, "argument `program` must be a string, got boolean"),
+            (r#"{"program":["x"]}"#, "argument `program` must be a string, got array"),
+            (r#"{"program":" \n"}"#, "argument `program` must be a non-empty string"),
+            (r#"{"program":"12345678901"}"#, "argument `program` exceeds max_program_bytes (11 > 10)"),
+            (r#"{"program":"1","context":null}"#, "ok"),
+            (r#"{"program":"1","context":[]}"#, "argument `context` must be a JSON object, got array"),
+            (
+                r#"{"program":"1","context":{"long":"0123456789012345678901234567890123"}}"#,
+                "argument `context` exceeds max_context_bytes (45 > 40)",
+            ),
+            (r#"{"program":"1","context":{"":1}}"#, "argument `context` keys must be non-empty"),
+            (
+                r#"{"program":"1","context":{"a/b":1}}"#,
+                "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): \"a/b\"",
+            ),
+            (
+                r#"{"program":"1","signature":null}"#,
+                "argument `signature` is no longer supported; use `output_schema`",
+            ),
+            (
+                r#"{"program":"1","output_schema":null}"#,
+                "argument `output_schema` must be a JSON object, got null",
+            ),
+            (
+                r#"{"program":"1","output_schema":{}}"#,
+                "argument `output_schema` is invalid: schema must have a \"type\" key",
+            ),
+            (r#"{"program":"1","unknown":1}"#, "ok"),
+            (r#"[]"#, "arguments must be a JSON object, got array"),
+        ];
+        for (arguments, expected) in cases {
+            assert_eq!(message(arguments), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn the_first_fault_wins() {
+        assert_eq!(message(r#"{"output_schema":1,"context":1}"#), "argument `program` is required");
+        assert_eq!(
+            message(r#"{"program":"1","output_schema":1,"context":1}"#),
+            "argument `context` must be a JSON object, got integer"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! How much of each part of a run a profile shows: one row a profile.
+
+/// The response profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Profile {
+    /// Text only: the result, or the reason and the message.
+    #[default]
+    Slim,
+    /// Text, and the same as data: status, result, value, prints, `error_kind`.
+    Structured,
+    /// Everything, upstream calls and metrics included, mirrored into the text.
+    Debug,
+}
+
+impl Profile {
+    /// The name in flags and descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Slim => "slim",
+            Profile::Structured => "structured",
+            Profile::Debug => "debug",
+        }
+    }
+
+    /// The row of this profile.
+    pub const fn caps(self) -> Caps {
+        match self {
+            Profile::Slim => Caps {
+                result_bytes: 32 << 10,
+                value_bytes: 32 << 10,
+                print_lines: 20,
+                print_bytes: 8 << 10,
+                message_bytes: 8 << 10,
+                calls: 0,
+            },
+            Profile::Structured => Caps {
+                result_bytes: 24 << 10,
+                value_bytes: 32 << 10,
+                print_lines: 50,
+                print_bytes: 16 << 10,
+                message_bytes: 8 << 10,
+                calls: 0,
+            },
+            Profile::Debug => Caps {
+                result_bytes: 128 << 10,
+                value_bytes: 128 << 10,
+                print_lines: 200,
+                print_bytes: 64 << 10,
+                message_bytes: 16 << 10,
+                calls: 1_000,
+            },
+        }
+    }
+}
+
+/// Budgets of one profile. Bytes are UTF-8 bytes before JSON escaping.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    /// `result` text.
+    pub result_bytes: usize,
+    /// `value` and `validated` JSON; a longer one is left out and its size is reported.
+    pub value_bytes: usize,
+    /// Printed lines: a whole-line prefix.
+    pub print_lines: usize,
+    /// Bytes of those lines together.
+    pub print_bytes: usize,
+    /// Message and rendered diagnostic.
+    pub message_bytes: usize,
+    /// Upstream calls listed.
+    pub calls: usize,
+}
+
+/// Cuts at a character boundary; true when something was cut.
+pub fn cut(text: &str, bytes: usize) -> (&str, bool) {
+    if text.len() <= bytes {
+        return (text, false);
+    }
+    let end = (0..=bytes).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    (&text[..end], true)
+}
+
+/// The longest prefix of whole lines within the caps; true when lines are missing.
+pub fn cut_lines<'a>(lines: &'a [String], caps: &Caps) -> (&'a [String], bool) {
+    let mut bytes = 0;
+    let fitting = lines
+        .iter()
+        .take(caps.print_lines)
+        .take_while(|line| {
+            bytes += line.len() + 1;
+            bytes <= caps.print_bytes
+        })
+        .count();
+    (&lines[..fitting], fitting < lines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_respects_characters_and_whole_lines() {
+        assert_eq!(cut("aé", 2), ("a", true));
+        assert_eq!(cut("aé", 3), ("aé", false));
+        let lines = ["x".repeat(8_000), "y".repeat(300), "z".into()];
+        assert_eq!(cut_lines(&lines, &Profile::Slim.caps()), (&lines[..1], true));
+    }
+}

@@ -1,0 +1,262 @@
+//! Response profiles: the full [`Record`] in, what the client sees out.
+
+use super::caps::{Caps, Profile, cut, cut_lines};
+use super::record::{Ending, ErrorEnding, Record, Run, Validated};
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal};
+use serde_json::{Map, Value, json};
+
+/// The result of `tools/call`, without the envelope of its era.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// True for every ending that is not an answer.
+    pub is_error: bool,
+    /// The one text block.
+    pub text: String,
+    /// `structuredContent`.
+    pub structured: Option<Value>,
+}
+
+/// Applies a profile.
+pub fn apply(profile: Profile, record: &Record) -> ToolResult {
+    let caps = profile.caps();
+    let is_error = matches!(record.ending, Ending::Error(_));
+    match profile {
+        Profile::Slim => ToolResult {
+            is_error,
+            text: text(record, &caps),
+            structured: match &record.ending {
+                Ending::Ok { validated: Some(validated), .. } => Some(slim_validated(validated, &caps)),
+                _ => None,
+            },
+        },
+        Profile::Structured => ToolResult {
+            is_error,
+            text: text(record, &caps),
+            structured: Some(structured(record, &caps).into()),
+        },
+        Profile::Debug => {
+            let full = Value::from(full(record, &caps));
+            ToolResult { is_error, text: full.to_string(), structured: Some(full) }
+        }
+    }
+}
+
+/// What a model reads.
+fn text(record: &Record, caps: &Caps) -> String {
+    let (prints, prints_cut) =
+        record.run.as_ref().map_or((&[][..], false), |run| cut_lines(&run.prints, caps));
+    let mut note = None;
+    let main = match &record.ending {
+        Ending::Ok { answer, validated } => {
+            let shown = match validated {
+                Some(validated) if validated.json.len() <= caps.value_bytes => validated.json.as_str(),
+                _ => {
+                    note = truncation_note(answer, caps);
+                    cut(&answer.text, caps.result_bytes).0
+                }
+            };
+            shown.to_owned()
+        }
+        Ending::Error(error) => error_text(error, record.run.as_ref(), caps),
+    };
+    let mut text = String::with_capacity(main.len() + 64);
+    let failed = matches!(record.ending, Ending::Error(_));
+    if prints.is_empty() {
+        text.push_str(&main);
+    } else if failed {
+        text.push_str(&format!("{main}\n\n<prints>\n{}", prints.join("\n")));
+    } else {
+        text.push_str(&format!("<prints>\n{}\n\n<result>\n{main}", prints.join("\n")));
+    }
+    if prints_cut {
+        let all = record.run.as_ref().map_or(0, |run| run.prints.len());
+        text.push_str(&format!("\n\n[prints truncated: {} of {all} lines]", prints.len()));
+    }
+    if let Some(note) = note {
+        text.push_str(&note);
+    }
+    text
+}
+
+fn truncation_note(answer: &Answer, caps: &Caps) -> Option<String> {
+    let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
+    (answer.truncated || cut_here).then(|| {
+        format!(
+            "\n\n[truncated: {} of {} bytes; return less, for example with take, select-keys, count or a summary]",
+            shown.len(),
+            answer.text_bytes
+        )
+    })
+}
+
+fn error_text(error: &ErrorEnding, run: Option<&Run>, caps: &Caps) -> String {
+    let (detail, _) = cut(&error.detail, caps.message_bytes);
+    let mut text = if detail.strip_prefix(error.reason).is_some_and(|rest| rest.starts_with(": ")) {
+        detail.to_owned()
+    } else {
+        format!("{}: {detail}", error.reason)
+    };
+    let failed = run.and_then(|run| run.calls.iter().find_map(|call| Some((call, fault_of(call)?))));
+    if let Some((call, (reason, _))) = failed {
+        text.push_str(&format!("\nupstream {}.{} failed: {reason}", call.server, call.tool));
+    }
+    text
+}
+
+fn slim_validated(validated: &Validated, caps: &Caps) -> Value {
+    let mut map = Map::new();
+    put_validated(&mut map, validated, caps);
+    map.into()
+}
+
+fn put_validated(map: &mut Map<String, Value>, validated: &Validated, caps: &Caps) {
+    if validated.json.len() <= caps.value_bytes {
+        map.insert("validated".into(), validated.value.clone());
+    } else {
+        map.insert("validated_bytes".into(), validated.json.len().into());
+        map.insert("truncated".into(), true.into());
+    }
+}
+
+fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
+    let mut map = Map::new();
+    match &record.ending {
+        Ending::Ok { answer, validated } => {
+            map.insert("status".into(), "ok".into());
+            let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
+            map.insert("result".into(), shown.into());
+            put_value(&mut map, answer, caps);
+            if let Some(validated) = validated {
+                put_validated(&mut map, validated, caps);
+            }
+            if answer.truncated || cut_here {
+                map.insert("truncated".into(), true.into());
+            }
+        }
+        Ending::Error(error) => put_error(&mut map, error, caps),
+    }
+    if let Some(run) = record.run.as_ref().filter(|run| !run.prints.is_empty()) {
+        put_prints(&mut map, run, caps);
+    }
+    map
+}
+
+/// The JSON form of the result, when it has one and it is small enough.
+fn put_value(map: &mut Map<String, Value>, answer: &Answer, caps: &Caps) {
+    const NARROW: &str = "too large to show; narrow it with take, select-keys, count or a summary";
+    match &answer.json {
+        Some(Ok(json)) if json.len() <= caps.value_bytes => {
+            if let Ok(value) = serde_json::from_str(json) {
+                map.insert("value".into(), value);
+            }
+        }
+        Some(Ok(json)) => {
+            map.insert("value_bytes".into(), json.len().into());
+            map.insert("value_hint".into(), NARROW.into());
+        }
+        Some(Err(JsonRefusal::TooLarge { bytes })) => {
+            map.insert("value_bytes".into(), (*bytes).into());
+            map.insert("value_hint".into(), NARROW.into());
+        }
+        Some(Err(JsonRefusal::NotEncodable { path })) => {
+            map.insert("value_hint".into(), format!("not JSON-encodable at {path}").into());
+        }
+        None => {}
+    }
+}
+
+fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding, caps: &Caps) {
+    map.insert("status".into(), "error".into());
+    map.insert("reason".into(), error.reason.into());
+    if let Some(kind) = error.kind {
+        map.insert("error_kind".into(), kind.into());
+    }
+    map.insert("message".into(), cut(&error.message, caps.message_bytes).0.into());
+    map.insert("feedback".into(), cut(&error.detail, caps.message_bytes).0.into());
+    if let Some((line, column)) = error.position {
+        map.insert("line".into(), line.into());
+        map.insert("column".into(), column.into());
+    }
+    if let Some(value) = &error.value {
+        map.insert("result".into(), cut(value, caps.result_bytes).0.into());
+    }
+}
+
+fn put_prints(map: &mut Map<String, Value>, run: &Run, caps: &Caps) {
+    let (prints, prints_cut) = cut_lines(&run.prints, caps);
+    map.insert("prints".into(), prints.into());
+    if prints_cut {
+        map.insert("prints_truncated".into(), true.into());
+        map.insert("truncated".into(), true.into());
+    }
+}
+
+fn full(record: &Record, caps: &Caps) -> Map<String, Value> {
+    let mut map = structured(record, caps);
+    for (key, default) in [("prints", json!([])), ("feedback", json!("")), ("truncated", json!(false))] {
+        map.entry(key).or_insert(default);
+    }
+    if let Some(run) = &record.run {
+        let calls: Vec<Value> = run.calls.iter().take(caps.calls).map(call_json).collect();
+        if calls.len() < run.calls.len() {
+            map.insert("upstream_calls_total".into(), run.calls.len().into());
+        }
+        map.insert("upstream_calls".into(), calls.into());
+        map.insert("ptc_metrics".into(), metrics_json(record, &map));
+        map.insert("usage".into(), usage_json(run));
+    }
+    map
+}
+
+/// The metrics block, only when there is something to measure.
+fn metrics_json(record: &Record, shown: &Map<String, Value>) -> Value {
+    let Some(run) = record.run.as_ref().filter(|run| !run.calls.is_empty()) else { return Value::Null };
+    let final_bytes = match &record.ending {
+        Ending::Ok { .. } => shown.get("result").and_then(Value::as_str).map_or(0, str::len),
+        Ending::Error(_) => 0,
+    };
+    let prints = run.prints.iter().map(|line| line.len() as u64).sum();
+    let metrics = PtcMetrics::from_parts(&run.calls, final_bytes as u64, prints);
+    serde_json::to_value(metrics).unwrap_or_default()
+}
+
+/// One upstream call as operators see it.
+pub fn call_json(call: &CallRecord) -> Value {
+    let fault = fault_of(call);
+    let mut map = json!({
+        "server": call.server, "tool": call.tool,
+        "status": if fault.is_none() { "ok" } else { "error" },
+        "duration_ms": millis(call.duration),
+        "result_bytes": call.result_bytes,
+        "oversize": fault.is_some_and(|(reason, _)| reason == OVERSIZE),
+        "effect": call.effect.name(),
+    });
+    if let Some((reason, error)) = fault {
+        map["reason"] = reason.into();
+        map["error"] = cut(error, 500).0.into();
+    }
+    map
+}
+
+const OVERSIZE: &str = ptc_runtime::outcome::CallFault::ResponseTooLarge.name();
+
+fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
+    match &call.status {
+        CallStatus::Ok => None,
+        CallStatus::Error { reason, error } => Some((reason.name(), error)),
+    }
+}
+
+/// What a run cost, for debug answers and `ptc eval --output json`.
+pub fn usage_json(run: &Run) -> Value {
+    json!({
+        "duration_ms": millis(run.usage.duration), "fuel": run.usage.fuel,
+        "peak_bytes": run.usage.peak_bytes, "upstream_calls": run.usage.upstream_calls,
+    })
+}
+
+/// Whole milliseconds.
+pub fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

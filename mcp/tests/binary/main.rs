@@ -1,0 +1,5 @@
+//! The real binary: as an MCP server, and command by command.
+
+mod commands;
+mod serve;
+mod support;

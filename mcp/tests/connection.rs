@@ -1,0 +1,312 @@
+//! What one connection promises: ids, cancellation, admission, oversize lines, the end of input.
+//!
+//! The engine is replaced, so that a program ends exactly when a test says so.
+
+use futures_util::future::{BoxFuture, FutureExt};
+use ptc_mcp::engine::Engine;
+use ptc_mcp::protocol::{Handler, Surface};
+use ptc_mcp::server::admission::Load;
+use ptc_mcp::server::stdio::{StdioConfig, serve};
+use ptc_mcp::tool::caps::Profile;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{Answer, Completion, Outcome, Usage};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use tokio::sync::Semaphore;
+
+/// `hold` never ends, `gate` ends when the test opens the gate, anything else is its own answer.
+struct Script {
+    gate: Arc<Semaphore>,
+    dropped: mpsc::Sender<()>,
+    started: Arc<AtomicUsize>,
+}
+
+struct SayWhenDropped(mpsc::Sender<()>);
+
+impl Drop for SayWhenDropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+impl Engine for Script {
+    fn run(&self, source: String, _: RunOptions) -> BoxFuture<'_, Outcome> {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let guard = (source == "hold").then(|| SayWhenDropped(self.dropped.clone()));
+        async move {
+            if guard.is_some() {
+                std::future::pending::<()>().await;
+            }
+            if source == "gate" {
+                self.gate.acquire().await.expect("gate is never closed").forget();
+            }
+            let text_bytes = source.len() as u64;
+            let answer = Answer {
+                completion: Completion::Value,
+                text: source,
+                truncated: false,
+                text_bytes,
+                is_nil: false,
+                json: None,
+            };
+            Outcome {
+                result: Ok(answer),
+                prints: Vec::new(),
+                upstream_calls: Vec::new(),
+                usage: Usage::default(),
+            }
+        }
+        .boxed()
+    }
+}
+
+struct Client {
+    input: Option<PipeWriter>,
+    output: BufReader<PipeReader>,
+    gate: Arc<Semaphore>,
+    dropped: mpsc::Receiver<()>,
+    started: Arc<AtomicUsize>,
+    server: JoinHandle<()>,
+}
+
+impl Client {
+    fn start(running: usize, waiting: usize) -> Client {
+        Client::start_with(running, waiting, false)
+    }
+
+    /// With a paused clock, time passes at once whenever the server has nothing else to do.
+    fn start_with(running: usize, waiting: usize, paused: bool) -> Client {
+        let (server_input, input) = pipe().expect("pipe");
+        let (output, server_output) = pipe().expect("pipe");
+        let (sender, dropped) = mpsc::channel();
+        let gate = Arc::new(Semaphore::new(0));
+        let started = Arc::new(AtomicUsize::new(0));
+        let script = Script { gate: Arc::clone(&gate), dropped: sender, started: Arc::clone(&started) };
+        let server = std::thread::spawn(move || {
+            let surface = Surface {
+                tools: Vec::new(),
+                instructions: String::new(),
+                profile: Profile::Slim,
+                limits: Limits::default(),
+            };
+            let handler = Handler::new(surface).expect("handler");
+            let config = StdioConfig { max_frame_bytes: 1_000, load: Load { running, waiting } };
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .start_paused(paused)
+                .build()
+                .expect("runtime")
+                .block_on(serve(
+                    &script,
+                    &handler,
+                    config,
+                    server_input,
+                    server_output,
+                    std::future::pending(),
+                ))
+                .expect("served");
+        });
+        Client { input: Some(input), output: BufReader::new(output), gate, dropped, started, server }
+    }
+
+    fn send(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("input is open");
+        input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).expect("server reads");
+    }
+
+    fn call(&mut self, id: u32, program: &str) {
+        let params = json!({ "name": "lisp_eval", "arguments": { "program": program } });
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
+        );
+    }
+
+    fn cancel(&mut self, id: u32) {
+        let params = json!({ "requestId": id });
+        self.send(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string(),
+        );
+    }
+
+    fn ping(&mut self, id: &str) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string());
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("answer");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn expect_text(&mut self, id: u32, text: &str) {
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_eq!(answer["result"]["content"][0]["text"], text, "{answer}");
+    }
+
+    /// Everything sent before has been handled once this is answered.
+    fn barrier(&mut self) {
+        self.ping("barrier");
+        assert_eq!(self.receive()["id"], "barrier");
+    }
+
+    fn end(mut self) -> String {
+        drop(self.input.take());
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.output, &mut rest).expect("rest");
+        self.server.join().expect("server ends");
+        rest
+    }
+}
+
+#[test]
+fn malformed_frames_get_their_error_and_the_server_goes_on() {
+    let mut client = Client::start(2, 2);
+    let cases = [
+        ("nonsense", -32700),
+        ("", -32700),
+        ("[]", -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
+        (r#"{"id":1,"method":"ping"}"#, -32600),
+    ];
+    for (line, code) in cases {
+        client.send(line);
+        let answer = client.receive();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)), "{line}");
+    }
+    client.send(r#"{"jsonrpc":"2.0","id":7,"method":"resources/list"}"#);
+    assert_eq!(client.receive()["error"]["code"], -32601);
+    client.send(r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":[1]}"#);
+    assert_eq!(client.receive()["error"]["code"], -32602);
+    client.call(9, "fine");
+    client.expect_text(9, "fine");
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn an_oversize_line_is_discarded_and_answered() {
+    let mut client = Client::start(2, 2);
+    client.send(&"x".repeat(1_001));
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    client.send(&"x".repeat(1_000_000));
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    client.barrier();
+    client.end();
+}
+
+#[test]
+fn an_id_in_flight_cannot_be_used_twice() {
+    let mut client = Client::start(2, 2);
+    client.call(1, "gate");
+    client.call(1, "second");
+    let answer = client.receive();
+    assert_eq!(answer["error"]["code"], -32600);
+    assert_eq!(answer["error"]["message"], "Invalid Request: id 1 is already in flight");
+    client.gate.add_permits(1);
+    client.expect_text(1, "gate");
+    client.call(1, "again");
+    client.expect_text(1, "again");
+    client.end();
+}
+
+#[test]
+fn cancelling_drops_the_program_and_gives_no_answer() {
+    let mut client = Client::start(1, 1);
+    client.call(1, "hold");
+    client.call(2, "queued");
+    client.cancel(2);
+    client.cancel(99);
+    client.cancel(1);
+    client.dropped.recv().expect("the program is dropped");
+    client.call(1, "the id is free");
+    client.expect_text(1, "the id is free");
+    assert_eq!(client.started.load(Ordering::SeqCst), 2, "the queued program never starts");
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn beyond_running_and_waiting_a_call_is_busy() {
+    let mut client = Client::start(1, 1);
+    client.call(1, "gate");
+    client.call(2, "waits");
+    client.call(3, "refused");
+    let answer = client.receive();
+    assert_eq!(answer["id"], 3);
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "busy: server busy: 2 concurrent calls in flight; retry the same call"
+    );
+    client.barrier();
+    assert_eq!(client.started.load(Ordering::SeqCst), 1);
+    client.gate.add_permits(1);
+    client.expect_text(1, "gate");
+    client.expect_text(2, "waits");
+    client.end();
+}
+
+#[test]
+fn at_the_end_of_input_requests_in_flight_are_answered() {
+    let mut client = Client::start(1, 1);
+    client.call(1, "gate");
+    client.call(2, "queued");
+    client.barrier();
+    drop(client.input.take());
+    client.gate.add_permits(1);
+    client.expect_text(1, "gate");
+    client.expect_text(2, "queued");
+    client.end();
+}
+
+#[test]
+fn a_program_that_never_ends_is_dropped_after_the_grace_period() {
+    let mut client = Client::start_with(1, 1, true);
+    client.call(1, "hold");
+    client.barrier();
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn exit_stops_reading_and_shutdown_refuses_new_calls() {
+    let mut client = Client::start(1, 1);
+    client.send(r#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#);
+    assert_eq!(client.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": null}));
+    client.call(2, "late");
+    assert_eq!(
+        client.receive()["result"]["content"][0]["text"],
+        "shutting_down: server is draining after shutdown; new tool calls are rejected"
+    );
+    client.send(
+        "{\"jsonrpc\":\"2.0\",\"method\":\"exit\"}\n{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}",
+    );
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut client.output, &mut rest).expect("rest");
+    assert_eq!(rest, "");
+    client.server.join().expect("server ends without the end of input");
+}
+
+#[test]
+fn a_flood_of_requests_is_answered_completely() {
+    let mut client = Client::start(4, 10_000);
+    let mut writer = client.input.take().expect("input is open");
+    let flood = std::thread::spawn(move || {
+        for id in 0..5_000 {
+            let params = json!({ "name": "lisp_eval", "arguments": { "program": "x" } });
+            let line = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+            writeln!(writer, "{line}").expect("server reads");
+        }
+    });
+    let mut seen = vec![false; 5_000];
+    for _ in 0..5_000 {
+        let answer = client.receive();
+        seen[answer["id"].as_u64().expect("id") as usize] = true;
+    }
+    flood.join().expect("written");
+    assert!(seen.into_iter().all(|seen| seen));
+    client.end();
+}

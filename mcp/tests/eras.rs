@@ -1,0 +1,116 @@
+//! The two eras of the protocol, told apart by the shape of each message.
+
+use ptc_mcp::protocol::{Action, Handler, Session, Surface, frame};
+use ptc_mcp::tool::caps::Profile;
+use ptc_mcp::tool::definition::definition;
+use ptc_mcp::tool::description::Facts;
+use ptc_runtime::limits::Limits;
+use serde_json::{Value, json};
+
+fn handler() -> Handler {
+    Handler::new(Surface {
+        tools: vec![definition(&Facts::default(), false)],
+        instructions: "hello".into(),
+        profile: Profile::Slim,
+        limits: Limits::default(),
+    })
+    .expect("handler")
+}
+
+fn ask(method: &str, params: Value) -> Value {
+    let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let message = frame::parse(line.as_bytes()).expect("message");
+    match handler().handle(message, &mut Session::default()) {
+        Action::Reply(reply) => serde_json::from_slice(reply.as_bytes()).expect("JSON"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stateless(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    params
+}
+
+#[test]
+fn initialize_negotiates_a_version_with_handshake() {
+    for (requested, answered) in [
+        (json!("2025-06-18"), "2025-06-18"),
+        (json!("2025-11-25"), "2025-11-25"),
+        (json!("2024-11-05"), "2025-11-25"),
+        (json!("2026-07-28"), "2025-11-25"),
+        (json!(7), "2025-11-25"),
+        (Value::Null, "2025-11-25"),
+    ] {
+        let answer = ask("initialize", json!({ "protocolVersion": requested, "capabilities": {} }));
+        assert_eq!(answer["result"]["protocolVersion"], answered, "{requested}");
+        assert_eq!(answer["result"]["capabilities"]["tools"], json!({ "listChanged": false }));
+        assert_eq!(answer["result"]["serverInfo"]["name"], "ptc_lisp");
+    }
+}
+
+#[test]
+fn discover_offers_the_stateless_version_with_cache_hints() {
+    let result = &ask("server/discover", stateless(json!({})))["result"];
+    assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["cacheScope"], "public");
+    assert!(result["ttlMs"].is_u64());
+    assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "ptc_lisp");
+}
+
+#[test]
+fn a_stateless_request_must_be_complete_and_of_a_known_version() {
+    let mut params = stateless(json!({}));
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+    let error = &ask("tools/list", params)["error"];
+    assert_eq!(error["code"], -32022);
+    assert_eq!(error["data"], json!({ "supported": ["2026-07-28"], "requested": "2099-01-01" }));
+
+    let params = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+    assert_eq!(ask("tools/list", params)["error"]["code"], -32602);
+    assert_eq!(ask("server/discover", json!({}))["error"]["code"], -32602);
+}
+
+#[test]
+fn lists_are_equal_in_both_eras_except_for_the_envelope() {
+    let plain = ask("tools/list", json!({}))["result"].clone();
+    let list = ask("tools/list", stateless(json!({})))["result"].clone();
+    assert_eq!(plain["tools"], list["tools"]);
+    assert_eq!(list["resultType"], "complete");
+    assert!(plain.get("resultType").is_none() && plain.get("ttlMs").is_none());
+    assert_eq!(plain["tools"][0]["name"], "lisp_eval");
+}
+
+#[test]
+fn methods_that_a_revision_dropped_are_unknown_there() {
+    for method in ["ping", "initialize", "logging/setLevel", "shutdown"] {
+        assert_eq!(ask(method, stateless(json!({})))["error"]["code"], -32601, "{method}");
+    }
+    assert_eq!(ask("ping", json!({}))["result"], json!({}));
+    assert_eq!(ask("logging/setLevel", json!({ "level": "info" }))["result"], json!({}));
+    assert_eq!(ask("logging/setLevel", json!({ "level": "loud" }))["error"]["code"], -32602);
+}
+
+#[test]
+fn wrong_calls_are_tool_results_and_not_protocol_errors() {
+    let text = |params| {
+        let answer = ask("tools/call", params);
+        assert_eq!(answer["result"]["isError"], true);
+        answer["result"]["content"][0]["text"].as_str().expect("text").to_owned()
+    };
+    assert_eq!(text(json!({ "name": "lisp_eval" })), "args_error: argument `program` is required");
+    assert_eq!(text(json!({ "name": "other", "arguments": {} })), "unknown_tool: unknown tool: other");
+    let answer = ask("tools/call", stateless(json!({ "name": "lisp_eval" })));
+    assert_eq!(answer["result"]["resultType"], "complete");
+}
+
+#[test]
+fn the_advertised_description_is_under_two_kilobytes() {
+    let list = ask("tools/list", json!({}));
+    let description = list["result"]["tools"][0]["description"].as_str().expect("text");
+    assert!(description.len() < 2_048);
+}

@@ -1,0 +1,152 @@
+//! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc`.
+
+use ptc_mcp::tool::EdgeReason;
+use ptc_mcp::tool::caps::Profile;
+use ptc_mcp::tool::profile::{ToolResult, apply};
+use ptc_mcp::tool::record::Record;
+use ptc_mcp::tool::schema::Schema;
+use ptc_runtime::outcome::{
+    Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Position,
+    Usage,
+};
+use ptc_vm::Reason;
+use serde_json::json;
+use std::time::Duration;
+
+fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord {
+    CallRecord {
+        server: "shop".into(),
+        tool: tool.into(),
+        status,
+        duration: Duration::from_millis(142),
+        result_bytes,
+        effect: Effect::Read,
+    }
+}
+
+fn outcome(result: Result<Answer, Failure>) -> Outcome {
+    let timeout = CallStatus::Error { reason: CallFault::Timeout, error: "no answer within 5000 ms".into() };
+    Outcome {
+        result,
+        prints: vec!["first line".into(), "second line".into()],
+        upstream_calls: vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)],
+        usage: Usage {
+            fuel: 1_234,
+            peak_bytes: 5_678,
+            duration: Duration::from_millis(150),
+            upstream_calls: 2,
+        },
+    }
+}
+
+fn answer(text: &str, json: Option<Result<String, JsonRefusal>>) -> Answer {
+    Answer {
+        completion: Completion::Value,
+        text: text.into(),
+        truncated: false,
+        text_bytes: text.len() as u64,
+        is_nil: false,
+        json,
+    }
+}
+
+fn good() -> Outcome {
+    outcome(Ok(answer("{:name \"Ada\" :total 3}", Some(Ok(r#"{"name":"Ada","total":3}"#.into())))))
+}
+
+fn bad() -> Outcome {
+    outcome(Err(Failure {
+        reason: Reason::UnboundVar,
+        message: "Undefined variable: fooo".into(),
+        position: Some(Position { line: 1, column: 4 }),
+        hints: vec!["Did you mean `foo`?".into()],
+        value: None,
+        rendered: "unbound_var: Undefined variable: fooo\n --> program:1:4\nhint: Did you mean `foo`?".into(),
+    }))
+}
+
+fn show(result: &ToolResult) -> String {
+    let structured = match &result.structured {
+        Some(value) => serde_json::to_string_pretty(value).expect("JSON"),
+        None => "none".into(),
+    };
+    format!("isError: {}\n--- text\n{}\n--- structuredContent\n{structured}", result.is_error, result.text)
+}
+
+fn golden(name: &str, record: &Record) {
+    for profile in [Profile::Slim, Profile::Structured, Profile::Debug] {
+        insta::assert_snapshot!(format!("{name}_{}", profile.name()), show(&apply(profile, record)));
+    }
+}
+
+#[test]
+fn an_answer() {
+    golden("answer", &Record::of(good(), None));
+}
+
+#[test]
+fn an_answer_with_a_schema() {
+    let schema =
+        Schema::parse(&json!({ "type": "object", "properties": { "total": { "type": "integer" } } }));
+    golden("validated", &Record::of(good(), schema.ok().as_ref()));
+}
+
+#[test]
+fn an_answer_that_does_not_match_its_schema() {
+    let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } }));
+    golden("mismatch", &Record::of(good(), schema.ok().as_ref()));
+}
+
+#[test]
+fn a_failure() {
+    golden("failure", &Record::of(bad(), None));
+}
+
+#[test]
+fn a_program_that_called_fail() {
+    let mut outcome = good();
+    outcome.result = Err(Failure {
+        reason: Reason::Fail,
+        message: "{:why \"no stock\"}".into(),
+        position: None,
+        hints: Vec::new(),
+        value: Some("{:why \"no stock\"}".into()),
+        rendered: "fail: {:why \"no stock\"}".into(),
+    });
+    golden("fail", &Record::of(outcome, None));
+}
+
+#[test]
+fn a_refused_call() {
+    golden("refused", &Record::refused(EdgeReason::ArgsError, "argument `program` is required"));
+}
+
+#[test]
+fn a_long_answer_is_cut_and_says_so() {
+    let long = "x".repeat(40_000);
+    let refusal = Some(Err(JsonRefusal::TooLarge { bytes: 40_002 }));
+    let mut outcome = outcome(Ok(answer(&long, refusal)));
+    outcome.prints.clear();
+    let record = Record::of(outcome, None);
+    let slim = apply(Profile::Slim, &record);
+    assert!(slim.text.ends_with(
+        "x\n\n[truncated: 32768 of 40000 bytes; return less, for example with take, select-keys, count or a summary]"
+    ));
+    let structured = apply(Profile::Structured, &record).structured.expect("structured");
+    assert_eq!(structured["truncated"], true);
+    assert_eq!(structured["value_bytes"], 40_002);
+    assert!(structured["value_hint"].is_string());
+    let debug = apply(Profile::Debug, &record);
+    assert_eq!(debug.structured.expect("structured")["result"], long);
+}
+
+#[test]
+fn a_result_without_a_json_form_fails_validation() {
+    let refusal = Some(Err(JsonRefusal::NotEncodable { path: "rows[0].ts".into() }));
+    let record = Record::of(outcome(Ok(answer("#{}", refusal))), Some(&Schema::String));
+    let text = apply(Profile::Slim, &record).text;
+    assert!(
+        text.starts_with("validation_error: validated value: non-JSON-encodable value at rows[0].ts"),
+        "{text}"
+    );
+}
