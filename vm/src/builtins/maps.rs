@@ -38,11 +38,12 @@ pub(super) const TABLE: &[Builtin] = &[
 /// Refuses what has no elements to get.
 fn readable(coll: &Value, key: &Value) -> Result<()> {
     match coll {
-        Value::Nil | Value::Map(_) | Value::Vector(_) | Value::Set(_) | Value::Str(_) => Ok(()),
+        Value::Nil | Value::Map(_) | Value::Vector(_) | Value::Set(_) => Ok(()),
         other if matches!(key, Value::Map(_)) => Err(Fault::type_error(format_args!(
             "get expects the collection first, e.g. (get map key) — got ({}, map), arguments appear to be swapped",
             other.type_word()
         ))),
+        Value::Str(_) => Ok(()),
         other => Err(expected("get", 1, "associative", other)),
     }
 }
