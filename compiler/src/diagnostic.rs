@@ -100,7 +100,8 @@ pub fn render(
         let carets = covered.clamp(1, room);
         let _ = write!(out, "\n{:width$}--> {source_name}:{line}:{column}", " ");
         let _ = write!(out, "\n{:width$} |\n{line} | {shown}", "");
-        let _ = write!(out, "\n{:width$} | {}{}", "", " ".repeat(column as usize - 1 - skip), "^".repeat(carets));
+        let _ =
+            write!(out, "\n{:width$} | {}{}", "", " ".repeat(column as usize - 1 - skip), "^".repeat(carets));
     }
     for hint in hints {
         let _ = write!(out, "\nhint: {hint}");

@@ -1,1 +1,84 @@
-//! placeholder
+//! The compiler of PTC-Lisp: source text to verified register bytecode.
+//!
+//! # Layout
+//! The data flows from top to bottom.
+//!
+//! - `lexer`: source text to tokens; `reader`: tokens to forms (`form`), `duplicate`: repeated literal keys
+//! - `resolve`: names to slots, captures, globals, builtins; `syntax`: one module for each family of special
+//!   forms; together they make the IR (`ir`)
+//! - `liveness`: last uses and the places where locals die
+//! - `codegen`: IR to instructions; `constants`: the tables of the program
+//! - [`externals`]: what a compilation knows beside the text, and its result
+//! - [`diagnostic`]: findings and their rendering
+
+#![forbid(unsafe_code)]
+
+mod codegen;
+mod constants;
+pub mod diagnostic;
+mod duplicate;
+pub mod externals;
+mod form;
+mod ir;
+mod lexer;
+mod liveness;
+mod names;
+mod reader;
+mod resolve;
+mod syntax;
+
+use bumpalo::Bump;
+pub use diagnostic::{Diagnostic, Severity};
+pub use externals::{CallArity, CompileOptions, Compiled, Externals, ServersUsed, SessionName};
+use ptc_vm::bytecode::Program;
+use ptc_vm::{Reason, Span};
+use std::sync::Arc;
+
+/// Compiles a program.
+///
+/// # Errors
+/// Everything that is wrong with the text, the most basic first.
+pub fn compile(
+    source: &str,
+    externals: &Externals<'_>,
+    options: &CompileOptions,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    if source.len() > options.max_program_bytes {
+        let message =
+            format!("program size {} bytes exceeds limit of {}", source.len(), options.max_program_bytes);
+        return Err(vec![Diagnostic::error(Reason::ProgramTooLarge, Span::default(), message)]);
+    }
+    let arena = Bump::new();
+    let mut names = names::Names::default();
+    let mut warnings = Vec::new();
+    let forms = reader::read(&arena, source, &mut names, options.max_symbols, &mut warnings)
+        .map_err(|error| vec![error])?;
+    let mut resolver = resolve::Resolver::new(&arena, source, &mut names, externals, forms);
+    let main = resolver.program(forms);
+    let errors = resolver.finish_errors();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    warnings.append(&mut resolver.warnings);
+    liveness::analyse(main);
+    let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
+    let (protos, tables) = codegen::generate(main, resolver.tables).map_err(|error| vec![*error])?;
+    let program = Program {
+        source_name: options.source_name.as_str().into(),
+        source_bytes: source.len() as u32,
+        protos,
+        entry: ptc_vm::bytecode::ProtoIndex(0),
+        constants: tables.constants,
+        symbols: tables.symbols,
+        globals: tables.globals,
+    };
+    if let Err(error) = ptc_vm::bytecode::verify::verify(&program) {
+        debug_assert!(false, "{error}\n{}", program.disassemble());
+        return Err(vec![Diagnostic::error(
+            Reason::CompileError,
+            Span::default(),
+            format!("internal: {error}"),
+        )]);
+    }
+    Ok(Compiled { program: Arc::new(program), warnings, servers, uses_tools })
+}

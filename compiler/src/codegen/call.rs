@@ -1,0 +1,111 @@
+//! Calls and closures.
+
+use super::emitter::{Emitter, Target, take};
+use crate::ir::{Callee, Function, Ref};
+use crate::resolve::Failed;
+use ptc_vm::Span;
+use ptc_vm::builtins::{BuiltinId, Purity};
+use ptc_vm::bytecode::{Args, Dst, Global, Instruction, Window};
+
+impl Emitter<'_> {
+    #[inline(never)]
+    pub(super) fn call(
+        &mut self,
+        span: Span,
+        callee: &Callee<'_>,
+        arguments: &[Ref<'_>],
+        target: Target,
+    ) -> Result<(), Failed> {
+        if let Callee::Builtin(builtin) = callee {
+            if target == Target::Ignore && is_droppable(*builtin, arguments.len()) {
+                return arguments.iter().try_for_each(|argument| self.value(argument, Target::Ignore));
+            }
+            match arguments {
+                [a] => return self.call1(span, *builtin, a, target),
+                [a, b] => return self.call2(span, *builtin, a, b, target),
+                _ => {}
+            }
+        }
+        self.window_call(span, callee, arguments, target)
+    }
+
+    fn call1(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let a = self.operand(a)?;
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, Instruction::Call1 { builtin, a, dst });
+        self.finish(span, take(dst.0), target)
+    }
+
+    fn call2(
+        &mut self,
+        span: Span,
+        builtin: BuiltinId,
+        a: Ref<'_>,
+        b: Ref<'_>,
+        target: Target,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let a = self.operand(a)?;
+        let b = self.operand(b)?;
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, Instruction::Call2 { builtin, a, b, dst });
+        self.finish(span, take(dst.0), target)
+    }
+
+    /// A call through a window. The window starts at the target register where everything above it is
+    /// free.
+    fn window_call(
+        &mut self,
+        span: Span,
+        callee: &Callee<'_>,
+        arguments: &[Ref<'_>],
+        target: Target,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let at = match target {
+            Target::Fresh(register) if register + 1 == self.top => register,
+            _ => self.register(span)?,
+        };
+        if let Callee::Value(callee) = callee {
+            self.value(callee, Target::Fresh(at))?;
+        }
+        self.gather(span, arguments)?;
+        self.top = saved;
+        let window = Window { at, count: arguments.len() as u8 };
+        self.emit(
+            span,
+            match callee {
+                Callee::Builtin(builtin) => Instruction::CallBuiltin { builtin: *builtin, window },
+                Callee::Global(global) => Instruction::CallGlobal { global: Global(*global), window },
+                Callee::Value(_) => Instruction::Call { callee: Args { at, count: 1 }, window },
+            },
+        );
+        self.finish(span, take(at), target)
+    }
+
+    #[inline(never)]
+    pub(super) fn closure(
+        &mut self,
+        span: Span,
+        function: &Function<'_>,
+        captures: &[Ref<'_>],
+        target: Target,
+    ) -> Result<(), Failed> {
+        let proto = self.generator.function(function)?;
+        let saved = self.top;
+        let captures = self.gather(span, captures)?;
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, Instruction::MakeClosure { proto, captures, dst });
+        self.finish(span, take(dst.0), target)
+    }
+}
+
+/// Nobody can tell whether the call was made.
+fn is_droppable(builtin: BuiltinId, arguments: usize) -> bool {
+    let info = builtin.info();
+    info.purity == Purity::Total && info.arity.accepts(arguments)
+}

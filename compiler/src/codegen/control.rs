@@ -1,0 +1,317 @@
+//! Conditionals. Jumps that leave a test carry the locals that die on their way; where there are any, the
+//! jump goes through a few drops of its own.
+
+use super::emitter::{Emitter, Patch, Target, keep, take};
+use crate::ir::{Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Slots, SomeChain, Test, TestKind};
+use crate::resolve::Failed;
+use crate::resolve::operators::as_test;
+use ptc_vm::Span;
+use ptc_vm::bytecode::instruction::{Far, Near, Small};
+use ptc_vm::bytecode::{Dst, Instruction, Src};
+
+/// A jump out of a test.
+#[derive(Debug)]
+pub(super) struct Edge {
+    pub(super) patch: Patch,
+    pub(super) dying: Slots,
+}
+
+const FAR: Far = Far(0);
+const NEAR: Near = Near(0);
+
+impl Emitter<'_> {
+    #[inline(never)]
+    pub(super) fn cond(&mut self, span: Span, cond: &Cond<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let mut ends = Vec::new();
+        for (index, clause) in cond.clauses.iter().enumerate() {
+            if let Some(binding) = &clause.binding {
+                self.bind(binding, &mut None)?;
+            }
+            let mut edges = Vec::new();
+            self.test_jump(span, &clause.test, &mut edges)?;
+            self.drop_slots(span, clause.dying_body.get());
+            self.value(clause.body, target)?;
+            let is_last = index + 1 == cond.clauses.len();
+            let nothing_follows = is_last
+                && cond.otherwise.is_none()
+                && target == Target::Ignore
+                && cond.dying.get().is_empty();
+            if !nothing_follows {
+                ends.extend(self.leave(span));
+            }
+            self.arrive_edges(span, edges);
+            self.drop_slots(span, if is_last { cond.dying.get() } else { clause.dying_next.get() });
+            self.top = saved;
+        }
+        match cond.otherwise {
+            Some(otherwise) => self.value(otherwise, target)?,
+            None => self.literal(span, Literal::Nil, target)?,
+        }
+        self.arrive(ends);
+        Ok(())
+    }
+
+    /// Jumps away when the test is false; goes on when it is true.
+    pub(super) fn test_jump(
+        &mut self,
+        span: Span,
+        test: &Test<'_>,
+        out: &mut Vec<Edge>,
+    ) -> Result<(), Failed> {
+        if let TestKind::Truthy(expr) = test.kind
+            && let Kind::Logic(logic) = &expr.kind
+        {
+            return self.logic_jump(span, logic, test.negated, out);
+        }
+        let saved = self.top;
+        let patch = self.simple_jump(span, test)?;
+        self.top = saved;
+        out.extend(patch.into_iter().map(|patch| Edge { patch, dying: Slots::EMPTY }));
+        Ok(())
+    }
+
+    /// `and` and `or` as a test: every item jumps by itself.
+    #[inline(never)]
+    fn logic_jump(
+        &mut self,
+        span: Span,
+        logic: &Logic<'_>,
+        negated: bool,
+        out: &mut Vec<Edge>,
+    ) -> Result<(), Failed> {
+        let item_test = |index: usize| -> Option<Test<'_>> {
+            let mut test = as_test(logic.items.get(index)?);
+            test.negated ^= negated;
+            Some(test)
+        };
+        let is_and = logic.is_or == negated;
+        let mut passed: Vec<Edge> = Vec::new();
+        for (index, dying) in logic.dying.iter().enumerate() {
+            let Some(mut test) = item_test(index) else { break };
+            test.negated ^= !is_and;
+            let edges = if is_and { &mut *out } else { &mut passed };
+            let before = edges.len();
+            self.test_jump(span, &test, edges)?;
+            for edge in &mut edges[before..] {
+                edge.dying = edge.dying.union(dying.get());
+            }
+        }
+        if let Some(test) = item_test(logic.dying.len()) {
+            self.test_jump(span, &test, out)?;
+        }
+        self.arrive_edges(span, passed);
+        Ok(())
+    }
+
+    /// Makes edges arrive here, each through its drops.
+    pub(super) fn arrive_edges(&mut self, span: Span, edges: Vec<Edge>) {
+        let (direct, through): (Vec<Edge>, Vec<Edge>) =
+            edges.into_iter().partition(|edge| edge.dying.is_empty());
+        if !through.is_empty() {
+            let mut ends: Vec<Patch> = self.leave(span).into_iter().collect();
+            let last = through.len() - 1;
+            for (index, edge) in through.into_iter().enumerate() {
+                self.arrive([edge.patch]);
+                self.drop_slots(span, edge.dying);
+                if index < last {
+                    ends.extend(self.leave(span));
+                }
+            }
+            self.arrive(ends);
+        }
+        self.arrive(direct.into_iter().map(|edge| edge.patch));
+    }
+
+    /// One test without `and` and `or`.
+    fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Result<Vec<Patch>, Failed> {
+        let far = self.generator.far;
+        let instruction = match (test.kind, test.negated) {
+            (TestKind::Truthy(a), false) => Instruction::JumpIfFalse { condition: self.operand(a)?, to: FAR },
+            (TestKind::Truthy(a), true) => Instruction::JumpIfTrue { condition: self.operand(a)?, to: FAR },
+            (TestKind::NotNil(a), false) => Instruction::JumpIfNil { condition: self.operand(a)?, to: FAR },
+            (TestKind::NotNil(a), true) => {
+                let condition = self.operand(a)?;
+                let is_nil = self.jump(span, Instruction::JumpIfNil { condition, to: FAR });
+                let not_nil = self.jump(span, Instruction::Jump { to: FAR });
+                self.arrive([is_nil]);
+                return Ok(vec![not_nil]);
+            }
+            (TestKind::EqualSmall(a, value), false) if !far => {
+                Instruction::JumpUnlessEqualSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
+            }
+            (TestKind::LessSmall(a, value), false) if !far => {
+                Instruction::JumpUnlessLessSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
+            }
+            (TestKind::GreaterSmall(a, value), false) if !far => {
+                Instruction::JumpUnlessGreaterSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
+            }
+            (TestKind::Compare { op, a, b, swapped }, false) if !far => {
+                let (a, b) = self.compare_operands(a, b, swapped)?;
+                match op {
+                    Comparison::Equal => Instruction::JumpUnlessEqual { a, b, to: NEAR },
+                    Comparison::Less => Instruction::JumpUnlessLess { a, b, to: NEAR },
+                    Comparison::LessEqual => Instruction::JumpUnlessLessEqual { a, b, to: NEAR },
+                }
+            }
+            (kind, negated) => {
+                let register = self.register(span)?;
+                self.test_value(span, &Test { negated: false, kind }, Target::Fresh(register))?;
+                let condition = take(register);
+                match negated {
+                    false => Instruction::JumpIfFalse { condition, to: FAR },
+                    true => Instruction::JumpIfTrue { condition, to: FAR },
+                }
+            }
+        };
+        Ok(vec![self.jump(span, instruction)])
+    }
+
+    /// `and` and `or` for their value: the register holds the item that decides.
+    #[inline(never)]
+    pub(super) fn logic(&mut self, span: Span, logic: &Logic<'_>, target: Target) -> Result<(), Failed> {
+        let Some((last, before)) = logic.items.split_last() else { return Ok(()) };
+        let saved = self.top;
+        let register = match target {
+            Target::Fresh(register) => register,
+            _ => self.register(span)?,
+        };
+        let condition = keep(register);
+        let mut decided = Vec::new();
+        for (item, dying) in before.iter().zip(logic.dying) {
+            self.value(item, Target::Fresh(register))?;
+            let (if_decided, if_open) = match logic.is_or {
+                true => (
+                    Instruction::JumpIfTrue { condition, to: FAR },
+                    Instruction::JumpIfFalse { condition, to: FAR },
+                ),
+                false => (
+                    Instruction::JumpIfFalse { condition, to: FAR },
+                    Instruction::JumpIfTrue { condition, to: FAR },
+                ),
+            };
+            if dying.get().is_empty() {
+                decided.push(self.jump(item.span, if_decided));
+            } else {
+                let open = self.jump(item.span, if_open);
+                self.drop_slots(item.span, dying.get());
+                decided.extend(self.leave(item.span));
+                self.arrive([open]);
+            }
+            self.emit(item.span, Instruction::Drop { src: take(register) });
+        }
+        match target {
+            // The last item may be a `recur`, or end the function by itself.
+            Target::Return => {
+                self.value(last, Target::Return)?;
+                self.arrive(decided);
+            }
+            _ => {
+                self.value(last, Target::Fresh(register))?;
+                self.arrive(decided);
+            }
+        }
+        self.top = saved;
+        self.finish(span, take(register), target)
+    }
+
+    #[inline(never)]
+    pub(super) fn some_chain(
+        &mut self,
+        span: Span,
+        chain: &SomeChain<'_>,
+        target: Target,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let register = match target {
+            Target::Fresh(register) => register,
+            _ => self.register(span)?,
+        };
+        self.value(chain.first, Target::Fresh(register))?;
+        self.set_slot(chain.slot, register);
+        let mut stops = Vec::with_capacity(chain.steps.len());
+        for (step, dying) in chain.steps {
+            let mut dying = dying.get();
+            let is_unread = dying.has(chain.slot);
+            dying.remove(chain.slot);
+            let patch = self.jump(step.span, Instruction::JumpIfNil { condition: keep(register), to: FAR });
+            stops.push(Edge { patch, dying });
+            if is_unread {
+                self.emit(step.span, Instruction::Drop { src: take(register) });
+            }
+            self.value(step, Target::Into(register))?;
+        }
+        self.arrive_edges(span, stops);
+        self.top = saved;
+        self.finish(span, take(register), target)
+    }
+
+    #[inline(never)]
+    pub(super) fn case(&mut self, span: Span, case: &Case<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let subject = self.operand(case.subject)?;
+        let mut ends = Vec::new();
+        for clause in case.clauses {
+            let next = self.case_jump(span, subject.reg, clause)?;
+            self.case_entry(span, subject, clause.dying.get());
+            self.value(clause.body, target)?;
+            ends.extend(self.leave(span));
+            self.arrive(next);
+        }
+        self.case_entry(span, subject, case.dying.get());
+        match case.otherwise {
+            Some(otherwise) => self.value(otherwise, target)?,
+            None => self.literal(span, Literal::Nil, target)?,
+        }
+        self.arrive(ends);
+        self.top = saved;
+        Ok(())
+    }
+
+    /// The subject stays full while clauses are tried, and dies on the way to each body.
+    fn case_entry(&mut self, span: Span, subject: Src, dying: Slots) {
+        if subject.last {
+            self.emit(span, Instruction::Drop { src: subject });
+        }
+        self.drop_slots(span, dying);
+    }
+
+    fn case_jump(
+        &mut self,
+        span: Span,
+        subject: u8,
+        clause: &CaseClause<'_>,
+    ) -> Result<Option<Patch>, Failed> {
+        let Some((last, before)) = clause.constants.split_last() else { return Ok(None) };
+        let (a, saved) = (keep(subject), self.top);
+        let register = self.register(span)?;
+        let (b, dst) = (take(register), Dst(register));
+        self.top = saved;
+        let mut hits = Vec::new();
+        for constant in before {
+            self.load(span, *constant, register)?;
+            self.emit(span, Instruction::Equal { a, b, dst });
+            hits.push(self.jump(span, Instruction::JumpIfTrue { condition: b, to: FAR }));
+        }
+        let small = match last {
+            Literal::Int(value) => i16::try_from(*value).ok(),
+            _ => None,
+        };
+        let miss = match (small, self.generator.far) {
+            (Some(value), false) => {
+                self.jump(span, Instruction::JumpUnlessEqualSmall { a, value: Small(value), to: NEAR })
+            }
+            (None, false) => {
+                self.load(span, *last, register)?;
+                self.jump(span, Instruction::JumpUnlessEqual { a, b, to: NEAR })
+            }
+            (_, true) => {
+                self.load(span, *last, register)?;
+                self.emit(span, Instruction::Equal { a, b, dst });
+                self.jump(span, Instruction::JumpIfFalse { condition: b, to: FAR })
+            }
+        };
+        self.arrive(hits);
+        Ok(Some(miss))
+    }
+}

@@ -1,0 +1,255 @@
+//! The state of one function: instructions, registers, jumps.
+
+use super::Generator;
+use crate::ir::{Arity, Function, Slots};
+use crate::resolve::{Failed, too_many_locals};
+use ptc_vm::Span;
+use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small};
+use ptc_vm::bytecode::{Dst, Instruction, Proto, Shape, Src};
+
+/// Registers a function may use.
+const MAX_REGISTERS: u8 = 250;
+
+/// Where the value of an expression goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// This register, empty from now on, so that it may serve as a scratch register too.
+    Fresh(u8),
+    /// This register, which may stay full until the value is complete.
+    Into(u8),
+    /// Out of the function.
+    Return,
+    /// Nowhere: only the effect counts.
+    Ignore,
+}
+
+/// A jump whose distance is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Patch(usize);
+
+/// A place to jump back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// The loop or function that `recur` goes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecurHead {
+    pub(super) label: Label,
+    pub(super) counter: u8,
+}
+
+/// Emits one arity of a function.
+pub(super) struct Emitter<'g> {
+    pub(super) generator: &'g mut Generator,
+    code: Vec<Instruction>,
+    spans: Vec<Span>,
+    /// Register of each slot in scope.
+    slots: Vec<u8>,
+    /// First free register; everything from it on is empty.
+    pub(super) top: u8,
+    highest: u8,
+    /// Where the last jump was made to arrive.
+    last_arrival: usize,
+    /// Loop counters that a return leaves behind, outermost first.
+    pub(super) pinned: Vec<u8>,
+    pub(super) heads: Vec<RecurHead>,
+    /// Registers in which enclosing `for` forms collect.
+    pub(super) collectors: Vec<u8>,
+}
+
+pub(super) fn take(reg: u8) -> Src {
+    Src { reg, last: true }
+}
+
+pub(super) fn keep(reg: u8) -> Src {
+    Src { reg, last: false }
+}
+
+impl<'g> Emitter<'g> {
+    /// Generates one arity.
+    pub(super) fn arity(
+        generator: &'g mut Generator,
+        function: &Function<'_>,
+        arity: &Arity<'_>,
+    ) -> Result<Proto, Failed> {
+        let parameters = arity.fixed + u8::from(arity.variadic);
+        let mut emitter = Emitter {
+            generator,
+            code: Vec::new(),
+            spans: Vec::new(),
+            slots: vec![0; 256],
+            top: parameters + 1,
+            highest: parameters,
+            last_arrival: usize::MAX,
+            pinned: Vec::new(),
+            heads: Vec::new(),
+            collectors: Vec::new(),
+        };
+        for slot in 0..parameters {
+            emitter.slots[usize::from(slot)] = slot + 1;
+        }
+        let span = arity.span;
+        if arity.has_recur {
+            let counter = emitter.register(span)?;
+            emitter.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(counter) });
+            emitter.pinned.push(counter);
+            let label = emitter.label();
+            emitter.heads.push(RecurHead { label, counter });
+        }
+        emitter.drop_slots(span, arity.unread.get());
+        emitter.value(arity.body, Target::Return)?;
+        Ok(Proto {
+            name: function.name.into(),
+            shape: Shape { fixed: arity.fixed, variadic: arity.variadic },
+            parameters: arity.parameters.into(),
+            registers: u16::from(emitter.highest) + 1,
+            captures: function.captures,
+            next_arity: None,
+            code: emitter.code,
+            spans: emitter.spans,
+        })
+    }
+
+    pub(super) fn emit(&mut self, span: Span, instruction: Instruction) {
+        self.code.push(instruction);
+        self.spans.push(span);
+    }
+
+    // ----- registers
+
+    /// The next free register.
+    pub(super) fn register(&mut self, span: Span) -> Result<u8, Failed> {
+        let register = self.top;
+        if register >= MAX_REGISTERS {
+            return Err(too_many_locals(span));
+        }
+        self.top += 1;
+        self.highest = self.highest.max(register);
+        Ok(register)
+    }
+
+    pub(super) fn slot(&self, slot: u8) -> u8 {
+        self.slots[usize::from(slot)]
+    }
+
+    pub(super) fn set_slot(&mut self, slot: u8, register: u8) {
+        self.slots[usize::from(slot)] = register;
+    }
+
+    pub(super) fn drop_slots(&mut self, span: Span, slots: Slots) {
+        if slots.is_empty() {
+            return;
+        }
+        for slot in slots.iter() {
+            let register = self.slot(slot);
+            self.emit(span, Instruction::Drop { src: take(register) });
+        }
+    }
+
+    /// The register in which an instruction leaves a value for the target: the target's own, or the next
+    /// free one, which [`Emitter::finish`] empties again.
+    pub(super) fn destination(&mut self, span: Span, target: Target) -> Result<u8, Failed> {
+        match target {
+            Target::Fresh(register) | Target::Into(register) => Ok(register),
+            Target::Return | Target::Ignore => {
+                let register = self.register(span)?;
+                self.top = register;
+                Ok(register)
+            }
+        }
+    }
+
+    /// Brings a value from a register to its target.
+    pub(super) fn finish(&mut self, span: Span, src: Src, target: Target) -> Result<(), Failed> {
+        match target {
+            Target::Fresh(register) | Target::Into(register) => {
+                if src != take(register) {
+                    self.emit(span, Instruction::Move { src, dst: Dst(register) });
+                }
+            }
+            Target::Ignore if src.last => self.emit(span, Instruction::Drop { src }),
+            Target::Ignore => {}
+            Target::Return => {
+                let src = self.owned(span, src)?;
+                for counter in self.pinned.clone().into_iter().rev() {
+                    self.emit(span, Instruction::Drop { src: take(counter) });
+                }
+                self.emit(span, Instruction::Return { src });
+            }
+        }
+        Ok(())
+    }
+
+    /// The operand, copied to a free register when it is not a last use.
+    pub(super) fn owned(&mut self, span: Span, src: Src) -> Result<Src, Failed> {
+        if src.last {
+            return Ok(src);
+        }
+        let register = self.destination(span, Target::Ignore)?;
+        self.emit(span, Instruction::Move { src, dst: Dst(register) });
+        Ok(take(register))
+    }
+
+    // ----- jumps
+
+    /// Marks this place as a target of backward jumps.
+    pub(super) fn label(&mut self) -> Label {
+        self.last_arrival = self.code.len();
+        Label(self.code.len())
+    }
+
+    /// Emits a jump whose target comes later.
+    pub(super) fn jump(&mut self, span: Span, instruction: Instruction) -> Patch {
+        self.emit(span, instruction);
+        Patch(self.code.len() - 1)
+    }
+
+    /// Emits an unconditional jump, unless control cannot get here.
+    pub(super) fn leave(&mut self, span: Span) -> Option<Patch> {
+        self.is_reachable().then(|| self.jump(span, Instruction::Jump { to: Far(0) }))
+    }
+
+    pub(super) fn leave_to(&mut self, span: Span, label: Label) {
+        if let Some(patch) = self.leave(span) {
+            self.patch_to(patch, label);
+        }
+    }
+
+    pub(super) fn is_reachable(&self) -> bool {
+        self.last_arrival == self.code.len()
+            || self.code.last().is_none_or(|last| matches!(last.flow(), Flow::Next | Flow::Branch))
+    }
+
+    /// Makes jumps arrive here.
+    pub(super) fn arrive(&mut self, patches: impl IntoIterator<Item = Patch>) {
+        for patch in patches {
+            let label = self.label();
+            self.patch_to(patch, label);
+        }
+    }
+
+    pub(super) fn patch_to(&mut self, patch: Patch, label: Label) {
+        let distance = label.0 as i64 - patch.0 as i64 - 1;
+        let (near, far) = (i16::try_from(distance), Far(distance as i32));
+        let set_near = |to: &mut Near, too_far: &mut bool| match near {
+            Ok(distance) => *to = Near(distance),
+            Err(_) => *too_far = true,
+        };
+        let too_far = &mut self.generator.too_far;
+        match &mut self.code[patch.0] {
+            Instruction::Jump { to }
+            | Instruction::LoopBack { to, .. }
+            | Instruction::JumpIfFalse { to, .. }
+            | Instruction::JumpIfTrue { to, .. }
+            | Instruction::JumpIfNil { to, .. }
+            | Instruction::Next { to, .. } => *to = far,
+            Instruction::JumpUnlessEqual { to, .. }
+            | Instruction::JumpUnlessLess { to, .. }
+            | Instruction::JumpUnlessLessEqual { to, .. }
+            | Instruction::JumpUnlessEqualSmall { to, .. }
+            | Instruction::JumpUnlessLessSmall { to, .. }
+            | Instruction::JumpUnlessGreaterSmall { to, .. } => set_near(to, too_far),
+            _ => {}
+        }
+    }
+}

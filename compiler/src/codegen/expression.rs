@@ -1,0 +1,290 @@
+//! Expressions: one function for each family, so that the frame of the dispatcher stays small.
+
+use super::emitter::{Emitter, Target, take};
+use super::literal::Collection;
+use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
+use crate::resolve::Failed;
+use ptc_vm::Span;
+use ptc_vm::bytecode::instruction::{Signal, Small};
+use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
+
+impl Emitter<'_> {
+    /// Evaluates an expression for its target. Until the value is complete, only a fresh target register
+    /// is touched.
+    pub(super) fn value(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+        let span = expr.span;
+        match &expr.kind {
+            Kind::Literal(literal) => self.literal(span, *literal, target),
+            Kind::Local(read) => {
+                let src = Src { reg: self.slot(read.slot), last: read.last.get() };
+                self.finish(span, src, target)
+            }
+            Kind::Capture(_) | Kind::SelfRef | Kind::Global(_) => self.load_name(expr, target),
+            Kind::Call(callee, arguments) => self.call(span, callee, arguments, target),
+            Kind::GetKey(row, source) => self.get_key(span, *row, source, target),
+            Kind::Arithmetic(op, operands) => self.arithmetic(span, *op, operands, target),
+            Kind::AddSmall(a, value) => self.add_small(span, a, *value, target),
+            Kind::Test(test) => self.test_value(span, test, target),
+            Kind::Vector(items) => self.collection(span, Collection::Vector, items, target),
+            Kind::Map(items) => self.collection(span, Collection::Map, items, target),
+            Kind::Set(items) => self.collection(span, Collection::Set, items, target),
+            Kind::Closure(function, captures) => self.closure(span, function, captures, target),
+            Kind::Do(items) => self.sequence(items, target),
+            Kind::Let(bindings, body) => self.let_(bindings, body, target),
+            Kind::Cond(cond) => self.cond(span, cond, target),
+            Kind::Case(case) => self.case(span, case, target),
+            Kind::Logic(logic) => self.logic(span, logic, target),
+            Kind::SomeChain(chain) => self.some_chain(span, chain, target),
+            Kind::Loop(loop_) => self.loop_(span, loop_, target),
+            Kind::Recur(arguments) => self.recur(span, arguments),
+            Kind::Each(each) => self.each(span, each, target),
+            Kind::Collect(level) => self.collect(span, level, target),
+            Kind::Emit(value) => self.emit_element(span, value, target),
+            Kind::Def { global, var, value } => self.define(span, *global, *var, value, target),
+            Kind::DefOnce { .. } => self.define_once(expr, target),
+            Kind::Exit(signal, value) => self.exit(span, *signal, value),
+        }
+    }
+
+    /// An operand of an instruction: a local as it is, anything else in a new register.
+    pub(super) fn operand(&mut self, expr: &Expr<'_>) -> Result<Src, Failed> {
+        if let Kind::Local(read) = &expr.kind {
+            return Ok(Src { reg: self.slot(read.slot), last: read.last.get() });
+        }
+        let register = self.register(expr.span)?;
+        self.value(expr, Target::Fresh(register))?;
+        Ok(take(register))
+    }
+
+    fn load_name(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+        let dst = Dst(self.destination(expr.span, target)?);
+        let instruction = match expr.kind {
+            Kind::Capture(index) => Instruction::LoadCapture { index: Constant(index), dst },
+            Kind::Global(global) => Instruction::LoadGlobal { global: Global(global), dst },
+            _ => Instruction::LoadSelf { dst },
+        };
+        self.emit(expr.span, instruction);
+        self.finish(expr.span, take(dst.0), target)
+    }
+
+    fn get_key(&mut self, span: Span, row: u16, source: Ref<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let src = self.operand(source)?;
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, Instruction::GetKey { src, constant: Constant(row), dst });
+        self.finish(span, take(dst.0), target)
+    }
+
+    fn add_small(&mut self, span: Span, a: Ref<'_>, value: i16, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let a = self.operand(a)?;
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        self.emit(span, Instruction::AddSmall { a, value: Small(value), dst });
+        self.finish(span, take(dst.0), target)
+    }
+
+    #[inline(never)]
+    fn arithmetic(
+        &mut self,
+        span: Span,
+        op: Arithmetic,
+        operands: &[Ref<'_>],
+        target: Target,
+    ) -> Result<(), Failed> {
+        let Some((first, rest)) = operands.split_first() else { return Ok(()) };
+        let saved = self.top;
+        let mut a = self.operand(first)?;
+        for (index, operand) in rest.iter().enumerate() {
+            let is_last = index + 1 == rest.len();
+            let b = self.operand(operand)?;
+            self.top = saved;
+            let dst = match is_last {
+                true => self.destination(span, target)?,
+                false => self.register(span)?,
+            };
+            let dst = Dst(dst);
+            self.emit(
+                span,
+                match op {
+                    Arithmetic::Add => Instruction::Add { a, b, dst },
+                    Arithmetic::Subtract => Instruction::Subtract { a, b, dst },
+                    Arithmetic::Multiply => Instruction::Multiply { a, b, dst },
+                },
+            );
+            a = take(dst.0);
+        }
+        self.finish(span, a, target)
+    }
+
+    /// A condition as a boolean value.
+    #[inline(never)]
+    pub(super) fn test_value(&mut self, span: Span, test: &Test<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let (kind, a, b) = self.test_operands(span, test)?;
+        // The instruction for "is not nil" is a comparison with nil.
+        let negated = test.negated ^ matches!(test.kind, TestKind::NotNil(_));
+        self.top = saved;
+        let dst = Dst(self.destination(span, target)?);
+        match kind {
+            None => {
+                self.emit(span, Instruction::Not { a, dst });
+                if !negated {
+                    self.emit(span, Instruction::Not { a: take(dst.0), dst });
+                }
+            }
+            Some(op) => {
+                self.emit(
+                    span,
+                    match op {
+                        Comparison::Equal => Instruction::Equal { a, b, dst },
+                        Comparison::Less => Instruction::Less { a, b, dst },
+                        Comparison::LessEqual => Instruction::LessEqual { a, b, dst },
+                    },
+                );
+                if negated {
+                    self.emit(span, Instruction::Not { a: take(dst.0), dst });
+                }
+            }
+        }
+        self.finish(span, take(dst.0), target)
+    }
+
+    /// The operands of a condition as those of a comparison instruction (`None` for truth itself).
+    fn test_operands(
+        &mut self,
+        span: Span,
+        test: &Test<'_>,
+    ) -> Result<(Option<Comparison>, Src, Src), Failed> {
+        let small = |this: &mut Self, value: i16| -> Result<Src, Failed> {
+            let register = this.register(span)?;
+            this.load(span, Literal::Int(i64::from(value)), register)?;
+            Ok(take(register))
+        };
+        Ok(match test.kind {
+            TestKind::Truthy(a) => {
+                let a = self.operand(a)?;
+                (None, a, a)
+            }
+            TestKind::NotNil(a) => {
+                let a = self.operand(a)?;
+                let register = self.register(span)?;
+                self.load(span, Literal::Nil, register)?;
+                (Some(Comparison::Equal), a, take(register))
+            }
+            TestKind::EqualSmall(a, value) => {
+                let a = self.operand(a)?;
+                (Some(Comparison::Equal), a, small(self, value)?)
+            }
+            TestKind::LessSmall(a, value) => {
+                let a = self.operand(a)?;
+                (Some(Comparison::Less), a, small(self, value)?)
+            }
+            TestKind::GreaterSmall(a, value) => {
+                let b = self.operand(a)?;
+                (Some(Comparison::Less), small(self, value)?, b)
+            }
+            TestKind::Compare { op, a, b, swapped } => {
+                let (a, b) = self.compare_operands(a, b, swapped)?;
+                (Some(op), a, b)
+            }
+        })
+    }
+
+    pub(super) fn compare_operands(
+        &mut self,
+        a: Ref<'_>,
+        b: Ref<'_>,
+        swapped: bool,
+    ) -> Result<(Src, Src), Failed> {
+        Ok(match swapped {
+            false => (self.operand(a)?, self.operand(b)?),
+            true => {
+                let b = self.operand(b)?;
+                (self.operand(a)?, b)
+            }
+        })
+    }
+
+    fn sequence(&mut self, items: &[Ref<'_>], target: Target) -> Result<(), Failed> {
+        let Some((last, before)) = items.split_last() else { return Ok(()) };
+        for item in before {
+            self.value(item, Target::Ignore)?;
+        }
+        self.value(last, target)
+    }
+
+    fn let_(&mut self, bindings: &[Binding<'_>], body: Ref<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let mut bound = None;
+        for binding in bindings {
+            self.bind(binding, &mut bound)?;
+        }
+        self.value(body, target)?;
+        self.top = saved;
+        Ok(())
+    }
+
+    /// Binds one value; `bound` is the last slot that got a register, which may be bound again.
+    pub(super) fn bind(&mut self, binding: &Binding<'_>, bound: &mut Option<u8>) -> Result<(), Failed> {
+        if binding.dead.get() {
+            return self.value(binding.value, Target::Ignore);
+        }
+        if *bound == Some(binding.slot) {
+            let register = self.slot(binding.slot);
+            return self.value(binding.value, Target::Into(register));
+        }
+        let register = self.register(binding.value.span)?;
+        self.value(binding.value, Target::Fresh(register))?;
+        self.set_slot(binding.slot, register);
+        *bound = Some(binding.slot);
+        Ok(())
+    }
+
+    fn define(
+        &mut self,
+        span: Span,
+        global: u16,
+        var: u16,
+        value: Ref<'_>,
+        target: Target,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let src = self.operand(value)?;
+        self.top = saved;
+        self.emit(span, Instruction::StoreGlobal { global: Global(global), src });
+        self.literal(span, Literal::Row(var), target)
+    }
+
+    #[inline(never)]
+    fn define_once(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+        let span = expr.span;
+        let Kind::DefOnce { global, var, value, dying } = &expr.kind else { return Ok(()) };
+        let saved = self.top;
+        let known = self.register(span)?;
+        self.top = saved;
+        self.emit(span, Instruction::IsDefined { global: Global(*global), dst: Dst(known) });
+        let skip = self.jump(
+            span,
+            Instruction::JumpIfTrue { condition: take(known), to: ptc_vm::bytecode::instruction::Far(0) },
+        );
+        let src = self.operand(value)?;
+        self.top = saved;
+        self.emit(span, Instruction::StoreGlobal { global: Global(*global), src });
+        let done = if dying.get().is_empty() { None } else { self.leave(span) };
+        self.arrive([skip]);
+        self.drop_slots(span, dying.get());
+        self.arrive(done);
+        self.literal(span, Literal::Row(*var), target)
+    }
+
+    fn exit(&mut self, span: Span, signal: Signal, value: Ref<'_>) -> Result<(), Failed> {
+        let saved = self.top;
+        let src = self.operand(value)?;
+        let src = self.owned(span, src)?;
+        self.top = saved;
+        self.emit(span, Instruction::Exit { signal, src });
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Literals and collections.
+
+use super::emitter::{Emitter, Target, take};
+use crate::ir::{Literal, Ref};
+use crate::resolve::Failed;
+use ptc_vm::Span;
+use ptc_vm::bytecode::instruction::Small;
+use ptc_vm::bytecode::{Args, Constant, Dst, Instruction};
+
+/// Items of a collection that are gathered in registers before they are appended; even, for maps.
+const CHUNK: usize = 32;
+
+/// What is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collection {
+    Vector,
+    Map,
+    Set,
+}
+
+impl Emitter<'_> {
+    /// Loads a literal into an empty register.
+    pub(super) fn load(&mut self, span: Span, literal: Literal, register: u8) -> Result<(), Failed> {
+        let dst = Dst(register);
+        let instruction = match literal {
+            Literal::Nil => Instruction::LoadNil { dst },
+            Literal::Bool(value) => Instruction::LoadBool { value, dst },
+            Literal::Int(value) => match i16::try_from(value) {
+                Ok(value) => Instruction::LoadInt { value: Small(value), dst },
+                Err(_) => {
+                    let row = self.generator.tables.literal(span, literal)?;
+                    Instruction::LoadConst { constant: Constant(row), dst }
+                }
+            },
+            Literal::Row(row) => Instruction::LoadConst { constant: Constant(row), dst },
+        };
+        self.emit(span, instruction);
+        Ok(())
+    }
+
+    pub(super) fn literal(&mut self, span: Span, literal: Literal, target: Target) -> Result<(), Failed> {
+        if target == Target::Ignore {
+            return Ok(());
+        }
+        let register = self.destination(span, target)?;
+        self.load(span, literal, register)?;
+        self.finish(span, take(register), target)
+    }
+
+    /// Evaluates expressions into consecutive new registers.
+    pub(super) fn gather(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Args, Failed> {
+        let at = self.top;
+        for item in items {
+            let register = self.register(span)?;
+            self.value(item, Target::Fresh(register))?;
+        }
+        Ok(Args { at, count: items.len() as u8 })
+    }
+
+    #[inline(never)]
+    pub(super) fn collection(
+        &mut self,
+        span: Span,
+        kind: Collection,
+        items: &[Ref<'_>],
+        target: Target,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let (first, rest) = items.split_at(items.len().min(CHUNK));
+        if rest.is_empty() {
+            let items = self.gather(span, first)?;
+            self.top = saved;
+            let dst = Dst(self.destination(span, target)?);
+            self.emit(
+                span,
+                match kind {
+                    Collection::Vector => Instruction::MakeVector { items, dst },
+                    Collection::Map => Instruction::MakeMap { items, dst },
+                    Collection::Set => Instruction::MakeSet { items, dst },
+                },
+            );
+            return self.finish(span, take(dst.0), target);
+        }
+        let whole = match target {
+            Target::Fresh(register) => register,
+            _ => self.register(span)?,
+        };
+        self.collection(span, kind, first, Target::Fresh(whole))?;
+        for chunk in rest.chunks(CHUNK) {
+            let top = self.top;
+            let items = self.gather(span, chunk)?;
+            self.top = top;
+            let (src, dst) = (take(whole), Dst(whole));
+            self.emit(
+                span,
+                match kind {
+                    Collection::Vector => Instruction::AppendVector { src, items, dst },
+                    Collection::Map => Instruction::AppendMap { src, items, dst },
+                    Collection::Set => Instruction::AppendSet { src, items, dst },
+                },
+            );
+        }
+        self.top = saved;
+        self.finish(span, take(whole), target)
+    }
+}

@@ -1,0 +1,144 @@
+//! `loop`, `recur`, `for` and `doseq`.
+
+use super::control::Edge;
+use super::emitter::{Emitter, RecurHead, Target, take};
+use crate::ir::{Each, EachStep, Literal, Loop, RecurArg, Ref};
+use crate::resolve::{Failed, error};
+use ptc_vm::bytecode::instruction::{Far, Small};
+use ptc_vm::bytecode::{Args, Dst, Instruction, Pinned};
+use ptc_vm::{Reason, Span, builtins};
+
+impl Emitter<'_> {
+    #[inline(never)]
+    pub(super) fn loop_(&mut self, span: Span, loop_: &Loop<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        for binding in loop_.bindings {
+            let register = self.register(span)?;
+            self.value(binding.value, Target::Fresh(register))?;
+            self.set_slot(binding.slot, register);
+        }
+        let counter = self.register(span)?;
+        self.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(counter) });
+        let label = self.label();
+        self.heads.push(RecurHead { label, counter });
+        self.drop_slots(span, loop_.unread.get());
+        if target == Target::Return {
+            self.pinned.push(counter);
+            self.value(loop_.body, target)?;
+            self.pinned.pop();
+        } else {
+            self.value(loop_.body, target)?;
+            if self.is_reachable() {
+                self.emit(span, Instruction::Drop { src: take(counter) });
+            }
+        }
+        self.heads.pop();
+        self.top = saved;
+        Ok(())
+    }
+
+    /// Values go to temporary registers, unless their variable is dead already; then all move into place.
+    #[inline(never)]
+    pub(super) fn recur(&mut self, span: Span, arguments: &[RecurArg<'_>]) -> Result<(), Failed> {
+        let Some(head) = self.heads.last().copied() else {
+            return Err(error(Reason::CompileError, span, "internal: recur without a loop"));
+        };
+        let saved = self.top;
+        let mut moves = Vec::new();
+        for argument in arguments {
+            let variable = self.slot(argument.slot);
+            if argument.direct.get() {
+                self.value(argument.value, Target::Into(variable))?;
+            } else {
+                let register = self.register(span)?;
+                self.value(argument.value, Target::Fresh(register))?;
+                moves.push((register, variable));
+            }
+        }
+        for (from, to) in moves {
+            self.emit(span, Instruction::Move { src: take(from), dst: Dst(to) });
+        }
+        self.top = saved;
+        let jump = Instruction::LoopBack { counter: Pinned(head.counter), to: Far(0) };
+        let patch = self.jump(span, jump);
+        self.patch_to(patch, head.label);
+        Ok(())
+    }
+
+    #[inline(never)]
+    pub(super) fn each(&mut self, span: Span, each: &Each<'_>, target: Target) -> Result<(), Failed> {
+        let Some(seq) = builtins::internal("%seq") else {
+            return Err(error(Reason::CompileError, span, "internal: no builtin %seq"));
+        };
+        let saved = self.top;
+        let (vector, index, element) = (self.register(span)?, self.register(span)?, self.register(span)?);
+        let place = each.collection.span;
+        // `Next` wants the vector and the index in neighbouring registers; the element comes after them.
+        self.top = index;
+        let a = self.operand(each.collection)?;
+        self.top = element + 1;
+        self.emit(place, Instruction::Call1 { builtin: seq, a, dst: Dst(vector) });
+        self.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(index) });
+        let head = self.label();
+        let end = self.jump(span, Instruction::Next { seq: Pinned(vector), dst: Dst(element), to: Far(0) });
+        self.set_slot(each.slot, element);
+        if each.unread.get() {
+            self.emit(span, Instruction::Drop { src: take(element) });
+        }
+        let (mut skips, mut stops) = (Vec::new(), Vec::new());
+        for step in each.steps {
+            let (test, dying, edges) = match step {
+                EachStep::Bind(binding) => {
+                    self.bind(binding, &mut None)?;
+                    continue;
+                }
+                EachStep::When(test, dying) => (test, dying, &mut skips),
+                EachStep::While(test, dying) => (test, dying, &mut stops),
+            };
+            let before = edges.len();
+            self.test_jump(span, test, edges)?;
+            for edge in &mut edges[before..] {
+                edge.dying = edge.dying.union(dying.get());
+            }
+        }
+        self.value(each.body, Target::Ignore)?;
+        let skipped: Vec<Edge> = skips;
+        self.arrive_edges(span, skipped);
+        self.leave_to(span, head);
+        self.arrive_edges(span, stops);
+        self.arrive([end]);
+        self.drop_slots(span, each.dying.get());
+        self.emit(span, Instruction::Drop { src: take(vector) });
+        self.emit(span, Instruction::Drop { src: take(index) });
+        self.top = saved;
+        self.literal(span, Literal::Nil, target)
+    }
+
+    /// `for`: a vector that the innermost body appends to.
+    #[inline(never)]
+    pub(super) fn collect(&mut self, span: Span, level: Ref<'_>, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let register = match target {
+            Target::Fresh(register) => register,
+            _ => self.register(span)?,
+        };
+        let items = Args { at: register, count: 0 };
+        self.emit(span, Instruction::MakeVector { items, dst: Dst(register) });
+        self.collectors.push(register);
+        self.value(level, Target::Ignore)?;
+        self.collectors.pop();
+        self.top = saved;
+        self.finish(span, take(register), target)
+    }
+
+    pub(super) fn emit_element(&mut self, span: Span, value: Ref<'_>, target: Target) -> Result<(), Failed> {
+        let (Some(&collector), Some(conj)) = (self.collectors.last(), builtins::lookup(None, "conj")) else {
+            return Err(error(Reason::CompileError, span, "internal: nothing collects"));
+        };
+        let saved = self.top;
+        let b = self.operand(value)?;
+        self.top = saved;
+        self.emit(span, Instruction::Call2 { builtin: conj, a: take(collector), b, dst: Dst(collector) });
+        self.literal(span, Literal::Nil, target)
+    }
+}

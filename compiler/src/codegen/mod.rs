@@ -1,0 +1,65 @@
+//! IR to instructions.
+//!
+//! Registers are a stack: register 0 is the closure, then come the parameters, then locals and temporary
+//! values in the order in which they are needed. A call window therefore always finds the registers above
+//! it empty.
+
+mod call;
+mod control;
+mod emitter;
+mod expression;
+mod literal;
+mod loops;
+
+use crate::constants::Tables;
+use crate::ir::Function;
+use crate::resolve::{Failed, error};
+use emitter::Emitter;
+use ptc_vm::Reason;
+use ptc_vm::bytecode::{Proto, ProtoIndex};
+
+/// What all functions of a program share while code is generated.
+pub(crate) struct Generator {
+    tables: Tables,
+    protos: Vec<Option<Proto>>,
+    /// Compare-and-jump instructions reach 32,767 instructions; without them any distance is fine.
+    far: bool,
+    /// Some compare-and-jump did not reach.
+    too_far: bool,
+}
+
+/// Generates a program; its entry is function 0.
+pub(crate) fn generate(main: &Function<'_>, tables: Tables) -> Result<(Vec<Proto>, Tables), Failed> {
+    let mut generator = Generator { tables, protos: Vec::new(), far: false, too_far: false };
+    generator.function(main)?;
+    if generator.too_far {
+        generator.protos.clear();
+        generator.far = true;
+        generator.function(main)?;
+    }
+    Ok((generator.protos.into_iter().flatten().collect(), generator.tables))
+}
+
+impl Generator {
+    /// Generates all arities of a function; the first is the one that closures refer to.
+    fn function(&mut self, function: &Function<'_>) -> Result<ProtoIndex, Failed> {
+        let first = self.protos.len();
+        let span = function.arities.first().map(|arity| arity.span).unwrap_or_default();
+        if first + function.arities.len() > usize::from(u16::MAX) {
+            return Err(error(
+                Reason::CompileMemoryExceeded,
+                span,
+                "program has too many functions; split it",
+            ));
+        }
+        self.protos.extend(function.arities.iter().map(|_| None));
+        for (index, arity) in function.arities.iter().enumerate() {
+            let mut proto = Emitter::arity(self, function, arity)?;
+            if index + 1 < function.arities.len() {
+                proto.next_arity = Some(ProtoIndex((first + index + 1) as u16));
+            }
+            self.protos[first + index] = Some(proto);
+        }
+        Ok(ProtoIndex(first as u16))
+    }
+}

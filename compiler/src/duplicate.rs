@@ -1,0 +1,101 @@
+//! Repeated keys in map and set literals, by the structure of the forms.
+
+use crate::form::{Form, FormKind};
+use crate::names::Name;
+use ptc_vm::Span;
+
+/// The first form that repeats an earlier one. `step` is 2 for a map (keys only) and 1 for a set.
+pub(crate) fn find_duplicate<'a>(items: &'a [Form<'a>], step: usize) -> Option<&'a Form<'a>> {
+    if items.len() <= step {
+        return None;
+    }
+    // Encoded and sorted rather than compared in pairs: a literal may have 100,000 elements.
+    let mut encoded: Vec<(Vec<u8>, usize)> = Vec::new();
+    for (index, form) in items.iter().enumerate().step_by(step) {
+        let mut bytes = Vec::new();
+        if encode(form, &mut bytes) {
+            encoded.push((bytes, index));
+        }
+    }
+    encoded.sort_unstable();
+    let repeated = encoded.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).min()?;
+    items.get(repeated)
+}
+
+/// Writes a text that is equal for structurally equal forms; false when the form equals nothing
+/// (functions and regexes). Recursion is bounded by the nesting limit of the reader.
+fn encode(form: &Form<'_>, out: &mut Vec<u8>) -> bool {
+    match form.kind {
+        FormKind::Nil => out.push(b'n'),
+        FormKind::Bool(value) => out.push(if value { b't' } else { b'f' }),
+        FormKind::Int(value) => {
+            out.push(b'i');
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        FormKind::BigInt(text) => encode_text(b'I', text, out),
+        FormKind::Float(value) => {
+            out.push(b'd');
+            let value = if value == 0.0 { 0.0 } else { value };
+            out.extend_from_slice(&value.to_bits().to_le_bytes());
+        }
+        FormKind::Str(text) => encode_text(b'"', text, out),
+        FormKind::Keyword(name) => encode_name(b':', &name, out),
+        FormKind::Symbol(name) => encode_name(b's', &name, out),
+        FormKind::Quote(name) => encode_name(b'q', &name, out),
+        FormKind::VarQuote(name) => encode_name(b'v', &name, out),
+        FormKind::Regex(_) | FormKind::ShortFn(_) | FormKind::Thread { .. } => return false,
+        FormKind::List(items) | FormKind::Vector(items) => {
+            out.push(b'(');
+            for item in items {
+                if !encode(item, out) {
+                    return false;
+                }
+            }
+            out.push(b')');
+        }
+        FormKind::Map(items) => return encode_unordered(b'{', items, 2, out),
+        FormKind::Set(items) => return encode_unordered(b'#', items, 1, out),
+    }
+    true
+}
+
+fn encode_unordered(mark: u8, items: &[Form<'_>], step: usize, out: &mut Vec<u8>) -> bool {
+    let mut parts = Vec::with_capacity(items.len() / step);
+    for entry in items.chunks(step) {
+        let mut part = Vec::new();
+        for form in entry {
+            if !encode(form, &mut part) {
+                return false;
+            }
+        }
+        parts.push(part);
+    }
+    parts.sort_unstable();
+    out.push(mark);
+    for part in parts {
+        out.extend_from_slice(&part);
+    }
+    out.push(b')');
+    true
+}
+
+fn encode_text(mark: u8, text: &str, out: &mut Vec<u8>) {
+    out.push(mark);
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn encode_name(mark: u8, name: &Name, out: &mut Vec<u8>) {
+    out.push(mark);
+    out.extend_from_slice(&name.number().to_le_bytes());
+}
+
+/// The source text of a form, shortened for a message.
+pub(crate) fn form_text(source: &str, span: Span) -> &str {
+    const LONGEST: usize = 60;
+    let text = source.get(span.start as usize..span.end as usize).unwrap_or("");
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => &text[..cut],
+        None => text,
+    }
+}

@@ -1,0 +1,76 @@
+//! What a compilation knows beside the text, and what it gives back.
+
+use crate::diagnostic::Diagnostic;
+use ptc_vm::bytecode::Program;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A name that an earlier program of the session defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionName<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Numbers of arguments it accepts, when it holds a function and that is known.
+    pub arity: Option<CallArity>,
+}
+
+/// Numbers of arguments that a function accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallArity {
+    /// Fewest.
+    pub min: usize,
+    /// Most; `None` for any number.
+    pub max: Option<usize>,
+}
+
+/// What a program can refer to without defining it. The default attaches nothing.
+///
+/// `tool/call` and `tool/servers` are always known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Externals<'a> {
+    /// Names that earlier programs of the session defined, `*1` and its kin included.
+    pub session: &'a [SessionName<'a>],
+    /// Tools the host granted (`tool/name`). When empty, a call of an unknown tool fails at run time only.
+    pub tools: &'a [&'a str],
+    /// Names of the configured upstream servers, for suggestions; empty when not known.
+    pub servers: &'a [&'a str],
+}
+
+/// Limits and names of a compilation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Name of the source in diagnostics.
+    pub source_name: String,
+    /// Longest source text in bytes.
+    pub max_program_bytes: usize,
+    /// Distinct symbols and keywords.
+    pub max_symbols: usize,
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions { source_name: "program".into(), max_program_bytes: 1_000_000, max_symbols: 10_000 }
+    }
+}
+
+/// The upstream servers that a program can reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServersUsed {
+    /// Servers named by literals.
+    pub named: BTreeSet<String>,
+    /// Some call computes its server, so any may be meant.
+    pub dynamic: bool,
+}
+
+/// A compiled program and what the compiler noticed.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The verified program.
+    pub program: Arc<Program>,
+    /// Findings that do not stop it.
+    pub warnings: Vec<Diagnostic>,
+    /// Upstream servers it can reach.
+    pub servers: ServersUsed,
+    /// It calls a tool, or holds one as a value.
+    pub uses_tools: bool,
+}

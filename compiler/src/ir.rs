@@ -1,0 +1,316 @@
+//! The resolved program between forms and bytecode.
+//!
+//! - Names are gone: a local is a *slot*, numbered by how many locals are in scope when it is bound, so
+//!   two locals of a function share a slot only when they never live at once. Outer locals are captures.
+//! - Sugar is gone: every conditional is a [`Kind::Cond`], threading is a [`Kind::Let`] that binds one
+//!   slot again and again. Chains are slices, so their length costs no recursion; the depth of the tree is
+//!   bounded by the nesting of the source.
+//! - Evaluation order is the order of the fields, except that a local that is an operand of an instruction
+//!   (not an argument of a window call) is read when the instruction runs. Values do not change, so no
+//!   program can tell.
+//! - The cells are filled by the liveness pass ([`crate::liveness`]): last uses, and the locals that die on
+//!   an edge between two expressions.
+
+use ptc_vm::Span;
+use ptc_vm::builtins::BuiltinId;
+use ptc_vm::bytecode::instruction::Signal;
+use std::cell::Cell;
+
+/// Locals of one function that can be in scope at once; the registers are 256.
+pub(crate) const MAX_SLOTS: usize = 200;
+
+/// A set of slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slots([u64; 4]);
+
+impl Slots {
+    pub(crate) const EMPTY: Slots = Slots([0; 4]);
+
+    pub(crate) fn has(&self, slot: u8) -> bool {
+        self.0[usize::from(slot >> 6)] >> (slot & 63) & 1 == 1
+    }
+    pub(crate) fn insert(&mut self, slot: u8) {
+        self.0[usize::from(slot >> 6)] |= 1 << (slot & 63);
+    }
+    pub(crate) fn remove(&mut self, slot: u8) {
+        self.0[usize::from(slot >> 6)] &= !(1 << (slot & 63));
+    }
+    pub(crate) fn union(&self, other: Slots) -> Slots {
+        Slots(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+    pub(crate) fn minus(&self, other: Slots) -> Slots {
+        Slots(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+    pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
+        (0..=255u8).filter(move |&slot| self.has(slot))
+    }
+}
+
+/// An expression with its place.
+#[derive(Debug)]
+pub(crate) struct Expr<'a> {
+    pub(crate) span: Span,
+    pub(crate) kind: Kind<'a>,
+}
+
+/// A reference to an expression in the arena.
+pub(crate) type Ref<'a> = &'a Expr<'a>;
+
+/// A read of a local.
+#[derive(Debug)]
+pub(crate) struct Use {
+    pub(crate) slot: u8,
+    pub(crate) last: Cell<bool>,
+}
+
+/// A value known at compile time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Literal {
+    Nil,
+    Bool(bool),
+    Int(i64),
+    /// A row of the constant table.
+    Row(u16),
+}
+
+/// The kinds of expressions.
+#[derive(Debug)]
+pub(crate) enum Kind<'a> {
+    Literal(Literal),
+    Local(Use),
+    Capture(u16),
+    /// The running closure.
+    SelfRef,
+    Global(u16),
+    Call(Callee<'a>, &'a [Ref<'a>]),
+    /// `(:key target)`; the row is a keyword or a string.
+    GetKey(u16, Ref<'a>),
+    /// Two operands or more, folded from the left.
+    Arithmetic(Arithmetic, &'a [Ref<'a>]),
+    AddSmall(Ref<'a>, i16),
+    /// The value of a test, as a boolean.
+    Test(Test<'a>),
+    Vector(&'a [Ref<'a>]),
+    /// Keys and values alternate.
+    Map(&'a [Ref<'a>]),
+    Set(&'a [Ref<'a>]),
+    Closure(&'a Function<'a>, &'a [Ref<'a>]),
+    Do(&'a [Ref<'a>]),
+    Let(&'a [Binding<'a>], Ref<'a>),
+    Cond(Cond<'a>),
+    Case(Case<'a>),
+    /// `and` and `or`; never empty.
+    Logic(Logic<'a>),
+    /// `some->`.
+    SomeChain(SomeChain<'a>),
+    Loop(Loop<'a>),
+    Recur(&'a [RecurArg<'a>]),
+    /// `doseq`, or one level of `for` inside `Collect`.
+    Each(Each<'a>),
+    /// `for`: collects what `Emit` gives inside the body.
+    Collect(Ref<'a>),
+    Emit(Ref<'a>),
+    /// Sets the global and gives the row (a var).
+    Def {
+        global: u16,
+        var: u16,
+        value: Ref<'a>,
+    },
+    /// Like `Def` unless the global is defined.
+    DefOnce {
+        global: u16,
+        var: u16,
+        value: Ref<'a>,
+        dying: Cell<Slots>,
+    },
+    Exit(Signal, Ref<'a>),
+}
+
+/// What a call calls.
+#[derive(Debug)]
+pub(crate) enum Callee<'a> {
+    Builtin(BuiltinId),
+    Global(u16),
+    Value(Ref<'a>),
+}
+
+/// Arithmetic with an instruction of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+/// Comparison with an instruction of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    Less,
+    LessEqual,
+}
+
+/// A condition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Test<'a> {
+    pub(crate) negated: bool,
+    pub(crate) kind: TestKind<'a>,
+}
+
+/// What a condition looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TestKind<'a> {
+    Truthy(Ref<'a>),
+    NotNil(Ref<'a>),
+    /// `(a op b)`; `swapped` when `b` is written, and evaluated, first.
+    Compare {
+        op: Comparison,
+        a: Ref<'a>,
+        b: Ref<'a>,
+        swapped: bool,
+    },
+    /// `(= a n)`.
+    EqualSmall(Ref<'a>, i16),
+    /// `(< a n)`.
+    LessSmall(Ref<'a>, i16),
+    /// `(> a n)`.
+    GreaterSmall(Ref<'a>, i16),
+}
+
+/// One value and the slot it is bound to. The same slot may be bound again: the old value is dead then.
+#[derive(Debug)]
+pub(crate) struct Binding<'a> {
+    pub(crate) slot: u8,
+    pub(crate) value: Ref<'a>,
+    /// Nothing reads it.
+    pub(crate) dead: Cell<bool>,
+}
+
+/// Clauses tried in order.
+#[derive(Debug)]
+pub(crate) struct Cond<'a> {
+    pub(crate) clauses: &'a [Clause<'a>],
+    /// nil when absent.
+    pub(crate) otherwise: Option<Ref<'a>>,
+    /// Locals that die on the way to `otherwise`.
+    pub(crate) dying: Cell<Slots>,
+}
+
+/// A test and what it guards.
+#[derive(Debug)]
+pub(crate) struct Clause<'a> {
+    /// A local bound before the test, in scope in the test and the body (`if-let`).
+    pub(crate) binding: Option<Binding<'a>>,
+    pub(crate) test: Test<'a>,
+    pub(crate) body: Ref<'a>,
+    /// Locals that die on the way to the body.
+    pub(crate) dying_body: Cell<Slots>,
+    /// Locals that die on the way to the next clause (not used by the last clause).
+    pub(crate) dying_next: Cell<Slots>,
+}
+
+/// `case`: the first clause with an equal constant.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) subject: Ref<'a>,
+    pub(crate) clauses: &'a [CaseClause<'a>],
+    pub(crate) otherwise: Option<Ref<'a>>,
+    pub(crate) dying: Cell<Slots>,
+}
+
+/// One clause of `case`.
+#[derive(Debug)]
+pub(crate) struct CaseClause<'a> {
+    pub(crate) constants: &'a [Literal],
+    pub(crate) body: Ref<'a>,
+    pub(crate) dying: Cell<Slots>,
+}
+
+/// `and` or `or`.
+#[derive(Debug)]
+pub(crate) struct Logic<'a> {
+    pub(crate) is_or: bool,
+    pub(crate) items: &'a [Ref<'a>],
+    /// Per item but the last: locals that die when the item decides.
+    pub(crate) dying: &'a [Cell<Slots>],
+}
+
+/// Steps over one slot that stop at nil.
+#[derive(Debug)]
+pub(crate) struct SomeChain<'a> {
+    pub(crate) slot: u8,
+    pub(crate) first: Ref<'a>,
+    pub(crate) steps: &'a [(Ref<'a>, Cell<Slots>)],
+}
+
+/// `loop` with at least one `recur`.
+#[derive(Debug)]
+pub(crate) struct Loop<'a> {
+    /// Slots are consecutive.
+    pub(crate) bindings: &'a [Binding<'a>],
+    pub(crate) body: Ref<'a>,
+    /// Outer locals that the body reads; full during the whole loop.
+    pub(crate) kept: Cell<Slots>,
+    /// Loop variables that the body never reads.
+    pub(crate) unread: Cell<Slots>,
+}
+
+/// An argument of `recur`.
+#[derive(Debug)]
+pub(crate) struct RecurArg<'a> {
+    pub(crate) slot: u8,
+    pub(crate) value: Ref<'a>,
+    /// The variable is dead by the time the value is there, so the value goes straight into its register.
+    pub(crate) direct: Cell<bool>,
+}
+
+/// Iteration over one collection.
+#[derive(Debug)]
+pub(crate) struct Each<'a> {
+    pub(crate) collection: Ref<'a>,
+    pub(crate) slot: u8,
+    pub(crate) steps: &'a [EachStep<'a>],
+    /// Evaluated for its effect.
+    pub(crate) body: Ref<'a>,
+    pub(crate) kept: Cell<Slots>,
+    /// Nothing reads the element.
+    pub(crate) unread: Cell<bool>,
+    /// Kept locals that die at the end.
+    pub(crate) dying: Cell<Slots>,
+}
+
+/// What happens between an element and the body.
+#[derive(Debug)]
+pub(crate) enum EachStep<'a> {
+    Bind(Binding<'a>),
+    /// Goes on with the next element when false.
+    When(Test<'a>, Cell<Slots>),
+    /// Ends this level when false.
+    While(Test<'a>, Cell<Slots>),
+}
+
+/// A function with one or more arities that share their captures.
+#[derive(Debug)]
+pub(crate) struct Function<'a> {
+    /// Empty for anonymous functions.
+    pub(crate) name: &'a str,
+    pub(crate) arities: &'a [Arity<'a>],
+    pub(crate) captures: u16,
+}
+
+/// One arity. Parameters are the slots from 0 on.
+#[derive(Debug)]
+pub(crate) struct Arity<'a> {
+    pub(crate) span: Span,
+    pub(crate) fixed: u8,
+    pub(crate) variadic: bool,
+    /// As `#fn[x y]` shows them.
+    pub(crate) parameters: &'a str,
+    pub(crate) body: Ref<'a>,
+    pub(crate) has_recur: bool,
+    /// Parameters that the body never reads.
+    pub(crate) unread: Cell<Slots>,
+}

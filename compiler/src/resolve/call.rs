@@ -1,0 +1,181 @@
+//! Calls.
+
+use super::symbol::Meaning;
+use super::{Failed, HintBoxed, Resolved, Resolver, error};
+use crate::diagnostic::Diagnostic;
+use crate::externals::CallArity;
+use crate::form::{Form, FormKind};
+use crate::ir::{Callee, Function, Kind, Literal, Ref};
+use crate::names::Name;
+use ptc_vm::builtins::{self, BuiltinId};
+use ptc_vm::bytecode::Const;
+use ptc_vm::{Reason, Span};
+
+/// More arguments go through `apply`, so that call windows stay small.
+const MAX_WINDOW: usize = 64;
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn call(
+        &mut self,
+        form: &'a Form<'a>,
+        head: &'a Form<'a>,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        match head.kind {
+            FormKind::Symbol(name) => self.call_symbol(form, name, head.span, rest),
+            FormKind::Keyword(name) => self.call_keyword(form, name, rest),
+            _ => {
+                let callee = self.resolve(head, false);
+                let arguments = self.all(rest);
+                if let Kind::Closure(function, _) = callee.kind {
+                    self.check_closure(function.arity(), "function", form.span, arguments.len())?;
+                }
+                self.make_call(form.span, Callee::Value(callee), arguments)
+            }
+        }
+    }
+
+    fn call_symbol(
+        &mut self,
+        form: &'a Form<'a>,
+        name: Name,
+        head: Span,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        let span = form.span;
+        match self.meaning(name, head)? {
+            Meaning::Global(global) => {
+                let text = self.names.text(name);
+                if let Some(arity) = self.globals.arity(name)
+                    && self.globals.is_defined_once(name)
+                {
+                    self.check_closure(arity, text, span, rest.len())?;
+                }
+                let arguments = self.all(rest);
+                self.may_have_ended |= self.globals.is_from_session(name);
+                self.make_call(span, Callee::Global(global), arguments)
+            }
+            Meaning::Builtin(builtin) => self.call_builtin(span, builtin, rest),
+            Meaning::Tool => self.tool_call(span, name, head, rest),
+            Meaning::Unbound => {
+                self.all(rest);
+                Ok(self.nil(span))
+            }
+            Meaning::Local(place) => {
+                let callee = self.place(head, place);
+                let arguments = self.all(rest);
+                self.make_call(span, Callee::Value(callee), arguments)
+            }
+            Meaning::Nil | Meaning::Float(_) | Meaning::Data => {
+                let callee = self.symbol(name, head)?;
+                let arguments = self.all(rest);
+                self.make_call(span, Callee::Value(callee), arguments)
+            }
+        }
+    }
+
+    fn call_builtin(&mut self, span: Span, builtin: BuiltinId, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let info = builtin.info();
+        let required = match info.name {
+            "juxt" => Some((1, "(juxt f ...)")),
+            "pmap" => Some((2, "(pmap f coll) or (pmap f c1 c2 ...)")),
+            _ => None,
+        };
+        if let Some((least, usage)) = required
+            && rest.len() < least
+        {
+            return Err(error(Reason::InvalidArity, span, format!("expected {usage}")));
+        }
+        if !info.arity.accepts(rest.len()) {
+            let message = format!("arity error: {}", info.arity.message(info.name, rest.len()));
+            let diagnostic =
+                Diagnostic::error(Reason::ArityError, span, message).hint(format!("Usage: {}", info.usage));
+            self.report_call(diagnostic)?;
+        }
+        let arguments = self.all(rest);
+        if let Some(operator) = self.operator(info.name, span, arguments) {
+            return Ok(operator);
+        }
+        self.make_call(span, Callee::Builtin(builtin), arguments)
+    }
+
+    /// A call that will fail: an error when it certainly runs, else a warning.
+    fn report_call(&mut self, diagnostic: Diagnostic) -> Result<(), Failed> {
+        if self.certain && !self.may_have_ended {
+            return Err(Box::new(diagnostic));
+        }
+        self.warnings.push(Diagnostic { severity: crate::diagnostic::Severity::Warning, ..diagnostic });
+        Ok(())
+    }
+
+    fn check_closure(&mut self, arity: CallArity, name: &str, span: Span, got: usize) -> Result<(), Failed> {
+        if got >= arity.min && arity.max.is_none_or(|max| got <= max) {
+            return Ok(());
+        }
+        let expected = match arity.max {
+            None => format!("at least {}", arity.min),
+            Some(max) if max == arity.min => max.to_string(),
+            Some(max) => format!("{} to {max}", arity.min),
+        };
+        let message = format!("{name} expected {expected} argument(s), got {got}");
+        self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message))
+    }
+
+    fn call_keyword(&mut self, form: &'a Form<'a>, name: Name, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let span = form.span;
+        let row = self.tables.keyword(span, self.names.text(name))?;
+        match rest {
+            [target] => {
+                let target = self.resolve(target, false);
+                Ok(self.expr(span, Kind::GetKey(row, target)))
+            }
+            [target, default] => {
+                let target = self.resolve(target, false);
+                let default = self.resolve(default, false);
+                let key = self.literal(span, Literal::Row(row));
+                self.internal_call(span, "%lookup", &[target, key, default])
+            }
+            _ => {
+                let text = self.names.text(name);
+                let message = format!("keyword :{text} expects 1 or 2 argument(s), got {}", rest.len());
+                Err(error(Reason::InvalidKeywordCall, span, message)
+                    .hint_boxed(format!("Write (:{text} map).")))
+            }
+        }
+    }
+
+    pub(crate) fn make_call(
+        &mut self,
+        span: Span,
+        callee: Callee<'a>,
+        arguments: &'a [Ref<'a>],
+    ) -> Resolved<'a> {
+        if arguments.len() <= MAX_WINDOW {
+            return Ok(self.expr(span, Kind::Call(callee, arguments)));
+        }
+        let Some(apply) = builtins::lookup(None, "apply") else {
+            return Err(error(Reason::CompileError, span, "internal: no builtin apply"));
+        };
+        let callee = match callee {
+            Callee::Builtin(builtin) => self.constant(span, Const::Builtin(builtin))?,
+            Callee::Global(global) => self.expr(span, Kind::Global(global)),
+            Callee::Value(callee) => callee,
+        };
+        let vector = self.expr(span, Kind::Vector(arguments));
+        let arguments = self.slice(vec![callee, vector]);
+        Ok(self.expr(span, Kind::Call(Callee::Builtin(apply), arguments)))
+    }
+}
+
+impl Function<'_> {
+    /// The numbers of arguments that some arity accepts, as a range.
+    pub(crate) fn arity(&self) -> CallArity {
+        let min = self.arities.iter().map(|arity| usize::from(arity.fixed)).min().unwrap_or(0);
+        let max = match self.arities.iter().any(|arity| arity.variadic) {
+            true => None,
+            false => self.arities.iter().map(|arity| usize::from(arity.fixed)).max(),
+        };
+        CallArity { min, max }
+    }
+}

@@ -1,0 +1,439 @@
+//! Forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
+//! the IR. All independent errors are collected.
+
+pub(crate) mod call;
+pub(crate) mod globals;
+pub(crate) mod operators;
+pub(crate) mod scope;
+pub(crate) mod suggest;
+pub(crate) mod symbol;
+
+use crate::constants::Tables;
+use crate::diagnostic::Diagnostic;
+use crate::duplicate::{find_duplicate, form_text};
+use crate::externals::{Externals, ServersUsed};
+use crate::form::{Form, FormKind};
+use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
+use crate::names::{Name, Names};
+use crate::syntax::Special;
+use bumpalo::Bump;
+use globals::Globals;
+use ptc_vm::builtins::{self, BuiltinId};
+use ptc_vm::bytecode::Const;
+use ptc_vm::{Reason, Span};
+use scope::{FunctionScope, Place};
+use std::cell::Cell;
+
+/// An error on its way up to the form that records it; boxed to keep frames small.
+pub(crate) type Failed = Box<Diagnostic>;
+/// What resolving a form gives.
+pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
+
+/// Forms inside forms, those that threading inserts included. The reader allows 64.
+const MAX_DEPTH: usize = 80;
+/// Errors reported at once.
+const MAX_ERRORS: usize = 20;
+
+/// The state of resolving one program.
+pub(crate) struct Resolver<'a, 'x> {
+    pub(crate) arena: &'a Bump,
+    pub(crate) source: &'a str,
+    pub(crate) names: &'x mut Names<'a>,
+    pub(crate) externals: &'x Externals<'x>,
+    pub(crate) tables: Tables,
+    pub(crate) globals: Globals,
+    pub(crate) functions: Vec<FunctionScope>,
+    pub(crate) errors: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
+    /// Unbound names in order of appearance.
+    pub(crate) unbound: Vec<(Name, Span)>,
+    /// The current form is evaluated on every run that does not fault before.
+    pub(crate) certain: bool,
+    /// A `return` or `fail` may have ended the program before the current form.
+    pub(crate) may_have_ended: bool,
+    pub(crate) servers: ServersUsed,
+    pub(crate) uses_tools: bool,
+    pub(crate) depth: usize,
+    hidden_names: u32,
+}
+
+pub(crate) fn error(reason: Reason, span: Span, message: impl Into<String>) -> Failed {
+    Box::new(Diagnostic::error(reason, span, message))
+}
+
+pub(crate) fn invalid_form(span: Span, message: impl Into<String>) -> Failed {
+    error(Reason::InvalidForm, span, message)
+}
+
+/// The error of a special form with the wrong number of parts.
+pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
+    error(Reason::InvalidArity, span, format!("expected {}", special.usage()))
+}
+
+impl<'a, 'x> Resolver<'a, 'x> {
+    pub(crate) fn new(
+        arena: &'a Bump,
+        source: &'a str,
+        names: &'x mut Names<'a>,
+        externals: &'x Externals<'x>,
+        forms: &[Form<'a>],
+    ) -> Resolver<'a, 'x> {
+        let globals = Globals::scan(forms, names, externals);
+        Resolver {
+            arena,
+            source,
+            names,
+            externals,
+            tables: Tables::default(),
+            globals,
+            functions: vec![FunctionScope::default()],
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            unbound: Vec::new(),
+            certain: true,
+            may_have_ended: false,
+            servers: ServersUsed::default(),
+            uses_tools: false,
+            depth: 0,
+            hidden_names: 0,
+        }
+    }
+
+    /// Resolves the whole program into a function without parameters.
+    pub(crate) fn program(&mut self, forms: &'a [Form<'a>]) -> &'a Function<'a> {
+        let span = match forms {
+            [first, .., last] => first.span.to(last.span),
+            [only] => only.span,
+            [] => Span::default(),
+        };
+        let body = self.body(forms, span, true);
+        let arity = Arity {
+            span,
+            fixed: 0,
+            variadic: false,
+            parameters: "",
+            body,
+            has_recur: false,
+            unread: Cell::new(Slots::EMPTY),
+        };
+        self.arena.alloc(Function {
+            name: "main",
+            arities: self.arena.alloc_slice_fill_iter([arity]),
+            captures: 0,
+        })
+    }
+
+    /// All errors, or nothing: unbound names come merged into one, after the errors of form.
+    pub(crate) fn finish_errors(&mut self) -> Vec<Diagnostic> {
+        self.errors.sort_by_key(|error| error.span.start);
+        let mut errors = std::mem::take(&mut self.errors);
+        errors.extend(self.merge_unbound());
+        errors.truncate(MAX_ERRORS);
+        errors
+    }
+
+    // ----- building blocks
+
+    pub(crate) fn expr(&self, span: Span, kind: Kind<'a>) -> Ref<'a> {
+        self.arena.alloc(Expr { span, kind })
+    }
+
+    pub(crate) fn literal(&self, span: Span, literal: Literal) -> Ref<'a> {
+        self.expr(span, Kind::Literal(literal))
+    }
+
+    pub(crate) fn nil(&self, span: Span) -> Ref<'a> {
+        self.literal(span, Literal::Nil)
+    }
+
+    pub(crate) fn slice<T>(&self, items: Vec<T>) -> &'a [T] {
+        self.arena.alloc_slice_fill_iter(items)
+    }
+
+    pub(crate) fn function(&mut self) -> &mut FunctionScope {
+        // The program itself is the outermost function and never leaves the stack.
+        let last = self.functions.len() - 1;
+        &mut self.functions[last]
+    }
+
+    pub(crate) fn new_slot(&mut self, span: Span) -> Result<u8, Failed> {
+        self.function().slot().ok_or_else(|| too_many_locals(span))
+    }
+
+    /// A name that no program can write, bound to a slot; as a form it reads that slot, also from inside
+    /// a closure.
+    pub(crate) fn hidden(&mut self, span: Span, slot: u8) -> Form<'a> {
+        self.hidden_names += 1;
+        let name = self.names.intern(self.arena.alloc_str(&format!(" {}", self.hidden_names)));
+        self.function().bind(name, slot);
+        Form::new(span, FormKind::Symbol(name))
+    }
+
+    pub(crate) fn list_form(&self, span: Span, items: Vec<Form<'a>>) -> &'a Form<'a> {
+        let items = self.arena.alloc_slice_copy(&items);
+        self.arena.alloc(Form::new(span, FormKind::List(items)))
+    }
+
+    pub(crate) fn local(&mut self, span: Span, slot: u8) -> Ref<'a> {
+        self.function().note_use(slot);
+        self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) }))
+    }
+
+    pub(crate) fn place(&mut self, span: Span, place: Place) -> Ref<'a> {
+        match place {
+            Place::Local(slot) => self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) })),
+            Place::Capture(index) => self.expr(span, Kind::Capture(index)),
+            Place::SelfRef => self.expr(span, Kind::SelfRef),
+        }
+    }
+
+    pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Resolved<'a> {
+        let row = self.tables.constant(span, constant)?;
+        Ok(self.literal(span, Literal::Row(row)))
+    }
+
+    pub(crate) fn internal(&self, span: Span, name: &str) -> Result<BuiltinId, Failed> {
+        builtins::internal(name)
+            .ok_or_else(|| error(Reason::CompileError, span, format!("internal: no builtin {name}")))
+    }
+
+    pub(crate) fn internal_call(&mut self, span: Span, name: &str, arguments: &[Ref<'a>]) -> Resolved<'a> {
+        let builtin = self.internal(span, name)?;
+        let arguments = self.arena.alloc_slice_copy(arguments);
+        Ok(self.expr(span, Kind::Call(crate::ir::Callee::Builtin(builtin), arguments)))
+    }
+
+    pub(crate) fn record(&mut self, failed: Failed) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(*failed);
+        }
+    }
+
+    /// The expression, or nil in its place when it failed: the error is recorded and resolving goes on.
+    pub(crate) fn recover(&mut self, span: Span, resolved: Resolved<'a>) -> Ref<'a> {
+        match resolved {
+            Ok(expr) => expr,
+            Err(failed) => {
+                self.record(failed);
+                self.nil(span)
+            }
+        }
+    }
+
+    /// Resolves something that may not run: definitions in it are not visible after it.
+    pub(crate) fn in_branch<T>(&mut self, resolve: impl FnOnce(&mut Self) -> T) -> T {
+        let (certain, visible) = (self.certain, self.globals.visible_mark());
+        self.certain = false;
+        let result = resolve(self);
+        self.certain = certain;
+        self.globals.release_visible(visible);
+        result
+    }
+
+    pub(crate) fn branch(&mut self, form: &'a Form<'a>, tail: bool) -> Ref<'a> {
+        self.in_branch(|this| this.resolve(form, tail))
+    }
+
+    pub(crate) fn branch_body(&mut self, forms: &'a [Form<'a>], span: Span, tail: bool) -> Ref<'a> {
+        self.in_branch(|this| this.body(forms, span, tail))
+    }
+
+    // ----- forms
+
+    /// Resolves a form. `tail` says that its value is the value of the enclosing loop or function.
+    pub(crate) fn resolve(&mut self, form: &'a Form<'a>, tail: bool) -> Ref<'a> {
+        self.depth += 1;
+        let resolved = if self.depth > MAX_DEPTH {
+            Err(error(
+                Reason::ParseError,
+                form.span,
+                "nesting depth exceeds limit after threading is expanded",
+            )
+            .hint_boxed("Bind intermediate values with `let`."))
+        } else {
+            self.dispatch(form, tail)
+        };
+        self.depth -= 1;
+        self.recover(form.span, resolved)
+    }
+
+    fn dispatch(&mut self, form: &'a Form<'a>, tail: bool) -> Resolved<'a> {
+        match form.kind {
+            FormKind::Nil => Ok(self.nil(form.span)),
+            FormKind::Bool(value) => Ok(self.literal(form.span, Literal::Bool(value))),
+            FormKind::Int(value) => Ok(self.literal(form.span, Literal::Int(value))),
+            FormKind::Symbol(name) | FormKind::VarQuote(name) => self.symbol(name, form.span),
+            FormKind::List(items) => self.list(form, items, tail),
+            FormKind::Thread { last, items } => self.thread(form.span, items, last, tail),
+            FormKind::ShortFn(items) => self.short_function(form, items),
+            FormKind::Vector(_) | FormKind::Map(_) | FormKind::Set(_) => self.collection(form),
+            _ => self.atom(form),
+        }
+    }
+
+    #[inline(never)]
+    fn atom(&mut self, form: &Form<'a>) -> Resolved<'a> {
+        let constant = match form.kind {
+            FormKind::BigInt(digits) => Const::BigInt(digits.into()),
+            FormKind::Float(value) => Const::Float(value),
+            FormKind::Str(text) => Const::Str(text.into()),
+            FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(self.names.text(name))),
+            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(self.names.text(name))),
+            FormKind::Regex(pattern) => {
+                if let Err(detail) = ptc_vm::regex::check_pattern(pattern) {
+                    let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail).to_owned();
+                    return Err(invalid_form(
+                        form.span,
+                        format!("invalid regex literal #\"{pattern}\": {detail}"),
+                    ));
+                }
+                Const::Regex(pattern.into())
+            }
+            _ => Const::Nil,
+        };
+        self.constant(form.span, constant)
+    }
+
+    #[inline(never)]
+    fn collection(&mut self, form: &'a Form<'a>) -> Resolved<'a> {
+        let items = form.children();
+        let duplicate = match form.kind {
+            FormKind::Map(_) => find_duplicate(items, 2).map(|key| ("key", key, "map")),
+            FormKind::Set(_) => find_duplicate(items, 1).map(|key| ("element", key, "set")),
+            _ => None,
+        };
+        if let Some((what, key, kind)) = duplicate {
+            let text = form_text(self.source, key.span);
+            let message = format!("duplicate {what} {text} in {kind} literal");
+            self.record(error(Reason::DuplicateKey, key.span, message));
+        }
+        let resolved = self.all(items);
+        let mut rows = Vec::with_capacity(resolved.len());
+        for item in resolved {
+            match item.kind {
+                Kind::Literal(literal) => rows.push(self.tables.literal(item.span, literal)?),
+                _ => break,
+            }
+        }
+        if rows.len() == resolved.len() {
+            return self.constant(
+                form.span,
+                match form.kind {
+                    FormKind::Vector(_) => Const::Vector(rows),
+                    FormKind::Map(_) => Const::Map(rows),
+                    _ => Const::Set(rows),
+                },
+            );
+        }
+        let kind = match form.kind {
+            FormKind::Vector(_) => Kind::Vector(resolved),
+            FormKind::Map(_) => Kind::Map(resolved),
+            _ => Kind::Set(resolved),
+        };
+        Ok(self.expr(form.span, kind))
+    }
+
+    /// Resolves forms that are all evaluated for their value, none in tail position.
+    pub(crate) fn all(&mut self, forms: &'a [Form<'a>]) -> &'a [Ref<'a>] {
+        let mut resolved = Vec::with_capacity(forms.len());
+        for form in forms {
+            resolved.push(self.resolve(form, false));
+        }
+        self.slice(resolved)
+    }
+
+    /// An implicit `do`.
+    pub(crate) fn body(&mut self, forms: &'a [Form<'a>], span: Span, tail: bool) -> Ref<'a> {
+        match forms {
+            [] => self.nil(span),
+            [only] => self.resolve(only, tail),
+            [before @ .., last] => {
+                let mut resolved = Vec::with_capacity(forms.len());
+                for form in before {
+                    resolved.push(self.resolve(form, false));
+                }
+                resolved.push(self.resolve(last, tail));
+                let items = self.slice(resolved);
+                self.expr(span, Kind::Do(items))
+            }
+        }
+    }
+
+    fn list(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let Some((head, rest)) = items.split_first() else {
+            return Err(invalid_form(form.span, "Empty list is not a valid expression")
+                .hint_boxed("Write [] for an empty collection."));
+        };
+        if let FormKind::Symbol(name) = head.kind
+            && let Some(special) = self.special(name)
+        {
+            return self.special_form(special, form, rest, tail);
+        }
+        self.call(form, head, rest)
+    }
+
+    /// The special form that a name means in call position here.
+    pub(crate) fn special(&mut self, name: Name) -> Option<Special> {
+        let special = Special::lookup(self.names.text(name))?;
+        if special.can_be_shadowed() && scope::lookup(&mut self.functions, name).is_some() {
+            return None;
+        }
+        Some(special)
+    }
+
+    fn special_form(
+        &mut self,
+        special: Special,
+        form: &'a Form<'a>,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        let span = form.span;
+        match special {
+            Special::Let => self.let_form(span, rest, tail),
+            Special::Loop => self.loop_form(span, rest, tail),
+            Special::Recur => self.recur_form(span, rest, tail),
+            Special::Do => Ok(self.body(rest, span, tail)),
+            Special::Comment => Ok(self.nil(span)),
+            Special::Quote => self.quote_form(span, rest),
+            Special::Fn => self.fn_form(span, rest),
+            Special::Def | Special::DefOnce => self.def_form(special, span, rest),
+            Special::Defn => self.defn_form(span, rest),
+            Special::If | Special::IfNot => self.if_form(special, span, rest, tail),
+            Special::When | Special::WhenNot => self.when_form(special, span, rest, tail),
+            Special::IfLet | Special::IfSome => self.if_let_form(special, span, rest, tail),
+            Special::WhenLet | Special::WhenSome => self.when_let_form(special, span, rest, tail),
+            Special::WhenFirst => self.when_first_form(span, rest, tail),
+            Special::Cond => self.cond_form(span, rest, tail),
+            Special::Case => self.case_form(span, rest, tail),
+            Special::Condp => self.condp_form(span, rest, tail),
+            Special::And | Special::Or => self.logic_form(special, span, rest, tail),
+            Special::ThreadFirst => self.thread(span, rest, false, tail),
+            Special::ThreadLast => self.thread(span, rest, true, tail),
+            Special::ThreadAs => self.thread_as(span, rest, tail),
+            Special::CondFirst | Special::CondLast => self.thread_cond(special, span, rest),
+            Special::SomeFirst | Special::SomeLast => self.thread_some(special, span, rest),
+            Special::For | Special::Doseq => self.iteration_form(special, span, rest),
+            Special::Return | Special::Fail => self.exit_form(special, span, rest),
+            Special::Dot => {
+                Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead."))
+            }
+        }
+    }
+}
+
+pub(crate) fn too_many_locals(span: Span) -> Failed {
+    error(Reason::CompileMemoryExceeded, span, "function needs too many registers; split it")
+}
+
+/// Adds a hint to a boxed diagnostic.
+pub(crate) trait HintBoxed {
+    fn hint_boxed(self, hint: impl Into<String>) -> Self;
+}
+
+impl HintBoxed for Failed {
+    fn hint_boxed(mut self, hint: impl Into<String>) -> Failed {
+        self.hints.push(hint.into());
+        self
+    }
+}

@@ -1,0 +1,106 @@
+//! Builtins with instructions of their own: arithmetic, comparison, `not`, `nil?`, `some?`.
+
+use super::Resolver;
+use crate::form::Form;
+use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Test, TestKind};
+use ptc_vm::Span;
+use ptc_vm::builtins::Purity;
+
+impl<'a> Resolver<'a, '_> {
+    /// The expression of an operator, if the builtin is one and has the right number of operands.
+    #[inline(never)]
+    pub(crate) fn operator(&mut self, name: &str, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
+        let kind = match (name, operands) {
+            ("+", [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
+            ("-", [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
+            ("*", [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
+            ("inc", [a]) => Kind::AddSmall(a, 1),
+            ("dec", [a]) => Kind::AddSmall(a, -1),
+            ("=", [a, b]) => test(equal(a, b)),
+            ("not=", [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
+            ("<", [a, b]) => test(match small(b) {
+                Some(value) => TestKind::LessSmall(a, value),
+                None => TestKind::Compare { op: Comparison::Less, a, b, swapped: false },
+            }),
+            (">", [a, b]) => test(match small(b) {
+                Some(value) => TestKind::GreaterSmall(a, value),
+                None => TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true },
+            }),
+            ("<=", [a, b]) => test(TestKind::Compare { op: Comparison::LessEqual, a, b, swapped: false }),
+            (">=", [a, b]) => {
+                test(TestKind::Compare { op: Comparison::LessEqual, a: b, b: a, swapped: true })
+            }
+            ("not", [a]) => {
+                let inner = as_test(a);
+                Kind::Test(Test { negated: !inner.negated, kind: inner.kind })
+            }
+            ("nil?", [a]) => Kind::Test(Test { negated: true, kind: TestKind::NotNil(a) }),
+            ("some?", [a]) => test(TestKind::NotNil(a)),
+            _ => return None,
+        };
+        Some(self.expr(span, kind))
+    }
+
+    /// Folding from the left computes before later operands are evaluated: only allowed when nobody can
+    /// tell.
+    fn arithmetic(&self, op: Arithmetic, operands: &'a [Ref<'a>]) -> Option<Kind<'a>> {
+        if operands[2..].iter().all(|operand| is_inert(operand, 3)) {
+            return Some(Kind::Arithmetic(op, operands));
+        }
+        None
+    }
+
+    /// Resolves a form as a condition.
+    pub(crate) fn test(&mut self, form: &'a Form<'a>) -> Test<'a> {
+        as_test(self.resolve(form, false))
+    }
+}
+
+fn test(kind: TestKind<'_>) -> Kind<'_> {
+    Kind::Test(Test { negated: false, kind })
+}
+
+fn equal<'a>(a: Ref<'a>, b: Ref<'a>) -> TestKind<'a> {
+    match (small(a), small(b)) {
+        (_, Some(value)) => TestKind::EqualSmall(a, value),
+        (Some(value), None) => TestKind::EqualSmall(b, value),
+        (None, None) => TestKind::Compare { op: Comparison::Equal, a, b, swapped: false },
+    }
+}
+
+/// The condition that an expression is.
+pub(crate) fn as_test(expr: Ref<'_>) -> Test<'_> {
+    match &expr.kind {
+        Kind::Test(test) => *test,
+        _ => Test { negated: false, kind: TestKind::Truthy(expr) },
+    }
+}
+
+fn small(expr: Ref<'_>) -> Option<i16> {
+    match expr.kind {
+        Kind::Literal(Literal::Int(value)) => i16::try_from(value).ok(),
+        _ => None,
+    }
+}
+
+/// Evaluating it has no effect but a fault, wherever it is evaluated. Looks only a few levels deep.
+pub(crate) fn is_inert(expr: Ref<'_>, levels: u32) -> bool {
+    let Some(levels) = levels.checked_sub(1) else { return false };
+    match expr.kind {
+        Kind::Literal(_)
+        | Kind::Local(_)
+        | Kind::Capture(_)
+        | Kind::SelfRef
+        | Kind::Global(_)
+        | Kind::Closure(..) => true,
+        Kind::Call(Callee::Builtin(builtin), arguments) => {
+            matches!(builtin.info().purity, Purity::Total | Purity::Pure)
+                && arguments.iter().all(|argument| is_inert(argument, levels))
+        }
+        Kind::Arithmetic(_, items) | Kind::Vector(items) | Kind::Map(items) | Kind::Set(items) => {
+            items.iter().all(|item| is_inert(item, levels))
+        }
+        Kind::GetKey(_, target) | Kind::AddSmall(target, _) => is_inert(target, levels),
+        _ => false,
+    }
+}

@@ -1,0 +1,202 @@
+//! Hints for names that mean nothing: the nearest known name, or the PTC-Lisp way to what a Clojure name
+//! does.
+
+use super::Resolver;
+use crate::diagnostic::{Diagnostic, line_column};
+use crate::names::Name;
+use crate::syntax::Special;
+use ptc_vm::builtins::{self, Category};
+use ptc_vm::{Reason, Span};
+
+/// Names of Clojure that this language does not have, and what to write instead.
+const ABSENT: &[(&[&str], &str)] = &[
+    (
+        &[
+            "atom",
+            "swap!",
+            "reset!",
+            "deref",
+            "ref",
+            "volatile!",
+            "vswap!",
+            "agent",
+            "send",
+            "binding",
+            "set!",
+        ],
+        "There is no mutable state; carry values through `loop`/`recur` or `reduce`.",
+    ),
+    (
+        &["try", "catch", "finally", "throw", "ex-info", "ex-message", "ex-data"],
+        "There are no exceptions; tool results carry `:ok`, test it, and end early with `(fail value)`.",
+    ),
+    (
+        &["require", "use", "import", "ns", "in-ns"],
+        "Everything is loaded already; use names like `str/join` directly.",
+    ),
+    (&["dotimes"], "Use (doseq [i (range n)] ...)."),
+    (&["while"], "Use `loop` and `recur`."),
+    (&["letfn", "declare"], "Use `let` with `fn`, or `defn` in the order of use."),
+    (
+        &["iterate", "repeatedly", "cycle", "lazy-seq", "lazy-cat"],
+        "Sequences are eager; use `loop`, `reduce` or `range`.",
+    ),
+    (&["repeat"], "Use (map (fn [_] x) (range n))."),
+    (
+        &["future", "promise", "delay", "deliver", "thread", "go"],
+        "Use `pmap` or `pcalls` to overlap tool calls.",
+    ),
+    (&["memoize"], "Bind the value once with `let` or `def`."),
+    (
+        &["prn", "print", "pr", "printf", "newline", "print-str", "with-out-str", "tap>"],
+        "Use `println`; format with `str` or `format`.",
+    ),
+    (
+        &["rand", "rand-int", "rand-nth", "shuffle", "uuid", "random-uuid"],
+        "Programs are deterministic; pass random values in.",
+    ),
+    (&["slurp", "spit", "line-seq", "read-line"], "There is no file access; call a tool."),
+    (&["read-string", "eval", "load-string", "macroexpand", "defmacro", "gensym"], "Code is not data here."),
+    (&["list?"], "Use `vector?` or `sequential?`; lists are vectors."),
+    (&["list*"], "Use `cons` or `concat`."),
+    (&["transduce", "eduction", "sequence", "completing", "reduced"], "Use `reduce`, or a `->>` pipeline."),
+    (&["run!"], "Use `doseq`."),
+    (&["doto"], "Use `let`."),
+    (&["sorted-map", "sorted-set", "sorted-map-by"], "Maps and sets are always in key order; use {} or #{}."),
+    (&["keywordize-keys", "stringify-keys"], "`(:key m)` finds string keys too."),
+    (&["subset?"], "Use (every? b a)."),
+    (&["superset?"], "Use (every? a b)."),
+    (&["defn-"], "Use `defn`."),
+    (&["defrecord", "deftype", "defprotocol", "defmulti", "defmethod"], "Use maps and functions."),
+    (
+        &["assoc!", "conj!", "dissoc!", "transient", "persistent!"],
+        "Use `assoc` and `conj`; they update in place when they can.",
+    ),
+    (&["nth'", "take-nth"], "Use (map first (partition-all n coll))."),
+    (&["reductions"], "Use `reduce` and collect with `conj`."),
+    (&["capitalize"], "Use (str (upcase (subs s 0 1)) (subs s 1))."),
+    (&["time"], "Use (System/currentTimeMillis)."),
+    (
+        &["apropos", "dir", "doc", "meta", "source", "ns-publics", "all-ns", "ns-name"],
+        "Discovery forms are not available; `ptc tools` lists the tools.",
+    ),
+    (
+        &["task", "step-done", "task-reset"],
+        "Journal forms are not available; evaluate the expression itself.",
+    ),
+    (&["data"], "Read the context with `data/key`."),
+    (&["tool"], "Call tools with (tool/call {:server \"s\" :tool \"t\" :args {}})."),
+];
+
+impl<'a> Resolver<'a, '_> {
+    /// One error for all unbound names, at the first of them; each with its own hint.
+    pub(crate) fn merge_unbound(&mut self) -> Option<Diagnostic> {
+        let mut distinct: Vec<(Name, Span)> = Vec::new();
+        for &(name, span) in &self.unbound {
+            if !distinct.iter().any(|(known, _)| *known == name) {
+                distinct.push((name, span));
+            }
+            if distinct.len() >= 20 {
+                break;
+            }
+        }
+        let &(_, first) = distinct.first()?;
+        let texts: Vec<&str> = distinct.iter().map(|(name, _)| self.names.text(*name)).collect();
+        let plural = if texts.len() == 1 { "" } else { "s" };
+        let mut diagnostic = Diagnostic::error(
+            Reason::UnboundVar,
+            first,
+            format!("Undefined variable{plural}: {}", texts.join(", ")),
+        );
+        for &(name, span) in &distinct {
+            let text = self.names.text(name);
+            let hint = self.hint(name);
+            if distinct.len() == 1 {
+                diagnostic.hints.extend(hint);
+                continue;
+            }
+            let (line, column) = line_column(self.source, span.start);
+            let hint = hint.map_or(String::new(), |hint| format!(": {hint}"));
+            diagnostic.hints.push(format!("`{text}` at line {line}, column {column}{hint}"));
+        }
+        Some(diagnostic)
+    }
+
+    fn hint(&self, name: Name) -> Option<String> {
+        let text = self.names.text(name);
+        if self.globals.is_definable(name) {
+            return Some(format!(
+                "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
+                 the top level."
+            ));
+        }
+        if Special::lookup(text).is_some() {
+            return Some(format!("'{text}' is a special form, use ({text} ...) with parentheses"));
+        }
+        if let Some((_, advice)) = ABSENT.iter().find(|(absent, _)| absent.contains(&text)) {
+            return Some(format!("Not available in PTC-Lisp. {advice}"));
+        }
+        let candidates = self.candidates();
+        if text.contains('_') {
+            let hyphens = text.replace('_', "-");
+            if candidates.contains(&hyphens.as_str()) {
+                return Some(format!("Use hyphens, not underscores: `{hyphens}`"));
+            }
+        }
+        nearest(text, &candidates).map(|near| format!("Did you mean `{near}`?"))
+    }
+
+    /// Everything a name could have meant, in order.
+    fn candidates(&self) -> Vec<&str> {
+        let mut candidates: Vec<&str> = builtins::all()
+            .filter(|(_, builtin)| !matches!(builtin.category, Category::Internal | Category::Json))
+            .map(|(_, builtin)| builtin.name)
+            .collect();
+        candidates.extend(Special::NAMES);
+        candidates.extend(self.globals.visible_names().map(|name| self.names.text(name)));
+        candidates.extend(
+            self.functions.iter().flat_map(|function| function.names()).map(|name| self.names.text(name)),
+        );
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
+    }
+}
+
+/// The candidate nearest to a word, if any is near: one change for short words, two for longer ones.
+pub(crate) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    let allowed = match word.len() {
+        0..=2 => 0,
+        3..=5 => 1,
+        _ => 2,
+    };
+    candidates
+        .iter()
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= allowed)
+        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), *candidate))
+        .filter(|(distance, _)| *distance > 0 && *distance <= allowed)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edit distance where swapping neighbours is one change. Names are short, so the square table is small.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    const LONGEST: usize = 64;
+    if a.len() > LONGEST || b.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(above[j - 1] + change);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}

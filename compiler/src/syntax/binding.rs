@@ -1,0 +1,171 @@
+//! `let`, `loop` and `recur`.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
+use crate::resolve::scope::RecurTarget;
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+/// The pairs of a binding vector.
+fn pairs<'a>(
+    special: Special,
+    name: &str,
+    span: Span,
+    rest: &'a [Form<'a>],
+) -> Result<(&'a [Form<'a>], &'a [Form<'a>]), Failed> {
+    let Some((bindings, body)) = rest.split_first() else { return Err(wrong_shape(special, span)) };
+    let Some(items) = bindings.vector() else {
+        return Err(invalid_form(bindings.span, format!("{name} bindings must be a vector"))
+            .hint_boxed(format!("Write ({name} [x 1] ...).")));
+    };
+    if items.len() % 2 == 1 {
+        return Err(invalid_form(bindings.span, format!("{name} bindings require even number of forms")));
+    }
+    Ok((items, body))
+}
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn let_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let (items, body) = pairs(Special::Let, "let", span, rest)?;
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(items.len() / 2);
+        let bound = self.let_bindings(items, &mut bindings);
+        let body = self.body(body, span, tail);
+        self.function().release(mark);
+        bound?;
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// Binds pair after pair; later values see earlier names. Goes on after an error, so that one bad
+    /// pattern does not make the names after it unbound.
+    pub(crate) fn let_bindings(
+        &mut self,
+        items: &'a [Form<'a>],
+        bindings: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let mut first_error = Ok(());
+        for pair in items.chunks_exact(2) {
+            let value = self.resolve(&pair[1], false);
+            let bound = self.bind_pattern(&pair[0], value, bindings);
+            first_error = first_error.and(bound);
+        }
+        first_error
+    }
+
+    pub(crate) fn let_expr(&self, span: Span, bindings: Vec<Binding<'a>>, body: Ref<'a>) -> Ref<'a> {
+        if bindings.is_empty() {
+            return body;
+        }
+        let bindings = self.slice(bindings);
+        self.expr(span, Kind::Let(bindings, body))
+    }
+
+    #[inline(never)]
+    pub(crate) fn loop_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let (items, body) = pairs(Special::Loop, "loop", span, rest)?;
+        let count = items.len() / 2;
+        let mark = self.function().mark();
+        // Destructuring variables: the first values are bound and taken apart outside, because later
+        // initial values may use the parts; the body takes each round's values apart again.
+        let simple = items.iter().step_by(2).all(|pattern| pattern.symbol().is_some());
+        let mut outer = Vec::new();
+        let mut wholes = Vec::new();
+        if !simple {
+            for pair in items.chunks_exact(2) {
+                let value = self.resolve(&pair[1], false);
+                let slot = self.bind_hidden(value, &mut outer)?;
+                wholes.push(slot);
+                let whole = self.local(pair[0].span, slot);
+                self.bind_pattern(&pair[0], whole, &mut outer)?;
+            }
+        }
+        let mut variables = Vec::with_capacity(count);
+        let mut inner = Vec::new();
+        for (index, pair) in items.chunks_exact(2).enumerate() {
+            let value = match wholes.get(index) {
+                Some(&slot) => self.local(pair[0].span, slot),
+                None => self.resolve(&pair[1], false),
+            };
+            let slot = self.bind_hidden(value, &mut variables)?;
+            if let (true, Some(name)) = (simple, pair[0].symbol()) {
+                self.check_bindable(name, pair[0].span)?;
+                self.function().bind(name, slot);
+            }
+        }
+        let first = variables.first().map_or(0, |variable: &Binding<'_>| variable.slot);
+        let target = RecurTarget { first, count: count as u8, used: false };
+        let outer_target = self.function().recur.replace(target);
+        self.function().enter_loop(count);
+        let mut bound = Ok(());
+        if !simple {
+            for (pair, variable) in items.chunks_exact(2).zip(&variables) {
+                let whole = self.local(pair[0].span, variable.slot);
+                bound = bound.and(self.bind_pattern(&pair[0], whole, &mut inner));
+            }
+        }
+        let body = self.body(body, span, true);
+        let kept = self.function().leave_loop();
+        let used = self.function().recur.is_some_and(|target| target.used);
+        self.function().recur = outer_target;
+        self.function().release(mark);
+        bound?;
+        let body = self.let_expr(span, inner, body);
+        let looped = match used {
+            false => self.let_expr(span, variables, body),
+            true => {
+                let bindings = self.slice(variables);
+                let (kept, unread) = (Cell::new(kept), Cell::new(Slots::EMPTY));
+                self.expr(span, Kind::Loop(Loop { bindings, body, kept, unread }))
+            }
+        };
+        let _ = tail;
+        Ok(self.let_expr(span, outer, looped))
+    }
+
+    #[inline(never)]
+    pub(crate) fn recur_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let target = match self.function().recur.as_mut() {
+            Some(target) if tail => {
+                target.used = true;
+                *target
+            }
+            _ => {
+                return Err(invalid_form(span, "recur must be in tail position")
+                    .hint_boxed("It jumps back to the enclosing loop or fn; nothing may use its value."));
+            }
+        };
+        if usize::from(target.count) != rest.len() {
+            let message = format!("recur expected {} argument(s), got {}", target.count, rest.len());
+            return Err(error(Reason::ArityMismatch, span, message));
+        }
+        let values = self.all(rest);
+        let arguments: Vec<RecurArg<'a>> = values
+            .iter()
+            .enumerate()
+            .map(|(index, &value)| RecurArg {
+                slot: target.first + index as u8,
+                value,
+                direct: Cell::new(false),
+            })
+            .collect();
+        let arguments = self.slice(arguments);
+        Ok(self.expr(span, Kind::Recur(arguments)))
+    }
+
+    /// `(quote name)`.
+    pub(crate) fn quote_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        match rest {
+            [form] => match form.kind {
+                FormKind::Symbol(name) => {
+                    let symbol = self.tables.symbol(self.names.text(name));
+                    self.constant(span, ptc_vm::bytecode::Const::Symbol(symbol))
+                }
+                _ => Err(invalid_form(span, "only symbols can be quoted, as in 'server/tool")),
+            },
+            _ => Err(wrong_shape(Special::Quote, span)),
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Conditionals and logic.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Slots, Test, TestKind};
+use crate::names::Name;
+use crate::resolve::operators::as_test;
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use ptc_vm::bytecode::Const;
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+fn clause<'a>(binding: Option<Binding<'a>>, test: Test<'a>, body: Ref<'a>) -> Clause<'a> {
+    let none = || Cell::new(Slots::EMPTY);
+    Clause { binding, test, body, dying_body: none(), dying_next: none() }
+}
+
+impl<'a> Resolver<'a, '_> {
+    fn cond(&self, span: Span, clauses: Vec<Clause<'a>>, otherwise: Option<Ref<'a>>) -> Ref<'a> {
+        let clauses = self.slice(clauses);
+        self.expr(span, Kind::Cond(Cond { clauses, otherwise, dying: Cell::new(Slots::EMPTY) }))
+    }
+
+    /// A conditional with one clause; a negated test swaps its branches where both are written.
+    fn choose(&self, span: Span, test: Test<'a>, then: Ref<'a>, otherwise: Option<Ref<'a>>) -> Ref<'a> {
+        match otherwise {
+            Some(otherwise) if test.negated => {
+                let test = Test { negated: false, ..test };
+                self.cond(span, vec![clause(None, test, otherwise)], Some(then))
+            }
+            _ => self.cond(span, vec![clause(None, test, then)], otherwise),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn if_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        let (test, then, otherwise) = match rest {
+            [test, then] => (test, then, None),
+            [test, then, otherwise] => (test, then, Some(otherwise)),
+            _ => return Err(wrong_shape(special, span)),
+        };
+        let mut test = self.test(test);
+        test.negated ^= special == Special::IfNot;
+        let then = self.branch(then, tail);
+        let otherwise = otherwise.map(|form| self.branch(form, tail));
+        Ok(self.choose(span, test, then, otherwise))
+    }
+
+    #[inline(never)]
+    pub(crate) fn when_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        let Some((test, body)) = rest.split_first() else { return Err(wrong_shape(special, span)) };
+        let mut test = self.test(test);
+        test.negated ^= special == Special::WhenNot;
+        let body = self.branch_body(body, span, tail);
+        Ok(self.choose(span, test, body, None))
+    }
+
+    /// The name and the expression of `[name expr]`.
+    fn single_binding(
+        &self,
+        special: Special,
+        span: Span,
+        form: Option<&'a Form<'a>>,
+    ) -> Result<(Name, &'a Form<'a>), Failed> {
+        let Some(items) = form.and_then(|form| form.vector()) else { return Err(wrong_shape(special, span)) };
+        match items {
+            [pattern, value] => match pattern.symbol() {
+                Some(name) => {
+                    self.check_bindable(name, pattern.span)?;
+                    Ok((name, value))
+                }
+                None => Err(invalid_form(
+                    pattern.span,
+                    "binding must be a simple symbol, not a destructuring pattern",
+                )
+                .hint_boxed("Destructure with `let` inside the body.")),
+            },
+            _ => Err(invalid_form(
+                span,
+                format!("binding vector must have exactly 2 forms, got {}", items.len()),
+            )
+            .hint_boxed(format!("expected {}", special.usage()))),
+        }
+    }
+
+    fn bound_test(&mut self, special: Special, span: Span, slot: u8) -> Test<'a> {
+        let local = self.local(span, slot);
+        let kind = match special {
+            Special::IfSome | Special::WhenSome => TestKind::NotNil(local),
+            _ => TestKind::Truthy(local),
+        };
+        Test { negated: false, kind }
+    }
+
+    #[inline(never)]
+    pub(crate) fn if_let_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        if !(2..=3).contains(&rest.len()) {
+            return Err(wrong_shape(special, span));
+        }
+        let (name, value) = self.single_binding(special, span, rest.first())?;
+        let value = self.resolve(value, false);
+        let mark = self.function().mark();
+        let slot = self.new_slot(span)?;
+        self.function().bind(name, slot);
+        let test = self.bound_test(special, value.span, slot);
+        let then = self.branch(&rest[1], tail);
+        // The name is not in scope in the other branch, but its slot is taken until the test is over.
+        self.function().hide(mark);
+        let otherwise = rest.get(2).map(|form| self.branch(form, tail));
+        self.function().release(mark);
+        let binding = Binding { slot, value, dead: Cell::new(false) };
+        Ok(self.cond(span, vec![clause(Some(binding), test, then)], otherwise))
+    }
+
+    #[inline(never)]
+    pub(crate) fn when_let_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        let (name, value) = self.single_binding(special, span, rest.first())?;
+        let value = self.resolve(value, false);
+        let mark = self.function().mark();
+        let slot = self.new_slot(span)?;
+        self.function().bind(name, slot);
+        let test = self.bound_test(special, value.span, slot);
+        let body = self.branch_body(&rest[1..], span, tail);
+        self.function().release(mark);
+        let binding = Binding { slot, value, dead: Cell::new(false) };
+        Ok(self.cond(span, vec![clause(Some(binding), test, body)], None))
+    }
+
+    /// `(when-first [x coll] body …)`: `(seq coll)` once.
+    #[inline(never)]
+    pub(crate) fn when_first_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let (name, value) = self.single_binding(Special::WhenFirst, span, rest.first())?;
+        let collection = self.resolve(value, false);
+        let Some(seq) = ptc_vm::builtins::lookup(None, "seq") else {
+            return Err(error(Reason::CompileError, span, "internal: no builtin seq"));
+        };
+        let arguments = self.slice(vec![collection]);
+        let value = self.make_call(value.span, crate::ir::Callee::Builtin(seq), arguments)?;
+        let mark = self.function().mark();
+        let slot = self.new_slot(span)?;
+        let test = self.bound_test(Special::WhenSome, span, slot);
+        let (vector, zero) = (self.local(span, slot), self.literal(span, Literal::Int(0)));
+        let first = self.internal_call(span, "%nth", &[vector, zero])?;
+        let mut bindings = Vec::new();
+        self.bind_name(name, first, &mut bindings)?;
+        let body = self.branch_body(&rest[1..], span, tail);
+        let body = self.let_expr(span, bindings, body);
+        self.function().release(mark);
+        let binding = Binding { slot, value, dead: Cell::new(false) };
+        Ok(self.cond(span, vec![clause(Some(binding), test, body)], None))
+    }
+
+    #[inline(never)]
+    pub(crate) fn cond_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        if rest.len() % 2 == 1 {
+            return Err(error(
+                Reason::InvalidCondForm,
+                span,
+                "cond requires even number of test/result forms",
+            )
+            .hint_boxed("The default is written as a pair: :else result."));
+        }
+        let mut clauses = Vec::with_capacity(rest.len() / 2);
+        let mut otherwise = None;
+        for pair in rest.chunks_exact(2) {
+            if otherwise.is_some() {
+                self.branch(&pair[0], false);
+                self.branch(&pair[1], tail);
+                continue;
+            }
+            if matches!(pair[0].kind, FormKind::Keyword(_) | FormKind::Bool(true)) {
+                otherwise = Some(self.branch(&pair[1], tail));
+                continue;
+            }
+            let test = match clauses.is_empty() {
+                true => self.test(&pair[0]),
+                false => as_test(self.branch(&pair[0], false)),
+            };
+            let body = self.branch(&pair[1], tail);
+            clauses.push(clause(None, test, body));
+        }
+        Ok(match (clauses.is_empty(), otherwise) {
+            (true, Some(otherwise)) => otherwise,
+            (true, None) => self.nil(span),
+            (false, otherwise) => self.cond(span, clauses, otherwise),
+        })
+    }
+
+    /// `(condp pred expr test result … default?)`: tests are `(pred test expr)`.
+    #[inline(never)]
+    pub(crate) fn condp_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let [predicate, subject, clauses @ ..] = rest else { return Err(wrong_shape(Special::Condp, span)) };
+        if clauses.is_empty() {
+            return Err(wrong_shape(Special::Condp, span));
+        }
+        let mark = self.function().mark();
+        let mut bindings = Vec::new();
+        let predicate = match predicate.symbol() {
+            Some(_) => *predicate,
+            None => {
+                let value = self.resolve(predicate, false);
+                let slot = self.bind_hidden(value, &mut bindings)?;
+                self.hidden(predicate.span, slot)
+            }
+        };
+        let value = self.resolve(subject, false);
+        let slot = self.bind_hidden(value, &mut bindings)?;
+        let subject = self.hidden(subject.span, slot);
+        let (mut resolved, mut rest) = (Vec::new(), clauses);
+        let otherwise = loop {
+            match rest {
+                [] => break None,
+                [default] => break Some(self.branch(default, tail)),
+                [test, arrow, function, more @ ..]
+                    if arrow.keyword().is_some_and(|name| self.names.text(name) == ">>") =>
+                {
+                    resolved.push(self.condp_arrow(predicate, test, subject, function, tail)?);
+                    rest = more;
+                }
+                [test, body, more @ ..] => {
+                    let call = self.list_form(test.span, vec![predicate, *test, subject]);
+                    let test = as_test(self.branch(call, false));
+                    let body = self.branch(body, tail);
+                    resolved.push(clause(None, test, body));
+                    rest = more;
+                }
+            }
+        };
+        let cond = match resolved.is_empty() {
+            true => otherwise.unwrap_or_else(|| self.nil(span)),
+            false => self.cond(span, resolved, otherwise),
+        };
+        self.function().release(mark);
+        Ok(self.let_expr(span, bindings, cond))
+    }
+
+    /// `test :>> function`: the function gets the value of the test.
+    fn condp_arrow(
+        &mut self,
+        predicate: Form<'a>,
+        test: &'a Form<'a>,
+        subject: Form<'a>,
+        function: &'a Form<'a>,
+        tail: bool,
+    ) -> Result<Clause<'a>, Failed> {
+        let call = self.list_form(test.span, vec![predicate, *test, subject]);
+        let value = self.branch(call, false);
+        let mark = self.function().mark();
+        let slot = self.new_slot(test.span)?;
+        let passed = self.hidden(test.span, slot);
+        let tested = self.bound_test(Special::IfLet, test.span, slot);
+        let call = self.list_form(function.span, vec![*function, passed]);
+        let body = self.branch(call, tail);
+        self.function().release(mark);
+        Ok(clause(Some(Binding { slot, value, dead: Cell::new(false) }), tested, body))
+    }
+
+    #[inline(never)]
+    pub(crate) fn case_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let Some((subject, rest)) = rest.split_first() else { return Err(wrong_shape(Special::Case, span)) };
+        let subject = self.resolve(subject, false);
+        let mut clauses = Vec::with_capacity(rest.len() / 2);
+        let pairs = rest.chunks_exact(2);
+        let default = pairs.remainder().first();
+        for pair in pairs {
+            let constants = match pair[0].kind {
+                FormKind::List(group) => {
+                    let mut constants = Vec::with_capacity(group.len());
+                    for form in group {
+                        constants.push(self.case_constant(form)?);
+                    }
+                    constants
+                }
+                _ => vec![self.case_constant(&pair[0])?],
+            };
+            let body = self.branch(&pair[1], tail);
+            // `()` matches nothing; its body is still checked.
+            if !constants.is_empty() {
+                let constants = self.slice(constants);
+                clauses.push(CaseClause { constants, body, dying: Cell::new(Slots::EMPTY) });
+            }
+        }
+        let otherwise = default.map(|form| self.branch(form, tail));
+        let clauses = self.slice(clauses);
+        Ok(self.expr(span, Kind::Case(Case { subject, clauses, otherwise, dying: Cell::new(Slots::EMPTY) })))
+    }
+
+    fn case_constant(&mut self, form: &Form<'a>) -> Result<Literal, Failed> {
+        let constant = match form.kind {
+            FormKind::Nil => return Ok(Literal::Nil),
+            FormKind::Bool(value) => return Ok(Literal::Bool(value)),
+            FormKind::Int(value) => return Ok(Literal::Int(value)),
+            FormKind::BigInt(digits) => Const::BigInt(digits.into()),
+            FormKind::Float(value) => Const::Float(value),
+            FormKind::Str(text) => Const::Str(text.into()),
+            FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(self.names.text(name))),
+            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(self.names.text(name))),
+            _ => {
+                return Err(invalid_form(
+                    form.span,
+                    format!(
+                        "case constants must be keywords, strings, numbers, booleans or nil, got a {}",
+                        form.kind_name()
+                    ),
+                )
+                .hint_boxed("Use `cond` with (= x ...) to compare with computed values."));
+            }
+        };
+        Ok(Literal::Row(self.tables.constant(form.span, constant)?))
+    }
+
+    #[inline(never)]
+    pub(crate) fn logic_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        let is_or = special == Special::Or;
+        let mut items = Vec::with_capacity(rest.len());
+        for (index, form) in rest.iter().enumerate() {
+            let tail = tail && index + 1 == rest.len();
+            let unbound = self.unbound.len();
+            let item = match index {
+                0 => self.resolve(form, tail),
+                _ => self.branch(form, tail),
+            };
+            // A name that nothing defines counts as nil here: `(or not-yet-defined 5)`.
+            if is_or && form.symbol().is_some() {
+                self.unbound.truncate(unbound);
+            }
+            items.push(item);
+        }
+        Ok(match items.as_slice() {
+            [] if is_or => self.nil(span),
+            [] => self.literal(span, Literal::Bool(true)),
+            [only] => only,
+            _ => {
+                let dying = self.slice(vec![Cell::new(Slots::EMPTY); items.len() - 1]);
+                let items = self.slice(items);
+                self.expr(span, Kind::Logic(Logic { is_or, items, dying }))
+            }
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! `def`, `defonce` and `defn`.
+
+use super::Special;
+use crate::duplicate::form_text;
+use crate::form::{Form, FormKind};
+use crate::ir::{Kind, Slots};
+use crate::names::{Name, split_qualified};
+use crate::resolve::symbol::find_builtin;
+use crate::resolve::{Failed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use ptc_vm::bytecode::Const;
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn def_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let (name, value) = match rest {
+            [name, value] => (name, value),
+            [name, doc, value] if matches!(doc.kind, FormKind::Str(_)) => (name, value),
+            [form] if form.symbol().is_some() => {
+                let (usage, text) = (special.usage(), form_text(self.source, form.span));
+                let message = format!("expected {usage}, got ({} {text}) without value", form_name(special));
+                return Err(error(Reason::InvalidArity, span, message));
+            }
+            _ => return Err(wrong_shape(special, span)),
+        };
+        let name = self.defined_name(name)?;
+        self.globals.begin_definition(name, self.functions.len());
+        let value = match special {
+            Special::DefOnce => self.branch(value, false),
+            _ => self.resolve(value, false),
+        };
+        self.globals.end_definition();
+        self.define(special, span, name, value)
+    }
+
+    #[inline(never)]
+    pub(crate) fn defn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let Some((name_form, rest)) = rest.split_first() else {
+            return Err(wrong_shape(Special::Defn, span));
+        };
+        let name = self.defined_name(name_form)?;
+        let rest = match rest {
+            [doc, rest @ ..] if matches!(doc.kind, FormKind::Str(_)) => rest,
+            _ => rest,
+        };
+        if rest.is_empty() {
+            return Err(wrong_shape(Special::Defn, span));
+        }
+        self.globals.begin_definition(name, self.functions.len());
+        let text = self.names.text(name);
+        let closure = self.fn_arities("defn", span, None, text, rest);
+        self.globals.end_definition();
+        // A definition that failed still makes its name known, so that one mistake is reported once.
+        let closure = self.recover(span, closure);
+        self.define(Special::Defn, span, name, closure)
+    }
+
+    fn define(
+        &mut self,
+        special: Special,
+        span: Span,
+        name: Name,
+        value: crate::ir::Ref<'a>,
+    ) -> Resolved<'a> {
+        if let Kind::Closure(function, _) = value.kind {
+            self.globals.set_arity(name, function.arity());
+        }
+        self.globals.make_visible(name);
+        let text = self.names.text(name);
+        let global = self.tables.global(span, text, find_builtin(text))?;
+        let symbol = self.tables.symbol(text);
+        let var = self.tables.constant(span, Const::Var(symbol))?;
+        let kind = match special {
+            Special::DefOnce => Kind::DefOnce { global, var, value, dying: Cell::new(Slots::EMPTY) },
+            _ => Kind::Def { global, var, value },
+        };
+        Ok(self.expr(span, kind))
+    }
+
+    fn defined_name(&self, form: &Form<'a>) -> Result<Name, Failed> {
+        let Some(name) = form.symbol() else {
+            return Err(invalid_form(
+                form.span,
+                format!("the name of a definition must be a symbol, got a {}", form.kind_name()),
+            ));
+        };
+        let text = self.names.text(name);
+        if split_qualified(text).0.is_some() {
+            return Err(invalid_form(
+                form.span,
+                format!(
+                    "qualified definitions are not supported: cannot define {text}. Define unqualified names in the \
+                     user namespace instead."
+                ),
+            ));
+        }
+        Ok(name)
+    }
+}
+
+fn form_name(special: Special) -> &'static str {
+    match special {
+        Special::DefOnce => "defonce",
+        Special::Defn => "defn",
+        _ => "def",
+    }
+}

@@ -1,0 +1,296 @@
+//! `fn`, `#()` and what `defn` shares with them.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Arity, Binding, Function, Kind, MAX_SLOTS, Ref, Slots};
+use crate::names::Name;
+use crate::resolve::scope::{FunctionScope, RecurTarget};
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape};
+use ptc_vm::Span;
+use std::cell::Cell;
+
+/// Highest number of a `#()` placeholder.
+const MAX_PLACEHOLDER: usize = 20;
+
+/// One arity as written.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    span: Span,
+    parameters: &'a [Form<'a>],
+    body: &'a [Form<'a>],
+}
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn fn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let (name, rest) = match rest {
+            [form, rest @ ..] if form.symbol().is_some() => (form.symbol(), rest),
+            _ => (None, rest),
+        };
+        if rest.is_empty() {
+            return Err(wrong_shape(Special::Fn, span));
+        }
+        let text = name.map_or("", |name| self.names.text(name));
+        self.fn_arities("fn", span, name, text, rest)
+    }
+
+    /// A function from `[params] body …` or from one `([params] body …)` for each arity.
+    pub(crate) fn fn_arities(
+        &mut self,
+        form_name: &str,
+        span: Span,
+        self_name: Option<Name>,
+        name: &'a str,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        let mut written = Vec::new();
+        match rest {
+            [first, body @ ..] if first.vector().is_some() => {
+                written.push(Written { span, parameters: first.children(), body });
+            }
+            _ => {
+                for form in rest {
+                    let FormKind::List([first, body @ ..]) = form.kind else {
+                        return Err(not_parameters(form_name, form));
+                    };
+                    let Some(parameters) = first.vector() else {
+                        return Err(not_parameters(form_name, form));
+                    };
+                    written.push(Written { span: form.span, parameters, body });
+                }
+            }
+        }
+        self.functions.push(FunctionScope::named(self_name));
+        let mut arities = Vec::with_capacity(written.len());
+        let mut failure = None;
+        for one in &written {
+            self.function().next_arity();
+            match self.in_branch(|this| this.resolve_arity(one)) {
+                Ok(arity) => arities.push(arity),
+                Err(failed) => failure = failure.or(Some(failed)),
+            }
+        }
+        self.closure(span, name, arities, failure)
+    }
+
+    /// Ends the innermost function and makes the expression that creates it.
+    fn closure(
+        &mut self,
+        span: Span,
+        name: &'a str,
+        arities: Vec<Arity<'a>>,
+        failure: Option<Failed>,
+    ) -> Resolved<'a> {
+        let scope = self.functions.pop().unwrap_or_default();
+        if let Some(failed) = failure {
+            return Err(failed);
+        }
+        check_arities(&arities, span)?;
+        let captures: Vec<Ref<'a>> = scope.captures.iter().map(|&place| self.place(span, place)).collect();
+        let arities = self.slice(arities);
+        let function = self.arena.alloc(Function { name, arities, captures: captures.len() as u16 });
+        let captures = self.slice(captures);
+        Ok(self.expr(span, Kind::Closure(function, captures)))
+    }
+
+    fn resolve_arity(&mut self, written: &Written<'a>) -> Result<Arity<'a>, Failed> {
+        let ampersand = written
+            .parameters
+            .iter()
+            .position(|form| form.symbol().is_some_and(|name| self.names.text(name) == "&"));
+        let (fixed, rest) = match ampersand {
+            None => (written.parameters, None),
+            Some(at) => match &written.parameters[at + 1..] {
+                [rest] => (&written.parameters[..at], Some(rest)),
+                _ => {
+                    return Err(invalid_form(
+                        written.span,
+                        "exactly one parameter must follow & in a parameter list",
+                    ));
+                }
+            },
+        };
+        if fixed.len() >= MAX_SLOTS / 2 {
+            return Err(too_many_locals(written.span));
+        }
+        let mut text = String::new();
+        let mut patterns: Vec<(&'a Form<'a>, u8, bool)> = Vec::new();
+        for (form, is_rest) in fixed.iter().map(|form| (form, false)).chain(rest.map(|form| (form, true))) {
+            let slot = self.new_slot(form.span)?;
+            let separator = if text.is_empty() { "" } else { " " };
+            let mark = if is_rest { "& " } else { "" };
+            let shown = match form.symbol() {
+                Some(name) => {
+                    self.check_bindable(name, form.span)?;
+                    self.function().bind(name, slot);
+                    self.names.text(name)
+                }
+                None => {
+                    patterns.push((form, slot, is_rest));
+                    "_"
+                }
+            };
+            text.push_str(&format!("{separator}{mark}{shown}"));
+        }
+        let count = fixed.len() + usize::from(rest.is_some());
+        self.function().recur = Some(RecurTarget { first: 0, count: count as u8, used: false });
+        let mut bindings: Vec<Binding<'a>> = Vec::new();
+        for (form, slot, is_rest) in patterns {
+            let value = self.local(form.span, slot);
+            match is_rest {
+                true => self.bind_rest(form, value, &mut bindings)?,
+                false => self.bind_pattern(form, value, &mut bindings)?,
+            }
+        }
+        let body = self.body(written.body, written.span, true);
+        let body = self.let_expr(written.span, bindings, body);
+        let has_recur = self.function().recur.is_some_and(|target| target.used);
+        Ok(Arity {
+            span: written.span,
+            fixed: fixed.len() as u8,
+            variadic: rest.is_some(),
+            parameters: self.arena.alloc_str(&text),
+            body,
+            has_recur,
+            unread: Cell::new(Slots::EMPTY),
+        })
+    }
+
+    /// `#( … )`. The placeholders are names that only this function binds, so they capture nothing.
+    #[inline(never)]
+    pub(crate) fn short_function(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
+        let (highest, uses_rest, placeholders) = self.placeholders(items)?;
+        self.functions.push(FunctionScope::named(None));
+        let arity = self.in_branch(|this| this.short_arity(form, items, highest, uses_rest, &placeholders));
+        let (arities, failure) = match arity {
+            Ok(arity) => (vec![arity], None),
+            Err(failed) => (Vec::new(), Some(failed)),
+        };
+        self.closure(form.span, "", arities, failure)
+    }
+
+    fn short_arity(
+        &mut self,
+        form: &'a Form<'a>,
+        items: &'a [Form<'a>],
+        highest: usize,
+        uses_rest: bool,
+        placeholders: &[(Name, usize)],
+    ) -> Result<Arity<'a>, Failed> {
+        let mut shown = Vec::new();
+        for index in 1..=highest {
+            let slot = self.new_slot(form.span)?;
+            for (name, _) in placeholders.iter().filter(|(_, number)| *number == index) {
+                self.function().bind(*name, slot);
+            }
+            shown.push(format!("p{index}"));
+        }
+        if uses_rest {
+            let slot = self.new_slot(form.span)?;
+            for (name, _) in placeholders.iter().filter(|(_, number)| *number == 0) {
+                self.function().bind(*name, slot);
+            }
+            shown.push("& rest".into());
+        }
+        let count = highest + usize::from(uses_rest);
+        self.function().recur = Some(RecurTarget { first: 0, count: count as u8, used: false });
+        let body = match items {
+            [] => self.nil(form.span),
+            // A single literal, or a lone placeholder, is the value itself.
+            [only] if self.is_value_body(only) => self.resolve(only, true),
+            _ => {
+                let call = self.list_form(form.span, items.to_vec());
+                self.resolve(call, true)
+            }
+        };
+        let has_recur = self.function().recur.is_some_and(|target| target.used);
+        Ok(Arity {
+            span: form.span,
+            fixed: highest as u8,
+            variadic: uses_rest,
+            parameters: self.arena.alloc_str(&shown.join(" ")),
+            body,
+            has_recur,
+            unread: Cell::new(Slots::EMPTY),
+        })
+    }
+
+    fn is_value_body(&self, form: &Form<'_>) -> bool {
+        match form.kind {
+            FormKind::Symbol(name) => crate::resolve::symbol::is_placeholder(self.names.text(name)),
+            FormKind::List(_) => false,
+            _ => true,
+        }
+    }
+
+    /// The placeholders in the body of a short function: the highest number, whether `%&` occurs, and
+    /// each name with its number (0 for the rest).
+    #[expect(clippy::type_complexity, reason = "used once, right above")]
+    fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Name, usize)>), Failed> {
+        let (mut highest, mut uses_rest, mut found) = (0, false, Vec::new());
+        let mut waiting: Vec<&Form<'a>> = items.iter().collect();
+        while let Some(form) = waiting.pop() {
+            if matches!(form.kind, FormKind::ShortFn(_)) {
+                return Err(invalid_form(form.span, "Nested #() anonymous functions are not allowed")
+                    .hint_boxed("Write the inner one as (fn [x] ...)."));
+            }
+            waiting.extend(form.children());
+            let Some(name) = form.symbol() else { continue };
+            let number = match self.names.text(name).strip_prefix('%') {
+                Some("") => 1,
+                Some("&") => {
+                    uses_rest = true;
+                    0
+                }
+                Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    match digits.parse::<usize>() {
+                        Ok(number) if (1..=MAX_PLACEHOLDER).contains(&number) => number,
+                        _ => {
+                            let message =
+                                format!("placeholder %{digits} is not between %1 and %{MAX_PLACEHOLDER}");
+                            return Err(invalid_form(form.span, message));
+                        }
+                    }
+                }
+                _ => continue,
+            };
+            highest = highest.max(number);
+            if !found.contains(&(name, number)) {
+                found.push((name, number));
+            }
+        }
+        Ok((highest, uses_rest, found))
+    }
+}
+
+fn not_parameters(form_name: &str, form: &Form<'_>) -> Failed {
+    invalid_form(form.span, format!("{form_name} parameters must be a vector, got a {}", form.kind_name()))
+        .hint_boxed(format!(
+            "expected {}",
+            Special::lookup(form_name).map_or("(fn [params] body ...)", Special::usage)
+        ))
+}
+
+/// Arities of one function must differ, and a variadic one must come after all it could shadow.
+fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
+    let variadic = arities.iter().filter(|arity| arity.variadic).count();
+    if variadic > 1 {
+        return Err(invalid_form(span, "only one arity of a function may be variadic"));
+    }
+    for (index, arity) in arities.iter().enumerate() {
+        for other in &arities[index + 1..] {
+            let clash = match (arity.variadic, other.variadic) {
+                (true, _) => other.fixed > arity.fixed,
+                (_, true) => arity.fixed > other.fixed,
+                _ => arity.fixed == other.fixed,
+            };
+            if clash {
+                return Err(invalid_form(
+                    other.span,
+                    "two arities of the function accept the same arguments",
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Forms that reach outside the program: tools and early ends.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Kind, Literal, Ref};
+use crate::names::{Name, split_qualified};
+use crate::resolve::suggest::nearest;
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, wrong_shape};
+use ptc_vm::bytecode::Const;
+use ptc_vm::bytecode::instruction::Signal;
+use ptc_vm::{Reason, Span};
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn exit_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let [value] = rest else { return Err(wrong_shape(special, span)) };
+        let value = self.resolve(value, false);
+        self.may_have_ended = true;
+        let signal = if special == Special::Return { Signal::Return } else { Signal::Fail };
+        Ok(self.expr(span, Kind::Exit(signal, value)))
+    }
+
+    /// `tool/name` as a value.
+    pub(crate) fn tool_value(&mut self, name: Name, span: Span) -> Resolved<'a> {
+        let (_, tool) = split_qualified(self.names.text(name));
+        self.check_tool(tool, span)?;
+        self.uses_tools = true;
+        self.servers.dynamic |= matches!(tool, "call" | "servers");
+        let symbol = self.tables.symbol(tool);
+        self.constant(span, Const::Tool(symbol))
+    }
+
+    /// `(tool/name …)`.
+    #[inline(never)]
+    pub(crate) fn tool_call(
+        &mut self,
+        span: Span,
+        name: Name,
+        head: Span,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        let (_, tool) = split_qualified(self.names.text(name));
+        self.check_tool(tool, head)?;
+        self.uses_tools = true;
+        match tool {
+            "call" => self.note_server(rest),
+            "servers" => self.servers.dynamic = true,
+            _ => {}
+        }
+        let mut arguments: Vec<Ref<'a>> = Vec::with_capacity(rest.len() + 1);
+        if !matches!(tool, "call" | "servers") {
+            let symbol = self.tables.symbol(tool);
+            let row = self.tables.constant(head, Const::Symbol(symbol))?;
+            arguments.push(self.literal(head, Literal::Row(row)));
+        }
+        for form in rest {
+            arguments.push(self.resolve(form, false));
+        }
+        let builtin = match tool {
+            "call" => "%tool-call",
+            "servers" => "%tool-servers",
+            _ => "%tool",
+        };
+        let builtin = self.internal(span, builtin)?;
+        let arguments = self.slice(arguments);
+        self.make_call(span, crate::ir::Callee::Builtin(builtin), arguments)
+    }
+
+    /// A granted tool, or one of the two that always exist.
+    fn check_tool(&self, tool: &str, span: Span) -> Result<(), Failed> {
+        let granted = self.externals.tools;
+        if matches!(tool, "call" | "servers") || granted.is_empty() || granted.contains(&tool) {
+            return Ok(());
+        }
+        let mut known = granted.to_vec();
+        known.sort_unstable();
+        let failed = error(
+            Reason::UnknownTool,
+            span,
+            format!("Unknown tool: {tool}. Available tools: {}", known.join(", ")),
+        );
+        Err(match nearest(tool, &known) {
+            Some(near) => failed.hint_boxed(format!("Did you mean `tool/{near}`?")),
+            None => failed,
+        })
+    }
+
+    /// The server that the arguments of `tool/call` name, if they say it literally.
+    fn note_server(&mut self, arguments: &[Form<'a>]) {
+        let server = match arguments.first().map(|form| form.kind) {
+            Some(FormKind::Quote(name)) => split_qualified(self.names.text(name)).0,
+            Some(FormKind::Map(items)) => items
+                .chunks_exact(2)
+                .find(|pair| match pair[0].kind {
+                    FormKind::Keyword(name) => self.names.text(name) == "server",
+                    FormKind::Str(text) => text == "server",
+                    _ => false,
+                })
+                .and_then(|pair| match pair[1].kind {
+                    FormKind::Str(text) => Some(text),
+                    _ => None,
+                }),
+            _ => None,
+        };
+        match server {
+            Some(server) => {
+                self.servers.named.insert(server.to_owned());
+            }
+            None => self.servers.dynamic = true,
+        }
+    }
+}

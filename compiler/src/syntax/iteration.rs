@@ -1,0 +1,191 @@
+//! `for` and `doseq`.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
+use crate::resolve::operators::as_test;
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+/// Collections in one form. Each level needs registers and native stack while it is compiled.
+const MAX_LEVELS: usize = 16;
+
+impl<'a> Resolver<'a, '_> {
+    #[inline(never)]
+    pub(crate) fn iteration_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        let (items, body) = match rest {
+            [bindings, body @ ..] if bindings.vector().is_some() => (bindings.children(), body),
+            _ => return Err(wrong_shape(special, span)),
+        };
+        if special == Special::For && body.is_empty() {
+            return Err(wrong_shape(special, span));
+        }
+        if items.is_empty() {
+            return Err(invalid_form(span, format!("{} needs at least one binding", name(special))));
+        }
+        if items.len() % 2 == 1 {
+            return Err(invalid_form(
+                span,
+                format!("{} bindings require even number of forms", name(special)),
+            ));
+        }
+        let mark = self.function().mark();
+        let recur = self.function().recur.take();
+        let level = self.level(special, span, items, body, 1);
+        self.function().recur = recur;
+        self.function().release(mark);
+        let level = level?;
+        Ok(match special {
+            Special::For => self.expr(span, Kind::Collect(level)),
+            _ => level,
+        })
+    }
+
+    fn level(
+        &mut self,
+        special: Special,
+        span: Span,
+        items: &'a [Form<'a>],
+        body: &'a [Form<'a>],
+        number: usize,
+    ) -> Resolved<'a> {
+        let [pattern, collection, rest @ ..] = items else { return Err(wrong_shape(special, span)) };
+        if number > MAX_LEVELS {
+            let message = format!("{} has more than {MAX_LEVELS} collections; split it", name(special));
+            return Err(error(Reason::CompileMemoryExceeded, span, message));
+        }
+        if let Some(modifier) = pattern.keyword() {
+            let text = self.names.text(modifier);
+            return Err(invalid_form(
+                pattern.span,
+                format!("{} :{text} must follow a binding", name(special)),
+            ));
+        }
+        self.check_collection(special, pattern, collection)?;
+        let collection = match number {
+            1 => self.resolve(collection, false),
+            _ => self.branch(collection, false),
+        };
+        let slot = self.new_slot(span)?;
+        self.function().enter_loop(1);
+        let body = self.in_branch(|this| this.level_body(special, span, pattern, slot, rest, body, number));
+        let kept = self.function().leave_loop();
+        let (steps, body) = body?;
+        Ok(self.expr(
+            span,
+            Kind::Each(Each {
+                collection,
+                slot,
+                steps,
+                body,
+                kept: Cell::new(kept),
+                unread: Cell::new(false),
+                dying: Cell::new(Slots::EMPTY),
+            }),
+        ))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, right above")]
+    #[expect(clippy::type_complexity, reason = "one call, right above")]
+    fn level_body(
+        &mut self,
+        special: Special,
+        span: Span,
+        pattern: &'a Form<'a>,
+        slot: u8,
+        items: &'a [Form<'a>],
+        body: &'a [Form<'a>],
+        number: usize,
+    ) -> Result<(&'a [EachStep<'a>], Ref<'a>), Failed> {
+        let mut steps = Vec::new();
+        match pattern.symbol() {
+            Some(name) => {
+                self.check_bindable(name, pattern.span)?;
+                self.function().bind(name, slot);
+            }
+            None => {
+                let element = self.local(pattern.span, slot);
+                let mut bindings = Vec::new();
+                self.bind_pattern(pattern, element, &mut bindings)?;
+                push_bindings(bindings, &mut steps);
+            }
+        }
+        let mut rest = items;
+        while let [modifier, value, more @ ..] = rest
+            && let Some(keyword) = modifier.keyword()
+        {
+            rest = more;
+            match self.names.text(keyword) {
+                "when" => {
+                    steps.push(EachStep::When(as_test(self.resolve(value, false)), Cell::new(Slots::EMPTY)))
+                }
+                "while" => {
+                    steps.push(EachStep::While(as_test(self.resolve(value, false)), Cell::new(Slots::EMPTY)));
+                }
+                "let" => match value.vector() {
+                    Some(pairs) if pairs.len() % 2 == 0 => {
+                        let mut bindings = Vec::new();
+                        self.let_bindings(pairs, &mut bindings)?;
+                        push_bindings(bindings, &mut steps);
+                    }
+                    _ => {
+                        let message = format!("{} :let needs a vector of pairs", name(special));
+                        return Err(invalid_form(value.span, message));
+                    }
+                },
+                other => {
+                    let message = format!("unknown {} modifier :{other}", name(special));
+                    return Err(
+                        invalid_form(modifier.span, message).hint_boxed("Known are :when, :while and :let.")
+                    );
+                }
+            }
+        }
+        let body = match (rest.is_empty(), special) {
+            (false, _) => self.level(special, span, rest, body, number + 1)?,
+            (true, Special::For) => {
+                let value = self.body(body, span, false);
+                self.expr(value.span, Kind::Emit(value))
+            }
+            (true, _) => self.body(body, span, false),
+        };
+        Ok((self.slice(steps), body))
+    }
+
+    fn check_collection(&self, special: Special, pattern: &Form<'a>, form: &Form<'a>) -> Result<(), Failed> {
+        let is_collection = !matches!(
+            form.kind,
+            FormKind::Int(_)
+                | FormKind::BigInt(_)
+                | FormKind::Float(_)
+                | FormKind::Keyword(_)
+                | FormKind::Bool(_)
+        );
+        if is_collection {
+            return Ok(());
+        }
+        let text = |form: &Form<'_>| crate::duplicate::form_text(self.source, form.span);
+        let message = format!(
+            "{} binding '{}' expected a collection, got: {} ({})",
+            name(special),
+            text(pattern),
+            text(form),
+            form.kind_name()
+        );
+        Err(error(Reason::InvalidArity, form.span, message))
+    }
+}
+
+fn push_bindings<'a>(bindings: Vec<Binding<'a>>, steps: &mut Vec<EachStep<'a>>) {
+    steps.extend(bindings.into_iter().map(EachStep::Bind));
+}
+
+fn name(special: Special) -> &'static str {
+    if special == Special::For { "for" } else { "doseq" }
+}

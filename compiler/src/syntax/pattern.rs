@@ -1,0 +1,261 @@
+//! Destructuring: a pattern becomes a list of bindings.
+
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, Kind, Literal, Ref};
+use crate::names::Name;
+use crate::resolve::operators::is_inert;
+use crate::resolve::{Failed, Resolver, error};
+use ptc_vm::bytecode::Const;
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+fn unsupported(span: Span, message: impl Into<String>) -> Failed {
+    error(Reason::UnsupportedPattern, span, message)
+}
+
+/// The parts of a map pattern.
+#[derive(Default)]
+struct MapPattern<'a> {
+    /// Pattern and key.
+    entries: Vec<(Form<'a>, Form<'a>)>,
+    defaults: Vec<(Name, &'a Form<'a>)>,
+    whole: Option<Name>,
+}
+
+impl<'a> Resolver<'a, '_> {
+    /// Binds a value to a new slot without a name.
+    pub(crate) fn bind_hidden(&mut self, value: Ref<'a>, out: &mut Vec<Binding<'a>>) -> Result<u8, Failed> {
+        let slot = self.new_slot(value.span)?;
+        out.push(Binding { slot, value, dead: Cell::new(false) });
+        Ok(slot)
+    }
+
+    pub(crate) fn bind_name(
+        &mut self,
+        name: Name,
+        value: Ref<'a>,
+        out: &mut Vec<Binding<'a>>,
+    ) -> Result<u8, Failed> {
+        let slot = self.bind_hidden(value, out)?;
+        self.function().bind(name, slot);
+        Ok(slot)
+    }
+
+    /// Binds the names of a pattern.
+    pub(crate) fn bind_pattern(
+        &mut self,
+        pattern: &'a Form<'a>,
+        value: Ref<'a>,
+        out: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        match pattern.kind {
+            FormKind::Symbol(name) => {
+                self.check_bindable(name, pattern.span)?;
+                self.bind_name(name, value, out).map(|_| ())
+            }
+            FormKind::Vector(items) => self.bind_vector(pattern.span, items, value, out),
+            FormKind::Map(items) => self.bind_map(pattern.span, items, value, out),
+            _ => Err(unsupported(
+                pattern.span,
+                format!(
+                    "cannot bind to a {}; use a symbol, [a b & rest] or {{:keys [a b]}}",
+                    pattern.kind_name()
+                ),
+            )),
+        }
+    }
+
+    pub(crate) fn check_bindable(&self, name: Name, span: Span) -> Result<(), Failed> {
+        let text = self.names.text(name);
+        if crate::names::split_qualified(text).0.is_some() {
+            return Err(unsupported(span, format!("cannot bind the qualified name {text}")));
+        }
+        Ok(())
+    }
+
+    fn bind_vector(
+        &mut self,
+        span: Span,
+        items: &'a [Form<'a>],
+        value: Ref<'a>,
+        out: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let is_symbol =
+            |form: &Form<'_>, text: &str| form.symbol().is_some_and(|name| self.names.text(name) == text);
+        let (mut items, mut whole) = (items, None);
+        if let [before @ .., mark, name] = items
+            && mark.keyword().is_some_and(|keyword| self.names.text(keyword) == "as")
+        {
+            let name = name.symbol().ok_or_else(|| unsupported(name.span, ":as needs a symbol"))?;
+            (items, whole) = (before, Some(name));
+        }
+        let mut rest = None;
+        if let Some(at) = items.iter().position(|item| is_symbol(item, "&"))
+            && at + 1 < items.len()
+        {
+            let [pattern] = &items[at + 1..] else {
+                return Err(unsupported(span, "exactly one pattern may follow & in a vector pattern"));
+            };
+            rest = Some(pattern);
+            items = &items[..at];
+        }
+        if let Some(keyword) = items.iter().find(|item| item.keyword().is_some()) {
+            return Err(unsupported(
+                keyword.span,
+                "only :as may stand in a vector pattern, before its last name",
+            ));
+        }
+        let value = match whole {
+            Some(name) => {
+                let slot = self.bind_name(name, value, out)?;
+                self.local(span, slot)
+            }
+            None => value,
+        };
+        let checked = self.internal_call(span, "%vector-pattern", &[value])?;
+        let source = self.bind_hidden(checked, out)?;
+        for (index, item) in items.iter().enumerate() {
+            let (vector, index) = (self.local(span, source), self.literal(span, Literal::Int(index as i64)));
+            let element = self.internal_call(item.span, "%nth", &[vector, index])?;
+            self.bind_pattern(item, element, out)?;
+        }
+        if let Some(rest) = rest {
+            let (vector, from) =
+                (self.local(span, source), self.literal(span, Literal::Int(items.len() as i64)));
+            let value = self.internal_call(rest.span, "%rest-from", &[vector, from])?;
+            self.bind_rest(rest, value, out)?;
+        }
+        Ok(())
+    }
+
+    /// Binds what `&` collects: a map pattern takes it as keyword arguments.
+    pub(crate) fn bind_rest(
+        &mut self,
+        pattern: &'a Form<'a>,
+        value: Ref<'a>,
+        out: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let value = match pattern.kind {
+            FormKind::Map(_) => self.internal_call(pattern.span, "%kwargs", &[value])?,
+            _ => value,
+        };
+        self.bind_pattern(pattern, value, out)
+    }
+
+    fn bind_map(
+        &mut self,
+        span: Span,
+        items: &'a [Form<'a>],
+        value: Ref<'a>,
+        out: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let parts = self.map_pattern(items)?;
+        let value = match parts.whole {
+            Some(name) => {
+                let slot = self.bind_name(name, value, out)?;
+                self.local(span, slot)
+            }
+            None => value,
+        };
+        let checked = self.internal_call(span, "%map-pattern", &[value])?;
+        let source = self.bind_hidden(checked, out)?;
+        let entries = self.arena.alloc_slice_copy(&parts.entries);
+        for (pattern, key) in entries.iter() {
+            let default = pattern
+                .symbol()
+                .and_then(|name| parts.defaults.iter().find(|(known, _)| *known == name))
+                .map(|(_, default)| *default);
+            let map = self.local(key.span, source);
+            let found = self.map_entry(key, map, default)?;
+            self.bind_pattern(pattern, found, out)?;
+        }
+        Ok(())
+    }
+
+    /// The value of one key of a map pattern.
+    fn map_entry(
+        &mut self,
+        key: &'a Form<'a>,
+        map: Ref<'a>,
+        default: Option<&'a Form<'a>>,
+    ) -> Result<Ref<'a>, Failed> {
+        let span = key.span;
+        let row = match key.kind {
+            FormKind::Keyword(name) | FormKind::Symbol(name) => {
+                self.tables.keyword(span, self.names.text(name))?
+            }
+            FormKind::Str(text) => self.tables.constant(span, Const::Str(text.into()))?,
+            _ => {
+                let key = self.resolve(key, false);
+                if !matches!(key.kind, Kind::Literal(_)) {
+                    return Err(unsupported(
+                        span,
+                        "a key of a map pattern must be a keyword, a string or a symbol",
+                    ));
+                }
+                return self.internal_call(span, "%get", &[map, key]);
+            }
+        };
+        let Some(default) = default else { return Ok(self.expr(span, Kind::GetKey(row, map))) };
+        let default = self.resolve(default, false);
+        if !is_inert(default, 3) {
+            return Err(unsupported(default.span, ":or defaults must be literals"));
+        }
+        let key = self.literal(span, Literal::Row(row));
+        self.internal_call(span, "%get-or", &[map, key, default])
+    }
+
+    fn map_pattern(&self, items: &'a [Form<'a>]) -> Result<MapPattern<'a>, Failed> {
+        let mut parts = MapPattern::default();
+        for pair in items.chunks_exact(2) {
+            let (left, right) = (&pair[0], &pair[1]);
+            match left.keyword().map(|keyword| self.names.text(keyword)) {
+                Some("keys") => self.key_list(right, false, &mut parts)?,
+                Some("strs") => self.key_list(right, true, &mut parts)?,
+                Some("as") => {
+                    let name = right.symbol().ok_or_else(|| unsupported(right.span, ":as needs a symbol"))?;
+                    parts.whole = Some(name);
+                }
+                Some("or") => {
+                    let FormKind::Map(defaults) = right.kind else {
+                        return Err(unsupported(
+                            right.span,
+                            ":or needs a map of defaults, as in {:or {limit 10}}",
+                        ));
+                    };
+                    for default in defaults.chunks_exact(2) {
+                        let name = default[0].symbol().ok_or_else(|| {
+                            unsupported(
+                                default[0].span,
+                                "the keys of :or must be symbols, as in {:or {limit 10}}",
+                            )
+                        })?;
+                        parts.defaults.push((name, &default[1]));
+                    }
+                }
+                Some(other) => {
+                    return Err(unsupported(left.span, format!(":{other} has no meaning in a map pattern")));
+                }
+                None => parts.entries.push((*left, *right)),
+            }
+        }
+        Ok(parts)
+    }
+
+    fn key_list(&self, list: &'a Form<'a>, strings: bool, parts: &mut MapPattern<'a>) -> Result<(), Failed> {
+        let Some(names) = list.vector() else {
+            return Err(unsupported(list.span, ":keys needs a vector of symbols, as in {:keys [a b]}"));
+        };
+        for form in names {
+            let (FormKind::Symbol(name) | FormKind::Keyword(name)) = form.kind else {
+                return Err(unsupported(form.span, ":keys needs a vector of symbols, as in {:keys [a b]}"));
+            };
+            let key = match strings {
+                true => FormKind::Str(self.names.text(name)),
+                false => FormKind::Keyword(name),
+            };
+            parts.entries.push((Form::new(form.span, FormKind::Symbol(name)), Form::new(form.span, key)));
+        }
+        Ok(())
+    }
+}

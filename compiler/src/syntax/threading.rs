@@ -1,0 +1,242 @@
+//! Threading. Every step binds the same slot to its value, so a chain of any length is one flat `let`.
+//!
+//! What this must not change is the order of evaluation: in `(->> x (f (g)))`, that is `(f (g) x)`, the
+//! call `(g)` comes before `x`. Arguments before the threaded one that could have an effect are therefore
+//! evaluated first, and a special form as a step gets the steps before it as a form, because it may not
+//! evaluate them at all.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, Clause, Cond, Kind, Ref, Slots, SomeChain};
+use crate::resolve::operators::as_test;
+use crate::resolve::symbol::find_builtin;
+use crate::resolve::{Failed, Resolved, Resolver, error};
+use ptc_vm::builtins::Purity;
+use ptc_vm::{Reason, Span};
+use std::cell::Cell;
+
+fn invalid_thread(span: Span, special: Special) -> Failed {
+    error(Reason::InvalidThreadForm, span, format!("expected {}", special.usage()))
+}
+
+impl<'a> Resolver<'a, '_> {
+    /// `->` and `->>` (`last`): `items` are the first expression and the steps.
+    #[inline(never)]
+    pub(crate) fn thread(
+        &mut self,
+        span: Span,
+        items: &'a [Form<'a>],
+        last: bool,
+        tail: bool,
+    ) -> Resolved<'a> {
+        let special = if last { Special::ThreadLast } else { Special::ThreadFirst };
+        if items.is_empty() {
+            return Err(invalid_thread(span, special));
+        }
+        let nested = (1..items.len()).rev().find(|&at| self.is_special_step(&items[at]));
+        let (first, steps) = match nested {
+            None => (&items[0], &items[1..]),
+            Some(at) => {
+                let before = match &items[..at] {
+                    [only] => *only,
+                    before => Form::new(span, FormKind::Thread { last, items: before }),
+                };
+                (self.step_form(&items[at], before, last), &items[at + 1..])
+            }
+        };
+        match steps {
+            [] => Ok(self.resolve(first, tail)),
+            [step] => {
+                let call = self.step_form(step, *first, last);
+                Ok(self.resolve(call, tail))
+            }
+            [before @ .., end] => self.chain(span, first, before, end, last, tail),
+        }
+    }
+
+    fn chain(
+        &mut self,
+        span: Span,
+        first: &'a Form<'a>,
+        before: &'a [Form<'a>],
+        end: &'a Form<'a>,
+        last: bool,
+        tail: bool,
+    ) -> Resolved<'a> {
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(before.len() + 1);
+        // The last step's arguments come first, as they would in nested calls.
+        let end = self.hoist(end, last, &mut bindings)?;
+        let mut steps = Vec::with_capacity(before.len());
+        for step in before.iter().rev() {
+            steps.push(self.hoist(step, last, &mut bindings)?);
+        }
+        let value = self.resolve(first, false);
+        let slot = self.bind_hidden(value, &mut bindings)?;
+        let threaded = self.hidden(first.span, slot);
+        for step in steps.iter().rev() {
+            let call = self.step_form(step, threaded, last);
+            let value = self.resolve(call, false);
+            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+        }
+        let call = self.step_form(end, threaded, last);
+        let body = self.resolve(call, tail);
+        self.function().release(mark);
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// A step whose arguments before the threaded value have no effect; others are bound first.
+    fn hoist(
+        &mut self,
+        step: &'a Form<'a>,
+        last: bool,
+        bindings: &mut Vec<Binding<'a>>,
+    ) -> Result<&'a Form<'a>, Failed> {
+        let FormKind::List(items) = step.kind else { return Ok(step) };
+        let before = if last { items.len() } else { items.len().min(1) };
+        if items[..before].iter().all(|item| self.is_inert_form(item, 4)) {
+            return Ok(step);
+        }
+        let mut rewritten = items.to_vec();
+        for (index, item) in items.iter().enumerate().take(before) {
+            if self.is_inert_form(item, 4) {
+                continue;
+            }
+            let value = self.resolve(item, false);
+            let slot = self.bind_hidden(value, bindings)?;
+            rewritten[index] = self.hidden(item.span, slot);
+        }
+        Ok(self.list_form(step.span, rewritten))
+    }
+
+    /// Evaluating the form has no effect but a fault. Looks only a few levels deep.
+    fn is_inert_form(&mut self, form: &Form<'a>, levels: u32) -> bool {
+        let Some(levels) = levels.checked_sub(1) else { return false };
+        let FormKind::List(items) = form.kind else {
+            return match form.kind {
+                FormKind::ShortFn(_) => true,
+                FormKind::Thread { .. } => false,
+                _ => form.children().iter().all(|item| self.is_inert_form(item, levels)),
+            };
+        };
+        let Some((head, rest)) = items.split_first() else { return false };
+        let is_pure = match head.kind {
+            FormKind::Keyword(_) => true,
+            FormKind::Symbol(name) => match self.special(name) {
+                Some(special) => return special == Special::Fn,
+                None => self.is_pure_builtin(name),
+            },
+            _ => false,
+        };
+        is_pure && rest.iter().all(|item| self.is_inert_form(item, levels))
+    }
+
+    fn is_pure_builtin(&mut self, name: crate::names::Name) -> bool {
+        let is_local = crate::resolve::scope::lookup(&mut self.functions, name).is_some();
+        !is_local
+            && !self.globals.is_definable(name)
+            && find_builtin(self.names.text(name))
+                .is_some_and(|builtin| matches!(builtin.info().purity, Purity::Total | Purity::Pure))
+    }
+
+    /// The step is a special form (as a list or as its bare name).
+    fn is_special_step(&mut self, step: &Form<'a>) -> bool {
+        let head = match step.kind {
+            FormKind::List(items) => items.first(),
+            _ => Some(step),
+        };
+        head.and_then(Form::symbol).is_some_and(|name| self.special(name).is_some())
+    }
+
+    /// The call of a step with the threaded value put in.
+    fn step_form(&self, step: &Form<'a>, value: Form<'a>, last: bool) -> &'a Form<'a> {
+        let items = match step.kind {
+            FormKind::List(items) if !items.is_empty() => {
+                let mut all = Vec::with_capacity(items.len() + 1);
+                let at = if last { items.len() } else { 1 };
+                all.extend_from_slice(&items[..at]);
+                all.push(value);
+                all.extend_from_slice(&items[at..]);
+                all
+            }
+            _ => vec![*step, value],
+        };
+        self.list_form(step.span, items)
+    }
+
+    /// `(as-> expr name step …)`.
+    #[inline(never)]
+    pub(crate) fn thread_as(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let [first, name, steps @ ..] = rest else { return Err(invalid_thread(span, Special::ThreadAs)) };
+        let Some(name) = name.symbol() else { return Err(invalid_thread(name.span, Special::ThreadAs)) };
+        let value = self.resolve(first, false);
+        let Some((end, before)) = steps.split_last() else { return Ok(value) };
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(before.len() + 1);
+        let slot = self.bind_name(name, value, &mut bindings)?;
+        for step in before {
+            let value = self.resolve(step, false);
+            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+        }
+        let body = self.resolve(end, tail);
+        self.function().release(mark);
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// `cond->` and `cond->>`: a step runs when its own test holds.
+    #[inline(never)]
+    pub(crate) fn thread_cond(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let Some((first, steps)) = rest.split_first() else { return Err(invalid_thread(span, special)) };
+        if steps.len() % 2 == 1 {
+            return Err(invalid_thread(span, special));
+        }
+        let last = special == Special::CondLast;
+        let value = self.resolve(first, false);
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(steps.len() / 2 + 1);
+        let slot = self.bind_hidden(value, &mut bindings)?;
+        let threaded = self.hidden(first.span, slot);
+        for pair in steps.chunks_exact(2) {
+            let test = as_test(self.branch(&pair[0], false));
+            let call = self.step_form(&pair[1], threaded, last);
+            let body = self.branch(call, false);
+            let unchanged = self.local(pair[0].span, slot);
+            let clause = Clause {
+                binding: None,
+                test,
+                body,
+                dying_body: Cell::new(Slots::EMPTY),
+                dying_next: Cell::new(Slots::EMPTY),
+            };
+            let clauses = self.slice(vec![clause]);
+            let cond = Cond { clauses, otherwise: Some(unchanged), dying: Cell::new(Slots::EMPTY) };
+            let value = self.expr(pair[1].span, Kind::Cond(cond));
+            bindings.push(Binding { slot, value, dead: Cell::new(false) });
+        }
+        let body = self.local(span, slot);
+        self.function().release(mark);
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// `some->` and `some->>`: stops at nil.
+    #[inline(never)]
+    pub(crate) fn thread_some(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let Some((form, steps)) = rest.split_first() else { return Err(invalid_thread(span, special)) };
+        let last = special == Special::SomeLast;
+        let first = self.resolve(form, false);
+        if steps.is_empty() {
+            return Ok(first);
+        }
+        let mark = self.function().mark();
+        let slot = self.new_slot(span)?;
+        let threaded = self.hidden(form.span, slot);
+        let mut resolved: Vec<(Ref<'a>, Cell<Slots>)> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let call = self.step_form(step, threaded, last);
+            resolved.push((self.branch(call, false), Cell::new(Slots::EMPTY)));
+        }
+        self.function().release(mark);
+        let steps = self.slice(resolved);
+        Ok(self.expr(span, Kind::SomeChain(SomeChain { slot, first, steps })))
+    }
+}
