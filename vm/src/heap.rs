@@ -202,8 +202,9 @@ pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
 /// Hands the children of a dropped collection over. `bytes` are released when they are gone.
 pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
     // While a thread ends there is no list any more, and nothing to account to.
-    let listed =
-        GARBAGE.try_with(|garbage| garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 })).is_ok();
+    let listed = GARBAGE
+        .try_with(|garbage| garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 }))
+        .is_ok();
     if listed && !COUNTERS.with(|counters| counters.draining.get()) {
         drain(DRAIN_STEP);
     }
@@ -226,7 +227,9 @@ pub(crate) fn drain(budget: usize) -> bool {
 
 fn drain_list(mut budget: usize) -> bool {
     loop {
-        let Ok(Some(mut batch)) = GARBAGE.try_with(|garbage| garbage.borrow_mut().pop()) else { return false };
+        let Ok(Some(mut batch)) = GARBAGE.try_with(|garbage| garbage.borrow_mut().pop()) else {
+            return false;
+        };
         while let Some(value) = batch.values.pop() {
             if budget == 0 {
                 batch.values.push(value);

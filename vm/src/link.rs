@@ -55,9 +55,15 @@ pub(crate) fn link(
 }
 
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.
-fn constant_value(cx: &mut Context, symbols: &[Symbol], earlier: &[Value], constant: &Const) -> Result<Value> {
+fn constant_value(
+    cx: &mut Context,
+    symbols: &[Symbol],
+    earlier: &[Value],
+    constant: &Const,
+) -> Result<Value> {
     let symbol = |index: &u32| symbols[*index as usize];
-    let items = |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| earlier[usize::from(row)].clone()).collect() };
+    let items =
+        |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| earlier[usize::from(row)].clone()).collect() };
     Ok(match constant {
         Const::Nil => Value::Nil,
         Const::Bool(value) => Value::Bool(*value),

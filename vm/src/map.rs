@@ -134,7 +134,9 @@ impl<V: Payload> Table<V> {
         match &self.index {
             None => self.entries.iter().position(|entry| matches(&entry.key)),
             Some(index) => index
-                .find(spread(hash), |&(stored, row)| stored == hash && matches(&self.entries[row as usize].key))
+                .find(spread(hash), |&(stored, row)| {
+                    stored == hash && matches(&self.entries[row as usize].key)
+                })
                 .map(|&(_, row)| row as usize),
         }
     }
@@ -191,9 +193,7 @@ impl<V: Payload> Table<V> {
                 let text = text.replace('-', "_");
                 let hash = crate::string::hash_text(&text);
                 let symbol = cx.symbols.find(&text);
-                Ok(self
-                    .find_text(&text, hash, symbol)
-                    .or_else(|| self.find_keyword(cx, symbol?)))
+                Ok(self.find_text(&text, hash, symbol).or_else(|| self.find_keyword(cx, symbol?)))
             }
             other => self.find(cx, other),
         }
@@ -226,9 +226,9 @@ impl<V: Payload> Table<V> {
                 return text_row;
             }
         } else {
-            let found = self.find_keyword(cx, symbol).or_else(|| {
-                self.find_text(cx.symbols.text(symbol), cx.symbols.hash(symbol), Some(symbol))
-            });
+            let found = self
+                .find_keyword(cx, symbol)
+                .or_else(|| self.find_text(cx.symbols.text(symbol), cx.symbols.hash(symbol), Some(symbol)));
             if found.is_some() {
                 return found;
             }

@@ -152,7 +152,11 @@ fn compare_deep(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
                 }
             }
             (Value::Set(a), Value::Set(b)) => {
-                if Rc::ptr_eq(a, b) { Ordering::Equal } else { compare_keys(cx, a, b)? }
+                if Rc::ptr_eq(a, b) {
+                    Ordering::Equal
+                } else {
+                    compare_keys(cx, a, b)?
+                }
             }
             (a, b) => compare_leaf(cx, a, b),
         };

@@ -7,6 +7,7 @@ use crate::builtins::HostFunction;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
+use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::map_many::MapMany;
 use crate::native::merge::Merge;
@@ -14,7 +15,6 @@ use crate::native::parallel::Parallel;
 use crate::native::reduce::Reduce;
 use crate::native::sort::{self, Sort};
 use crate::native::update::Update;
-use crate::native::Native;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -33,29 +33,164 @@ macro_rules! each {
 
 /// The rows of this module.
 pub(super) const TABLE: &[Builtin] = &[
-    callback("map", Category::Core, "2+", "(map f coll …)", "The results of f for every item.", |cx, a| map(cx, "map", a)),
-    callback("mapv", Category::Core, "2+", "(mapv f coll …)", "The results of f for every item.", |cx, a| map(cx, "mapv", a)),
-    callback("mapcat", Category::Core, "2+", "(mapcat f coll …)", "The results of f, which are collections, joined.", mapcat),
+    callback("map", Category::Core, "2+", "(map f coll …)", "The results of f for every item.", |cx, a| {
+        map(cx, "map", a)
+    }),
+    callback(
+        "mapv",
+        Category::Core,
+        "2+",
+        "(mapv f coll …)",
+        "The results of f for every item.",
+        |cx, a| map(cx, "mapv", a),
+    ),
+    callback(
+        "mapcat",
+        Category::Core,
+        "2+",
+        "(mapcat f coll …)",
+        "The results of f, which are collections, joined.",
+        mapcat,
+    ),
     callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", reduce),
-    callback("reduce-kv", Category::Core, "3", "(reduce-kv f init map)", "Folds keys and values with f.", reduce_kv),
-    callback("sort", Category::Core, "1-2", "(sort comparator? coll)", "The items in order; :asc, :desc or a comparator.", sort),
-    callback("sort-by", Category::Core, "2-3", "(sort-by key comparator? coll)", "The items in the order of their keys.", sort_by),
-    callback("update", Category::Core, "3+", "(update m key f arg …)", "m with the value at key changed by f.", update),
-    callback("update-in", Category::Core, "3+", "(update-in m path f arg …)", "m with the value at path changed by f.", update_in),
-    callback("merge-with", Category::Core, "1+", "(merge-with f map …)", "The maps merged, f joins values of one key.", merge_with),
-    callback("update-vals", Category::Core, "2", "(update-vals m f)", "m with every value changed by f.", |cx, a| update_entries(cx, "update-vals", Kind::UpdateVals, a)),
-    callback("update-keys", Category::Core, "2", "(update-keys m f)", "m with every key changed by f.", |cx, a| update_entries(cx, "update-keys", Kind::UpdateKeys, a)),
-    callback("min-by", Category::Core, "2+", "(min-by f coll)", "The item with the smallest (f item).", |cx, a| extreme(cx, "min-by", Kind::MinBy, a)),
-    callback("max-by", Category::Core, "2+", "(max-by f coll)", "The item with the largest (f item).", |cx, a| extreme(cx, "max-by", Kind::MaxBy, a)),
-    callback("min-key", Category::Core, "2+", "(min-key f item …)", "The item with the smallest (f item).", |cx, a| extreme_of(cx, Kind::MinBy, a)),
-    callback("max-key", Category::Core, "2+", "(max-key f item …)", "The item with the largest (f item).", |cx, a| extreme_of(cx, Kind::MaxBy, a)),
-    callback("pmap", Category::Core, "2+", "(pmap f coll …)", "map, with the tool calls of all items at the same time.", pmap),
-    callback("pcalls", Category::Core, "0+", "(pcalls f …)", "The results of functions without arguments, called at the same time.", pcalls),
+    callback(
+        "reduce-kv",
+        Category::Core,
+        "3",
+        "(reduce-kv f init map)",
+        "Folds keys and values with f.",
+        reduce_kv,
+    ),
+    callback(
+        "sort",
+        Category::Core,
+        "1-2",
+        "(sort comparator? coll)",
+        "The items in order; :asc, :desc or a comparator.",
+        sort,
+    ),
+    callback(
+        "sort-by",
+        Category::Core,
+        "2-3",
+        "(sort-by key comparator? coll)",
+        "The items in the order of their keys.",
+        sort_by,
+    ),
+    callback(
+        "update",
+        Category::Core,
+        "3+",
+        "(update m key f arg …)",
+        "m with the value at key changed by f.",
+        update,
+    ),
+    callback(
+        "update-in",
+        Category::Core,
+        "3+",
+        "(update-in m path f arg …)",
+        "m with the value at path changed by f.",
+        update_in,
+    ),
+    callback(
+        "merge-with",
+        Category::Core,
+        "1+",
+        "(merge-with f map …)",
+        "The maps merged, f joins values of one key.",
+        merge_with,
+    ),
+    callback(
+        "update-vals",
+        Category::Core,
+        "2",
+        "(update-vals m f)",
+        "m with every value changed by f.",
+        |cx, a| update_entries(cx, "update-vals", Kind::UpdateVals, a),
+    ),
+    callback(
+        "update-keys",
+        Category::Core,
+        "2",
+        "(update-keys m f)",
+        "m with every key changed by f.",
+        |cx, a| update_entries(cx, "update-keys", Kind::UpdateKeys, a),
+    ),
+    callback(
+        "min-by",
+        Category::Core,
+        "2+",
+        "(min-by f coll)",
+        "The item with the smallest (f item).",
+        |cx, a| extreme(cx, "min-by", Kind::MinBy, a),
+    ),
+    callback(
+        "max-by",
+        Category::Core,
+        "2+",
+        "(max-by f coll)",
+        "The item with the largest (f item).",
+        |cx, a| extreme(cx, "max-by", Kind::MaxBy, a),
+    ),
+    callback(
+        "min-key",
+        Category::Core,
+        "2+",
+        "(min-key f item …)",
+        "The item with the smallest (f item).",
+        |cx, a| extreme_of(cx, Kind::MinBy, a),
+    ),
+    callback(
+        "max-key",
+        Category::Core,
+        "2+",
+        "(max-key f item …)",
+        "The item with the largest (f item).",
+        |cx, a| extreme_of(cx, Kind::MaxBy, a),
+    ),
+    callback(
+        "pmap",
+        Category::Core,
+        "2+",
+        "(pmap f coll …)",
+        "map, with the tool calls of all items at the same time.",
+        pmap,
+    ),
+    callback(
+        "pcalls",
+        Category::Core,
+        "0+",
+        "(pcalls f …)",
+        "The results of functions without arguments, called at the same time.",
+        pcalls,
+    ),
     plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path),
     plain("println", Category::Core, "0+", "(println item …)", "Prints a line; nil.", println).effect(),
-    host("%tool-call", Category::Internal, "0+", "(tool/call {:server s :tool t :args {}})", "Calls a tool of an upstream.", HostFunction::ToolCall),
-    host("%tool", Category::Internal, "1+", "(tool/name {})", "Calls a tool that the host granted.", HostFunction::Tool),
-    host("%tool-servers", Category::Internal, "0", "(tool/servers)", "The configured upstreams.", HostFunction::Servers),
+    host(
+        "%tool-call",
+        Category::Internal,
+        "0+",
+        "(tool/call {:server s :tool t :args {}})",
+        "Calls a tool of an upstream.",
+        HostFunction::ToolCall,
+    ),
+    host(
+        "%tool",
+        Category::Internal,
+        "1+",
+        "(tool/name {})",
+        "Calls a tool that the host granted.",
+        HostFunction::Tool,
+    ),
+    host(
+        "%tool-servers",
+        Category::Internal,
+        "0",
+        "(tool/servers)",
+        "The configured upstreams.",
+        HostFunction::Servers,
+    ),
 ];
 
 /// The rows of functions over one collection.
@@ -182,7 +317,10 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         }
         value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
         other => {
-            return Err(Fault::type_error(format!("reduce-kv: arg 3 expected map, got {}", other.type_word())));
+            return Err(Fault::type_error(format!(
+                "reduce-kv: arg 3 expected map, got {}",
+                other.type_word()
+            )));
         }
     };
     let function = callable(cx, "reduce-kv", take(&mut arguments[0]))?;
@@ -221,7 +359,9 @@ fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     if matches!(arguments[last], Value::Set(_) | Value::Map(_)) {
         let word = arguments[last].type_word();
         if word == "set" {
-            return Err(Fault::type_error("sort does not support sets (sets are unordered). Use (sort (vec s))"));
+            return Err(Fault::type_error(
+                "sort does not support sets (sets are unordered). Use (sort (vec s))",
+            ));
         }
     }
     let items = collection(cx, "sort", take(&mut arguments[last]))?;
@@ -283,7 +423,10 @@ fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         Value::Vector(path) => VectorNode::into_items(path),
         Value::Nil => Vec::new(),
         other => {
-            return Err(Fault::type_error(format!("update-in: arg 2 expected list, got {}", other.type_word())));
+            return Err(Fault::type_error(format!(
+                "update-in: arg 2 expected list, got {}",
+                other.type_word()
+            )));
         }
     };
     if path.is_empty() {
@@ -343,7 +486,10 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                 }
             }
             other => {
-                return Err(Fault::type_error(format!("merge-with: expected map, got {}", other.type_word())));
+                return Err(Fault::type_error(format!(
+                    "merge-with: expected map, got {}",
+                    other.type_word()
+                )));
             }
         }
     }
@@ -354,7 +500,12 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     })
 }
 
-fn update_entries(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+fn update_entries(
+    cx: &mut Context,
+    name: &'static str,
+    kind: Kind,
+    arguments: Arguments<'_>,
+) -> Result<Step> {
     if arguments[0].is_function() {
         return Err(Fault::type_error(format!(
             "{name} expects (map, function) but got (function, {}). Use -> (thread-first) instead of ->> \
@@ -365,7 +516,9 @@ fn update_entries(cx: &mut Context, name: &'static str, kind: Kind, arguments: A
     let pairs = match take(&mut arguments[0]) {
         Value::Nil => return Ok(Step::Return(Value::Map(MapNode::empty()))),
         value @ Value::Map(_) => to_vector(cx, value, name)?,
-        other => return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {}", other.type_word()))),
+        other => {
+            return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {}", other.type_word())));
+        }
     };
     let function = callable(cx, name, take(&mut arguments[1]))?;
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, pairs)?)))

@@ -9,14 +9,43 @@ use std::mem::take;
 
 /// The rows of this module.
 pub(super) const TABLE: &[Builtin] = &[
-    plain("comp", Category::Core, "0+", "(comp f …)", "A function that calls the functions right to left.", comp),
+    plain(
+        "comp",
+        Category::Core,
+        "0+",
+        "(comp f …)",
+        "A function that calls the functions right to left.",
+        comp,
+    ),
     plain("partial", Category::Core, "1+", "(partial f arg …)", "f with its first arguments given.", partial),
     plain("juxt", Category::Core, "1+", "(juxt f …)", "A function that gives a vector of all results.", juxt),
     plain("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement),
-    plain("constantly", Category::Core, "1", "(constantly v)", "A function that always gives v.", constantly).total(),
-    plain("every-pred", Category::Core, "1+", "(every-pred p …)", "True when all predicates hold.", every_pred),
-    plain("some-fn", Category::Core, "1+", "(some-fn p …)", "The first truthy result of the functions.", some_fn),
-    plain("fnil", Category::Core, "2-4", "(fnil f default …)", "f with nil arguments replaced by defaults.", fnil),
+    plain("constantly", Category::Core, "1", "(constantly v)", "A function that always gives v.", constantly)
+        .total(),
+    plain(
+        "every-pred",
+        Category::Core,
+        "1+",
+        "(every-pred p …)",
+        "True when all predicates hold.",
+        every_pred,
+    ),
+    plain(
+        "some-fn",
+        Category::Core,
+        "1+",
+        "(some-fn p …)",
+        "The first truthy result of the functions.",
+        some_fn,
+    ),
+    plain(
+        "fnil",
+        Category::Core,
+        "2-4",
+        "(fnil f default …)",
+        "f with nil arguments replaced by defaults.",
+        fnil,
+    ),
     callback(
         "apply",
         Category::Core,

@@ -153,7 +153,15 @@ const fn plain(
     run: Plain,
 ) -> Builtin {
     let arity = Arity::parse(arity);
-    Builtin { name, category, usage, arity, purity: Purity::Pure, doc, implementation: Implementation::Plain(run) }
+    Builtin {
+        name,
+        category,
+        usage,
+        arity,
+        purity: Purity::Pure,
+        doc,
+        implementation: Implementation::Plain(run),
+    }
 }
 
 /// A row that may call functions of the program.
@@ -166,7 +174,15 @@ const fn callback(
     run: Callback,
 ) -> Builtin {
     let arity = Arity::parse(arity);
-    Builtin { name, category, usage, arity, purity: Purity::Calls, doc, implementation: Implementation::Callback(run) }
+    Builtin {
+        name,
+        category,
+        usage,
+        arity,
+        purity: Purity::Calls,
+        doc,
+        implementation: Implementation::Callback(run),
+    }
 }
 
 /// A row that suspends until the host answers.

@@ -1,6 +1,157 @@
-//! Builtins: regexes.
+//! Regular expressions.
 
-use super::Builtin;
+use super::strings::{after, slice, split_by};
+use super::{Builtin, Category, convert, plain, seq};
+use crate::arith::invalid_types;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::regex::{RegexNode, Spans};
+use crate::string::StringNode;
+use crate::value::Value;
+use std::rc::Rc;
+
+const REGEX: Category = Category::Regex;
+const STRING: Category = Category::String;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("re-pattern", REGEX, "1", "(re-pattern text)", "The regex of a pattern.", re_pattern),
+    plain("re-find", REGEX, "2", "(re-find regex s)", "The first match, with its groups if there are any, or nil.", re_find),
+    plain("re-matches", REGEX, "2", "(re-matches regex s)", "The match of the whole string, or nil.", re_matches),
+    plain("re-seq", REGEX, "2", "(re-seq regex s)", "All matches.", re_seq),
+    plain("re-split", REGEX, "2", "(re-split regex s)", "The pieces between the matches.", re_split),
+    plain("extract", STRING, "2-3", "(extract pattern s group?)", "A group (1 if not given) of the first match, or nil.", extract),
+    plain("extract-int", STRING, "2-4", "(extract-int pattern s group? default?)", "A group of the first match as an integer, or the default.", extract_int),
+];
+
+fn compiled(cx: &mut Context, pattern: &str) -> Result<Rc<RegexNode>> {
+    cx.tick(pattern.len() as u64)?;
+    let regex = cx.regexes.compile(pattern)?;
+    seq::check_memory(cx)?;
+    Ok(regex)
+}
+
+/// `(re-pattern x)`: a regex is its own pattern.
+fn re_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Regex(regex) => Ok(Value::Regex(regex.clone())),
+        Value::Str(node) => Ok(Value::Regex(compiled(cx, node.as_str())?)),
+        other => Err(invalid_types("re-pattern", &[other])),
+    }
+}
+
+/// The regex and the string of a call.
+fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v RegexNode, &'v StringNode)> {
+    match arguments {
+        [Value::Regex(regex), Value::Str(text)] => Ok((regex, text)),
+        [regex, text, ..] => {
+            let fault = invalid_types(name, &[regex, text]);
+            Err(if matches!(regex, Value::Str(_)) {
+                fault.hint(format!("{name} takes a regex first: #\"…\" or (re-pattern s)."))
+            } else {
+                fault
+            })
+        }
+        _ => Err(invalid_types(name, &[])),
+    }
+}
+
+fn group(cx: &mut Context, text: &str, span: Option<(usize, usize)>) -> Result<Value> {
+    match span {
+        Some((start, end)) => slice(cx, &text[start..end]),
+        None => Ok(Value::Nil),
+    }
+}
+
+/// A match: its text, or its text and those of all groups.
+fn match_value(cx: &mut Context, regex: &RegexNode, text: &str, spans: &Spans) -> Result<Value> {
+    if regex.groups() == 0 {
+        return group(cx, text, spans.first().copied().flatten());
+    }
+    let mut groups = Vec::with_capacity(spans.len());
+    for &span in spans {
+        groups.push(group(cx, text, span)?);
+    }
+    Ok(Value::vector(groups))
+}
+
+fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (regex, text) = two(arguments, "re-find")?;
+    match regex.find(cx, text.as_str(), 0)? {
+        Some(spans) => match_value(cx, regex, text.as_str(), &spans),
+        None => Ok(Value::Nil),
+    }
+}
+
+fn re_matches(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (regex, text) = two(arguments, "re-matches")?;
+    match regex.match_whole(cx, text.as_str())? {
+        Some(spans) => match_value(cx, regex, text.as_str(), &spans),
+        None => Ok(Value::Nil),
+    }
+}
+
+fn re_seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (regex, text) = two(arguments, "re-seq")?;
+    let text = text.as_str();
+    let mut matches = Vec::new();
+    let mut at = 0;
+    while at <= text.len() {
+        let Some(spans) = regex.find(cx, text, at)? else { break };
+        let Some((start, end)) = spans.first().copied().flatten() else { break };
+        at = after(text, start, end);
+        let value = match_value(cx, regex, text, &spans)?;
+        seq::push(cx, &mut matches, value)?;
+        if matches.len() % 256 == 0 {
+            seq::check_memory(cx)?;
+        }
+    }
+    Ok(Value::vector(matches))
+}
+
+fn re_split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (regex, text) = two(arguments, "re-split")?;
+    split_by(cx, text.as_str(), regex, 0)
+}
+
+/// The text of a group of the first match.
+fn extracted<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result<Option<&'v str>> {
+    let regex = match &arguments[0] {
+        Value::Regex(regex) => regex.clone(),
+        Value::Str(pattern) => compiled(cx, pattern.as_str())?,
+        _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1]])),
+    };
+    let text = match &arguments[1] {
+        Value::Str(text) => text.as_str(),
+        Value::Nil => return Ok(None),
+        _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1]])),
+    };
+    let group = match arguments.get(2) {
+        None => 1,
+        Some(Value::Int(group)) => usize::try_from(*group).unwrap_or(usize::MAX),
+        Some(_) => {
+            let all: Vec<&Value> = arguments.iter().collect();
+            return Err(invalid_types(name, &all));
+        }
+    };
+    let spans = regex.find(cx, text, 0)?;
+    let span = spans.and_then(|spans| spans.get(group).copied().flatten());
+    Ok(span.map(|(start, end)| &text[start..end]))
+}
+
+fn extract(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match extracted(cx, arguments, "extract")? {
+        Some(text) => slice(cx, text),
+        None => Ok(Value::Nil),
+    }
+}
+
+fn extract_int(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let number = extracted(cx, arguments, "extract-int")?.and_then(convert::long);
+    Ok(match (number, arguments.get(3)) {
+        (Some(number), _) => Value::Int(number),
+        (None, Some(default)) => default.clone(),
+        (None, None) => Value::Nil,
+    })
+}

@@ -1,6 +1,80 @@
-//! Builtins: strings.
+//! Strings. Indexes count graphemes; ASCII text is indexed by byte.
 
-use super::Builtin;
+mod change;
+mod format;
+mod output;
+mod parts;
+mod replace;
+mod search;
+
+pub(super) use parts::split_by;
+pub(super) use replace::replace_text;
+
+use super::{Builtin, Category, plain};
+use crate::arith::invalid_types;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::string::StringNode;
+use crate::value::Value;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
+const STRING: Category = Category::String;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[];
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("str", STRING, "0+", "(str x …)", "The texts of the arguments joined; nil is empty.", output::str),
+    plain("pr-str", STRING, "0+", "(pr-str x …)", "The arguments as program text, separated by spaces.", output::pr_str),
+    plain("println", CORE, "0+", "(println x …)", "Prints a line; returns nil.", output::println).effect(),
+    plain("join", STRING, "1-2", "(join coll), (join separator coll)", "The texts of the items, with the separator between them.", output::join),
+    plain("format", STRING, "0+", "(format template x …)", "Fills in %s %d %f %.2f %5d %-8s %05d %,d %e %x %o %b %c %n %%.", format::format),
+    plain("subs", STRING, "2-3", "(subs s start end?)", "The part of a string; indexes beyond the ends are clamped.", search::subs),
+    plain("includes?", STRING, "2", "(includes? s part)", "Whether the part occurs in the string.", search::includes),
+    plain("starts-with?", STRING, "2", "(starts-with? s part)", "Whether the string begins with the part.", search::starts_with),
+    plain("ends-with?", STRING, "2", "(ends-with? s part)", "Whether the string ends with the part.", search::ends_with),
+    plain("index-of", STRING, "2-3", "(index-of s part from?)", "Where the part first occurs, or nil.", search::index_of),
+    plain("last-index-of", STRING, "2-3", "(last-index-of s part from?)", "Where the part last occurs, or nil.", search::last_index_of),
+    plain("split", STRING, "2-3", "(split s separator limit?)", "The pieces between matches of a regex or one character; without a limit, empty ones at the end are dropped.", parts::split),
+    plain("split-lines", STRING, "1", "(split-lines s)", "The lines of a string.", parts::split_lines),
+    plain("replace", STRING, "3", "(replace s pattern with)", "Replaces all matches of a text or regex; $1 in the replacement is a group.", |cx, a| replace::replace_text(cx, a, "replace", false)),
+    plain("replace-first", STRING, "3", "(replace-first s pattern with)", "Replaces the first match of a text or regex.", |cx, a| replace::replace_text(cx, a, "replace-first", true)),
+    plain("upcase", STRING, "1", "(upcase s)", "In upper case.", |cx, a| change::map_text(cx, a, "upcase", change::upper)),
+    plain("upper-case", STRING, "1", "(upper-case s)", "In upper case.", |cx, a| change::map_text(cx, a, "upper-case", change::upper)),
+    plain("downcase", STRING, "1", "(downcase s)", "In lower case.", |cx, a| change::map_text(cx, a, "downcase", change::lower)),
+    plain("lower-case", STRING, "1", "(lower-case s)", "In lower case.", |cx, a| change::map_text(cx, a, "lower-case", change::lower)),
+    plain("capitalize", STRING, "1", "(capitalize s)", "The first character in upper case, the others in lower case.", |cx, a| change::map_text(cx, a, "capitalize", change::capitalize)),
+    plain("reverse", STRING, "1", "(str/reverse s)", "The characters in the opposite order.", |cx, a| change::map_text(cx, a, "reverse", change::reverse)),
+    plain("escape", STRING, "2", "(escape s replacements)", "Replaces each character that is a key of the map.", change::escape),
+    plain("trim", STRING, "1", "(trim s)", "Without blanks at both ends.", |cx, a| change::part(cx, a, "trim", str::trim)),
+    plain("triml", STRING, "1", "(triml s)", "Without blanks at the start.", |cx, a| change::part(cx, a, "triml", str::trim_start)),
+    plain("trimr", STRING, "1", "(trimr s)", "Without blanks at the end.", |cx, a| change::part(cx, a, "trimr", str::trim_end)),
+    plain("trim-newline", STRING, "1", "(trim-newline s)", "Without line ends at the end.", |cx, a| change::part(cx, a, "trim-newline", |text| text.trim_end_matches(['\n', '\r']))),
+    plain("blank?", STRING, "1", "(blank? s)", "Whether the string is nil, empty or blank.", search::blank),
+];
+
+/// The string of an argument.
+fn string_argument<'v>(arguments: &'v [Value], index: usize, name: &str) -> Result<&'v Rc<StringNode>> {
+    match &arguments[index] {
+        Value::Str(node) => Ok(node),
+        _ => {
+            let all: Vec<&Value> = arguments.iter().collect();
+            Err(invalid_types(name, &all))
+        }
+    }
+}
+
+/// A part of a text as a value.
+pub(super) fn slice(cx: &mut Context, text: &str) -> Result<Value> {
+    const LONG: usize = 1_024;
+    cx.tick(text.len() as u64)?;
+    if text.len() >= LONG {
+        cx.reserve(text.len())?;
+    }
+    Ok(Value::string(text))
+}
+
+/// The position of the character after a match that is empty, so that the next search moves on.
+pub(super) fn after(text: &str, start: usize, end: usize) -> usize {
+    if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
+}

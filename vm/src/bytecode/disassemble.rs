@@ -43,7 +43,8 @@ impl Program {
             | Instruction::StoreGlobal { global, .. }
             | Instruction::IsDefined { global, .. }
             | Instruction::CallGlobal { global, .. } => {
-                let name = self.globals.get(usize::from(global.0)).map_or("?", |name| self.symbol(name.symbol));
+                let name =
+                    self.globals.get(usize::from(global.0)).map_or("?", |name| self.symbol(name.symbol));
                 let _ = write!(out, "  ; {name}");
             }
             _ => {}

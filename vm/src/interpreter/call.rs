@@ -27,7 +27,13 @@ pub(super) enum Called {
 impl Machine<'_> {
     /// Calls a value. A function of the program gets its window at `top` (the first free stack slot);
     /// `dst` is where code that called expects the result.
-    pub(super) fn call(&mut self, callee: Value, arguments: Vec<Value>, dst: u32, top: u32) -> Result<Called> {
+    pub(super) fn call(
+        &mut self,
+        callee: Value,
+        arguments: Vec<Value>,
+        dst: u32,
+        top: u32,
+    ) -> Result<Called> {
         let (mut callee, mut arguments) = (callee, arguments);
         loop {
             match callee {

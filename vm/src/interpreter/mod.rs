@@ -6,8 +6,9 @@
 //! - [`fiber`]: the state that is left when the loop returns
 
 mod call;
-mod operations;
 pub(crate) mod fiber;
+mod hot;
+mod operations;
 mod run;
 
 use crate::builtins::HostFunction;

@@ -97,7 +97,8 @@ pub(super) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
 #[cold]
 fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
     let info = builtin.info();
-    Fault::new(Reason::ArityError, info.arity.message(info.name, count)).hint(format!("Usage: {}", info.usage))
+    Fault::new(Reason::ArityError, info.arity.message(info.name, count))
+        .hint(format!("Usage: {}", info.usage))
 }
 
 /// Adds keys and values, alternating; a later equal key wins.

@@ -6,14 +6,16 @@
 
 use super::call::Called;
 use super::fiber::{Fiber, Frame, WINDOW};
+use super::operations::{
+    add_entries, add_members, attend, check_arity, find_global, greater, less, less_equal, loop_limit,
+    unbound,
+};
 use super::{Machine, Stop};
 use crate::arith;
-use super::operations::{
-    add_entries, add_members, attend, check_arity, find_global, greater, less, less_equal, loop_limit, unbound,
-};
 use crate::builtins::Implementation;
 use crate::bytecode::instruction::{Args, Instruction, Src, Window};
 use crate::bytecode::{Proto, ProtoIndex, Shape};
+use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::{Fault, Result};
 use crate::heap;
@@ -29,14 +31,14 @@ type Registers = [Value; WINDOW];
 
 /// Fills an empty register.
 #[inline(always)]
-fn put(registers: &mut Registers, dst: u8, value: Value) {
+pub(super) fn put(registers: &mut Registers, dst: u8, value: Value) {
     debug_assert!(!registers[usize::from(dst)].is_heap(), "r{dst} is written while full");
     mem::forget(mem::replace(&mut registers[usize::from(dst)], value));
 }
 
 /// Reads a register; the last reader takes the value.
 #[inline(always)]
-fn read(registers: &mut Registers, src: Src) -> Value {
+pub(super) fn read(registers: &mut Registers, src: Src) -> Value {
     let register = &mut registers[usize::from(src.reg)];
     if src.last { mem::take(register) } else { register.clone() }
 }
@@ -89,513 +91,476 @@ impl Machine<'_> {
     /// Runs code frames until the fiber stops; a fault leaves the frames as they are.
     fn run_frames(&mut self) -> Result<Option<Stop>> {
         loop {
-            let units = self.units;
-            let (unit, proto, pc, base) = match self.fiber.frames.last() {
-                Some(&Frame::Code { unit, proto, pc, base }) => {
-                    // Frames are made from verified programs of this isolate.
-                    let unit: &Unit = &units[unit.0 as usize];
-                    (unit, &unit.program.protos[usize::from(proto.0)], pc as usize, base as usize)
+            match self.fiber.frames.last() {
+                Some(Frame::Code { .. }) => {
+                    self.run_hot()?;
+                    if let After::Stop(stop) = self.run_one()? {
+                        return Ok(Some(stop));
+                    }
                 }
-                Some(Frame::Native { .. }) => match self.drive(None)? {
-                    Some(stop) => return Ok(Some(stop)),
-                    None => continue,
-                },
+                Some(Frame::Native { .. }) => {
+                    if let Some(stop) = self.drive(None)? {
+                        return Ok(Some(stop));
+                    }
+                }
                 None => return Ok(Some(Stop::Done(Value::Nil))),
-            };
-            match self.run_frame(unit, proto, pc, base)? {
-                After::Reload => {}
-                After::Stop(stop) => return Ok(Some(stop)),
             }
         }
     }
 
-    /// Runs the frame on top until it calls, returns or stops.
+    /// Runs one instruction of the frame on top, whatever it is.
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
-    fn run_frame(&mut self, unit: &Unit, proto: &Proto, mut pc: usize, mut base: usize) -> Result<After> {
-        let (mut unit, mut proto) = (unit, proto);
+    fn run_one(&mut self) -> Result<After> {
         let units = self.units;
-        'frame: loop {
-            let code: &[Instruction] = &proto.code;
-            let Machine { cx, fiber, globals, .. } = self;
-            let Fiber { stack, frames, overlay, .. } = &mut **fiber;
-            Fiber::reserve_window(stack, base);
-            let Some(registers) = stack[base..].first_chunk_mut::<WINDOW>() else {
-                return Err(Fault::new(Reason::ExecutionError, "no register window"));
+        let Some(&Frame::Code { unit, proto, pc, base }) = self.fiber.frames.last() else {
+            return Ok(After::Reload);
+        };
+        // Frames are made from verified programs of this isolate.
+        let unit: &Unit = &units[unit.0 as usize];
+        let proto: &Proto = &unit.program.protos[usize::from(proto.0)];
+        let (mut pc, base) = (pc as usize, base as usize);
+        let cx: &mut Context = self.cx;
+        Fiber::reserve_window(&mut self.fiber.stack, base);
+        // Recursion grows the stack, which only this sees.
+        if heap::attention() {
+            attend(cx)?;
+        }
+        let Some(registers) = self.fiber.stack[base..].first_chunk_mut::<WINDOW>() else {
+            return Err(Fault::new(Reason::ExecutionError, "no register window"));
+        };
+        // Remembers where this frame is before control may leave it.
+        macro_rules! save {
+            () => {
+                if let Some(Frame::Code { pc: saved, .. }) = self.fiber.frames.last_mut() {
+                    *saved = pc as u32;
+                }
             };
-
-            // Remembers where this frame is before control may leave it.
-            macro_rules! save {
-                () => {
-                    if let Some(Frame::Code { pc: saved, .. }) = frames.last_mut() {
-                        *saved = pc as u32;
+        }
+        macro_rules! check {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(fault) => {
+                        save!();
+                        return Err(fault);
                     }
-                };
-            }
-            macro_rules! check {
-                ($result:expr) => {
-                    match $result {
-                        Ok(value) => value,
-                        Err(fault) => {
+                }
+            };
+        }
+        // After an instruction that allocates: memory, garbage, copies.
+        macro_rules! safepoint {
+            () => {
+                if heap::attention() {
+                    check!(attend(cx));
+                }
+            };
+        }
+        // Goes on in a function whose arguments are in place.
+        macro_rules! enter {
+            ($unit_id:expr, $index:expr, $at:expr) => {{
+                let unit_id = $unit_id;
+                let base = base + usize::from($at);
+                Fiber::push_frame(
+                    &mut self.fiber.frames,
+                    Frame::Code { unit: unit_id, proto: $index, pc: 0, base: base as u32 },
+                );
+                cx.fuel.slice -= 1;
+                if cx.fuel.slice < 0 {
+                    return Ok(After::Stop(Stop::SliceEnd));
+                }
+                return Ok(After::Reload);
+            }};
+        }
+        macro_rules! jump {
+            ($to:expr) => {
+                pc = pc.wrapping_add_signed($to as isize)
+            };
+        }
+        // Integers and floats were tried by the hot loop; these operations know all numbers.
+        macro_rules! binary {
+            ($a:expr, $b:expr, $dst:expr, $operation:path) => {{
+                let a = read(registers, $a);
+                let b = read(registers, $b);
+                let result = check!($operation(cx, a, b));
+                put(registers, $dst.0, result);
+                safepoint!();
+            }};
+        }
+        macro_rules! compare {
+            ($a:expr, $b:expr, $operation:path) => {{
+                let a = read(registers, $a);
+                let b = read(registers, $b);
+                check!($operation(cx, &a, &b))
+            }};
+        }
+        macro_rules! compare_small {
+            ($a:expr, $value:expr, $operation:path) => {{
+                let a = read(registers, $a);
+                check!($operation(cx, &a, &Value::Int(i64::from($value.0))))
+            }};
+        }
+
+        // The verifier has checked that control stays inside the code.
+        let instruction = proto.code[pc];
+        pc += 1;
+        'one: {
+            match instruction {
+                Instruction::LoadConst { constant, dst } => {
+                    put(registers, dst.0, unit.constants[usize::from(constant.0)].clone());
+                }
+                Instruction::LoadInt { value, dst } => {
+                    put(registers, dst.0, Value::Int(i64::from(value.0)));
+                }
+                Instruction::LoadNil { dst } => put(registers, dst.0, Value::Nil),
+                Instruction::LoadBool { value, dst } => put(registers, dst.0, Value::Bool(value)),
+                Instruction::Move { src, dst } => {
+                    let value = read(registers, src);
+                    put(registers, dst.0, value);
+                }
+                Instruction::Drop { src } => {
+                    registers[usize::from(src.reg)] = Value::Nil;
+                }
+                Instruction::LoadCapture { index, dst } => {
+                    if let Value::Closure(closure) = &registers[0] {
+                        let value = closure.captures()[usize::from(index.0)].clone();
+                        put(registers, dst.0, value);
+                    }
+                }
+                Instruction::LoadSelf { dst } => {
+                    let value = registers[0].clone();
+                    put(registers, dst.0, value);
+                }
+
+                Instruction::LoadGlobal { global, dst } => {
+                    let slot = unit.globals[usize::from(global.0)];
+                    let value = match find_global(self.globals, &self.fiber.overlay, slot) {
+                        Some(value) => value.clone(),
+                        None => check!(unbound(unit, global.0)),
+                    };
+                    put(registers, dst.0, value);
+                }
+                Instruction::StoreGlobal { global, src } => {
+                    let value = read(registers, src);
+                    let slot = unit.globals[usize::from(global.0)];
+                    match &mut self.fiber.overlay {
+                        Some(overlay) => {
+                            overlay.insert(slot, value);
+                        }
+                        None => self.globals[slot as usize] = Some(value),
+                    }
+                }
+                Instruction::IsDefined { global, dst } => {
+                    let slot = unit.globals[usize::from(global.0)];
+                    let defined = find_global(self.globals, &self.fiber.overlay, slot).is_some();
+                    put(registers, dst.0, Value::Bool(defined));
+                }
+
+                Instruction::Add { a, b, dst } => {
+                    binary!(a, b, dst, arith::add);
+                }
+                Instruction::Subtract { a, b, dst } => {
+                    binary!(a, b, dst, arith::subtract);
+                }
+                Instruction::Multiply { a, b, dst } => {
+                    binary!(a, b, dst, arith::multiply);
+                }
+                Instruction::AddSmall { a, value, dst } => {
+                    let a = read(registers, a);
+                    let sum = check!(arith::add_small(cx, a, i64::from(value.0)));
+                    put(registers, dst.0, sum);
+                    safepoint!();
+                }
+                Instruction::Equal { a, b, dst } => {
+                    let result = compare!(a, b, equal);
+                    put(registers, dst.0, Value::Bool(result));
+                }
+                Instruction::Less { a, b, dst } => {
+                    let result = compare!(a, b, less);
+                    put(registers, dst.0, Value::Bool(result));
+                }
+                Instruction::LessEqual { a, b, dst } => {
+                    let result = compare!(a, b, less_equal);
+                    put(registers, dst.0, Value::Bool(result));
+                }
+                Instruction::Not { a, dst } => {
+                    let truthy = registers[usize::from(a.reg)].is_truthy();
+                    if a.last {
+                        registers[usize::from(a.reg)] = Value::Nil;
+                    }
+                    put(registers, dst.0, Value::Bool(!truthy));
+                }
+
+                Instruction::GetKey { src, constant, dst } => {
+                    let key = &unit.constants[usize::from(constant.0)];
+                    let found = match &registers[usize::from(src.reg)] {
+                        Value::Map(map) => {
+                            let row = match key {
+                                Value::Keyword(symbol) => map.find_named(cx, *symbol),
+                                key => check!(map.find_flexible(cx, key)),
+                            };
+                            row.map_or(Value::Nil, |row| map.entries()[row].value.clone())
+                        }
+                        _ => Value::Nil,
+                    };
+                    if src.last {
+                        registers[usize::from(src.reg)] = Value::Nil;
+                    }
+                    put(registers, dst.0, found);
+                }
+
+                Instruction::MakeVector { items, dst } => {
+                    let items = take_args(registers, items);
+                    put(registers, dst.0, Value::Vector(VectorNode::new(items)));
+                    safepoint!();
+                }
+                Instruction::AppendVector { src, items, dst } => {
+                    let mut vector = match read(registers, src) {
+                        Value::Vector(node) => node,
+                        _ => VectorNode::new(Vec::new()),
+                    };
+                    for item in take_args(registers, items) {
+                        vector = VectorNode::push(vector, item);
+                    }
+                    put(registers, dst.0, Value::Vector(vector));
+                    safepoint!();
+                }
+                Instruction::MakeMap { items, dst } => {
+                    let map = MapNode::with_capacity(usize::from(items.count / 2));
+                    let map = check!(add_entries(cx, map, take_args(registers, items)));
+                    put(registers, dst.0, Value::Map(map));
+                    safepoint!();
+                }
+                Instruction::AppendMap { src, items, dst } => {
+                    let map = match read(registers, src) {
+                        Value::Map(map) => map,
+                        _ => MapNode::empty(),
+                    };
+                    let map = check!(add_entries(cx, map, take_args(registers, items)));
+                    put(registers, dst.0, Value::Map(map));
+                    safepoint!();
+                }
+                Instruction::MakeSet { items, dst } => {
+                    let set = SetNode::with_capacity(usize::from(items.count));
+                    let set = check!(add_members(cx, set, take_args(registers, items)));
+                    put(registers, dst.0, Value::Set(set));
+                    safepoint!();
+                }
+                Instruction::AppendSet { src, items, dst } => {
+                    let set = match read(registers, src) {
+                        Value::Set(set) => set,
+                        _ => SetNode::empty(),
+                    };
+                    let set = check!(add_members(cx, set, take_args(registers, items)));
+                    put(registers, dst.0, Value::Set(set));
+                    safepoint!();
+                }
+                Instruction::MakeClosure { proto, captures, dst } => {
+                    let Some(&Frame::Code { unit: unit_id, .. }) = self.fiber.frames.last() else {
+                        break 'one;
+                    };
+                    let closure = Closure::new(unit_id, proto, take_args(registers, captures));
+                    put(registers, dst.0, Value::Closure(closure));
+                    safepoint!();
+                }
+
+                Instruction::Jump { to } => jump!(to.0),
+                Instruction::LoopBack { counter, to } => {
+                    jump!(to.0);
+                    if let Value::Int(rounds) = &mut registers[usize::from(counter.0)] {
+                        *rounds += 1;
+                        if *rounds as u64 > cx.loop_limit {
+                            let fault = loop_limit(cx.loop_limit);
                             save!();
                             return Err(fault);
                         }
                     }
-                };
-            }
-            // After an instruction that allocates: memory, garbage, copies.
-            macro_rules! safepoint {
-                () => {
-                    if heap::attention() {
-                        check!(attend(cx));
-                    }
-                };
-            }
-            // Goes on in a function whose arguments are in place.
-            macro_rules! enter {
-                ($unit_id:expr, $callee:expr, $index:expr, $at:expr) => {{
-                    let unit_id = $unit_id;
-                    base += usize::from($at);
-                    Fiber::push_frame(
-                        frames,
-                        Frame::Code { unit: unit_id, proto: $index, pc: 0, base: base as u32 },
-                    );
                     cx.fuel.slice -= 1;
                     if cx.fuel.slice < 0 {
+                        save!();
                         return Ok(After::Stop(Stop::SliceEnd));
                     }
-                    // Recursion grows the stack, which only this sees.
-                    if heap::attention() {
-                        attend(cx)?;
+                }
+                Instruction::JumpIfFalse { condition, to } => {
+                    let truthy = registers[usize::from(condition.reg)].is_truthy();
+                    if condition.last {
+                        registers[usize::from(condition.reg)] = Value::Nil;
                     }
-                    unit = $callee;
-                    proto = &unit.program.protos[usize::from($index.0)];
-                    pc = 0;
-                    continue 'frame;
-                }};
-            }
-            macro_rules! jump {
-                ($to:expr) => {
-                    pc = pc.wrapping_add_signed($to as isize)
-                };
-            }
-            macro_rules! binary {
-                ($a:expr, $b:expr, $dst:expr, $ints:expr, $floats:expr, $slow:path) => {{
-                    match (&registers[usize::from($a.reg)], &registers[usize::from($b.reg)]) {
-                        (Value::Int(a), Value::Int(b)) => {
-                            let ints: fn(i64, i64) -> Option<i64> = $ints;
-                            if let Some(result) = ints(*a, *b) {
-                                put(registers, $dst.0, Value::Int(result));
-                                continue;
-                            }
-                        }
-                        (Value::Float(a), Value::Float(b)) => {
-                            let floats: fn(f64, f64) -> f64 = $floats;
-                            let result = floats(*a, *b);
-                            put(registers, $dst.0, Value::Float(result));
-                            continue;
-                        }
-                        _ => {}
-                    }
-                    let a = read(registers, $a);
-                    let b = read(registers, $b);
-                    let result = check!($slow(cx, a, b));
-                    put(registers, $dst.0, result);
-                    safepoint!();
-                }};
-            }
-            macro_rules! compare {
-                ($a:expr, $b:expr, $ints:expr, $floats:expr, $slow:expr) => {
-                    match (&registers[usize::from($a.reg)], &registers[usize::from($b.reg)]) {
-                        (Value::Int(a), Value::Int(b)) => $ints(a, b),
-                        (Value::Float(a), Value::Float(b)) => $floats(a, b),
-                        _ => {
-                            let a = read(registers, $a);
-                            let b = read(registers, $b);
-                            check!($slow(cx, &a, &b))
-                        }
-                    }
-                };
-            }
-            macro_rules! compare_small {
-                ($a:expr, $value:expr, $ints:expr, $slow:expr) => {
-                    match &registers[usize::from($a.reg)] {
-                        Value::Int(a) => $ints(a, &i64::from($value.0)),
-                        _ => {
-                            let a = read(registers, $a);
-                            check!($slow(cx, &a, &Value::Int(i64::from($value.0))))
-                        }
-                    }
-                };
-            }
-
-            loop {
-                // The verifier has checked that control stays inside the code.
-                let instruction = code[pc];
-                pc += 1;
-                match instruction {
-                    Instruction::LoadConst { constant, dst } => {
-                        put(registers, dst.0, unit.constants[usize::from(constant.0)].clone());
-                    }
-                    Instruction::LoadInt { value, dst } => {
-                        put(registers, dst.0, Value::Int(i64::from(value.0)));
-                    }
-                    Instruction::LoadNil { dst } => put(registers, dst.0, Value::Nil),
-                    Instruction::LoadBool { value, dst } => put(registers, dst.0, Value::Bool(value)),
-                    Instruction::Move { src, dst } => {
-                        let value = read(registers, src);
-                        put(registers, dst.0, value);
-                    }
-                    Instruction::Drop { src } => {
-                        registers[usize::from(src.reg)] = Value::Nil;
-                    }
-                    Instruction::LoadCapture { index, dst } => {
-                        if let Value::Closure(closure) = &registers[0] {
-                            let value = closure.captures()[usize::from(index.0)].clone();
-                            put(registers, dst.0, value);
-                        }
-                    }
-                    Instruction::LoadSelf { dst } => {
-                        let value = registers[0].clone();
-                        put(registers, dst.0, value);
-                    }
-
-                    Instruction::LoadGlobal { global, dst } => {
-                        let slot = unit.globals[usize::from(global.0)];
-                        let value = match find_global(globals, overlay, slot) {
-                            Some(value) => value.clone(),
-                            None => check!(unbound(unit, global.0)),
-                        };
-                        put(registers, dst.0, value);
-                    }
-                    Instruction::StoreGlobal { global, src } => {
-                        let value = read(registers, src);
-                        let slot = unit.globals[usize::from(global.0)];
-                        match overlay {
-                            Some(overlay) => {
-                                overlay.insert(slot, value);
-                            }
-                            None => globals[slot as usize] = Some(value),
-                        }
-                    }
-                    Instruction::IsDefined { global, dst } => {
-                        let slot = unit.globals[usize::from(global.0)];
-                        let defined = find_global(globals, overlay, slot).is_some();
-                        put(registers, dst.0, Value::Bool(defined));
-                    }
-
-                    Instruction::Add { a, b, dst } => {
-                        binary!(a, b, dst, i64::checked_add, |a, b| a + b, arith::add);
-                    }
-                    Instruction::Subtract { a, b, dst } => {
-                        binary!(a, b, dst, i64::checked_sub, |a, b| a - b, arith::subtract);
-                    }
-                    Instruction::Multiply { a, b, dst } => {
-                        binary!(a, b, dst, i64::checked_mul, |a, b| a * b, arith::multiply);
-                    }
-                    Instruction::AddSmall { a, value, dst } => {
-                        if let Value::Int(int) = &registers[usize::from(a.reg)]
-                            && let Some(sum) = int.checked_add(i64::from(value.0))
-                        {
-                            put(registers, dst.0, Value::Int(sum));
-                            continue;
-                        }
-                        let a = read(registers, a);
-                        let sum = check!(arith::add_small(cx, a, i64::from(value.0)));
-                        put(registers, dst.0, sum);
-                        safepoint!();
-                    }
-                    Instruction::Equal { a, b, dst } => {
-                        let result = compare!(a, b, i64::eq, f64::eq, equal);
-                        put(registers, dst.0, Value::Bool(result));
-                    }
-                    Instruction::Less { a, b, dst } => {
-                        let result = compare!(a, b, i64::lt, f64::lt, less);
-                        put(registers, dst.0, Value::Bool(result));
-                    }
-                    Instruction::LessEqual { a, b, dst } => {
-                        let result = compare!(a, b, i64::le, f64::le, less_equal);
-                        put(registers, dst.0, Value::Bool(result));
-                    }
-                    Instruction::Not { a, dst } => {
-                        let truthy = registers[usize::from(a.reg)].is_truthy();
-                        if a.last {
-                            registers[usize::from(a.reg)] = Value::Nil;
-                        }
-                        put(registers, dst.0, Value::Bool(!truthy));
-                    }
-
-                    Instruction::GetKey { src, constant, dst } => {
-                        let key = &unit.constants[usize::from(constant.0)];
-                        let found = match &registers[usize::from(src.reg)] {
-                            Value::Map(map) => {
-                                let row = match key {
-                                    Value::Keyword(symbol) => map.find_named(cx, *symbol),
-                                    key => check!(map.find_flexible(cx, key)),
-                                };
-                                row.map_or(Value::Nil, |row| map.entries()[row].value.clone())
-                            }
-                            _ => Value::Nil,
-                        };
-                        if src.last {
-                            registers[usize::from(src.reg)] = Value::Nil;
-                        }
-                        put(registers, dst.0, found);
-                    }
-
-                    Instruction::MakeVector { items, dst } => {
-                        let items = take_args(registers, items);
-                        put(registers, dst.0, Value::Vector(VectorNode::new(items)));
-                        safepoint!();
-                    }
-                    Instruction::AppendVector { src, items, dst } => {
-                        let mut vector = match read(registers, src) {
-                            Value::Vector(node) => node,
-                            _ => VectorNode::new(Vec::new()),
-                        };
-                        for item in take_args(registers, items) {
-                            vector = VectorNode::push(vector, item);
-                        }
-                        put(registers, dst.0, Value::Vector(vector));
-                        safepoint!();
-                    }
-                    Instruction::MakeMap { items, dst } => {
-                        let map = MapNode::with_capacity(usize::from(items.count / 2));
-                        let map = check!(add_entries(cx, map, take_args(registers, items)));
-                        put(registers, dst.0, Value::Map(map));
-                        safepoint!();
-                    }
-                    Instruction::AppendMap { src, items, dst } => {
-                        let map = match read(registers, src) {
-                            Value::Map(map) => map,
-                            _ => MapNode::empty(),
-                        };
-                        let map = check!(add_entries(cx, map, take_args(registers, items)));
-                        put(registers, dst.0, Value::Map(map));
-                        safepoint!();
-                    }
-                    Instruction::MakeSet { items, dst } => {
-                        let set = SetNode::with_capacity(usize::from(items.count));
-                        let set = check!(add_members(cx, set, take_args(registers, items)));
-                        put(registers, dst.0, Value::Set(set));
-                        safepoint!();
-                    }
-                    Instruction::AppendSet { src, items, dst } => {
-                        let set = match read(registers, src) {
-                            Value::Set(set) => set,
-                            _ => SetNode::empty(),
-                        };
-                        let set = check!(add_members(cx, set, take_args(registers, items)));
-                        put(registers, dst.0, Value::Set(set));
-                        safepoint!();
-                    }
-                    Instruction::MakeClosure { proto, captures, dst } => {
-                        let Some(&Frame::Code { unit: unit_id, .. }) = frames.last() else { continue };
-                        let closure = Closure::new(unit_id, proto, take_args(registers, captures));
-                        put(registers, dst.0, Value::Closure(closure));
-                        safepoint!();
-                    }
-
-                    Instruction::Jump { to } => jump!(to.0),
-                    Instruction::LoopBack { counter, to } => {
+                    if !truthy {
                         jump!(to.0);
-                        if let Value::Int(rounds) = &mut registers[usize::from(counter.0)] {
-                            *rounds += 1;
-                            if *rounds as u64 > cx.loop_limit {
-                                check!(Err(loop_limit(cx.loop_limit)));
-                            }
-                        }
-                        cx.fuel.slice -= 1;
-                        if cx.fuel.slice < 0 {
-                            save!();
-                            return Ok(After::Stop(Stop::SliceEnd));
-                        }
                     }
-                    Instruction::JumpIfFalse { condition, to } => {
-                        let truthy = registers[usize::from(condition.reg)].is_truthy();
-                        if condition.last {
-                            registers[usize::from(condition.reg)] = Value::Nil;
-                        }
-                        if !truthy {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpIfTrue { condition, to } => {
+                    let truthy = registers[usize::from(condition.reg)].is_truthy();
+                    if condition.last {
+                        registers[usize::from(condition.reg)] = Value::Nil;
                     }
-                    Instruction::JumpIfTrue { condition, to } => {
-                        let truthy = registers[usize::from(condition.reg)].is_truthy();
-                        if condition.last {
-                            registers[usize::from(condition.reg)] = Value::Nil;
-                        }
-                        if truthy {
-                            jump!(to.0);
-                        }
+                    if truthy {
+                        jump!(to.0);
                     }
-                    Instruction::JumpIfNil { condition, to } => {
-                        let nil = registers[usize::from(condition.reg)].is_nil();
-                        if condition.last {
-                            registers[usize::from(condition.reg)] = Value::Nil;
-                        }
-                        if nil {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpIfNil { condition, to } => {
+                    let nil = registers[usize::from(condition.reg)].is_nil();
+                    if condition.last {
+                        registers[usize::from(condition.reg)] = Value::Nil;
                     }
-                    Instruction::JumpUnlessEqual { a, b, to } => {
-                        if !compare!(a, b, i64::eq, f64::eq, equal) {
-                            jump!(to.0);
-                        }
+                    if nil {
+                        jump!(to.0);
                     }
-                    Instruction::JumpUnlessLess { a, b, to } => {
-                        if !compare!(a, b, i64::lt, f64::lt, less) {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpUnlessEqual { a, b, to } => {
+                    if !compare!(a, b, equal) {
+                        jump!(to.0);
                     }
-                    Instruction::JumpUnlessLessEqual { a, b, to } => {
-                        if !compare!(a, b, i64::le, f64::le, less_equal) {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpUnlessLess { a, b, to } => {
+                    if !compare!(a, b, less) {
+                        jump!(to.0);
                     }
-                    Instruction::JumpUnlessEqualSmall { a, value, to } => {
-                        if !compare_small!(a, value, i64::eq, equal) {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpUnlessLessEqual { a, b, to } => {
+                    if !compare!(a, b, less_equal) {
+                        jump!(to.0);
                     }
-                    Instruction::JumpUnlessLessSmall { a, value, to } => {
-                        if !compare_small!(a, value, i64::lt, less) {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpUnlessEqualSmall { a, value, to } => {
+                    if !compare_small!(a, value, equal) {
+                        jump!(to.0);
                     }
-                    Instruction::JumpUnlessGreaterSmall { a, value, to } => {
-                        if !compare_small!(a, value, i64::gt, greater) {
-                            jump!(to.0);
-                        }
+                }
+                Instruction::JumpUnlessLessSmall { a, value, to } => {
+                    if !compare_small!(a, value, less) {
+                        jump!(to.0);
                     }
-                    Instruction::Next { seq, dst, to } => {
-                        let index = match registers[usize::from(seq.0) + 1] {
-                            Value::Int(index) => index as usize,
-                            _ => 0,
-                        };
-                        let item = match &registers[usize::from(seq.0)] {
-                            Value::Vector(vector) => vector.get(index),
-                            _ => None,
-                        };
-                        match item {
-                            None => jump!(to.0),
-                            Some(item) => {
-                                registers[usize::from(seq.0) + 1] = Value::Int(index as i64 + 1);
-                                put(registers, dst.0, item);
-                                cx.fuel.slice -= 1;
-                                if cx.fuel.slice < 0 {
-                                    save!();
-                                    return Ok(After::Stop(Stop::SliceEnd));
-                                }
+                }
+                Instruction::JumpUnlessGreaterSmall { a, value, to } => {
+                    if !compare_small!(a, value, greater) {
+                        jump!(to.0);
+                    }
+                }
+                Instruction::Next { seq, dst, to } => {
+                    let index = match registers[usize::from(seq.0) + 1] {
+                        Value::Int(index) => index as usize,
+                        _ => 0,
+                    };
+                    let item = match &registers[usize::from(seq.0)] {
+                        Value::Vector(vector) => vector.get(index),
+                        _ => None,
+                    };
+                    match item {
+                        None => jump!(to.0),
+                        Some(item) => {
+                            registers[usize::from(seq.0) + 1] = Value::Int(index as i64 + 1);
+                            put(registers, dst.0, item);
+                            cx.fuel.slice -= 1;
+                            if cx.fuel.slice < 0 {
+                                save!();
+                                return Ok(After::Stop(Stop::SliceEnd));
                             }
                         }
                     }
+                }
 
-                    Instruction::Call1 { builtin, a, dst } => {
-                        let mut arguments = [read(registers, a)];
-                        let implementation = builtin.info().implementation;
-                        if let Implementation::Plain(run) = implementation {
-                            check!(check_arity(builtin, 1));
-                            let result = check!(run(cx, &mut arguments));
-                            put(registers, dst.0, result);
-                            safepoint!();
-                            continue;
-                        }
-                        save!();
-                        let dst = base + usize::from(dst.0);
-                        let top = base + usize::from(proto.registers);
-                        return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                Instruction::Call1 { builtin, a, dst } => {
+                    let mut arguments = [read(registers, a)];
+                    let implementation = builtin.info().implementation;
+                    if let Implementation::Plain(run) = implementation {
+                        check!(check_arity(builtin, 1));
+                        let result = check!(run(cx, &mut arguments));
+                        put(registers, dst.0, result);
+                        safepoint!();
+                        break 'one;
                     }
-                    Instruction::Call2 { builtin, a, b, dst } => {
-                        let mut arguments = [read(registers, a), read(registers, b)];
-                        let implementation = builtin.info().implementation;
-                        if let Implementation::Plain(run) = implementation {
-                            check!(check_arity(builtin, 2));
-                            let result = check!(run(cx, &mut arguments));
-                            put(registers, dst.0, result);
-                            safepoint!();
-                            continue;
-                        }
-                        save!();
-                        let dst = base + usize::from(dst.0);
-                        let top = base + usize::from(proto.registers);
-                        return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                    save!();
+                    let dst = base + usize::from(dst.0);
+                    let top = base + usize::from(proto.registers);
+                    return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                }
+                Instruction::Call2 { builtin, a, b, dst } => {
+                    let mut arguments = [read(registers, a), read(registers, b)];
+                    let implementation = builtin.info().implementation;
+                    if let Implementation::Plain(run) = implementation {
+                        check!(check_arity(builtin, 2));
+                        let result = check!(run(cx, &mut arguments));
+                        put(registers, dst.0, result);
+                        safepoint!();
+                        break 'one;
                     }
-                    Instruction::CallBuiltin { builtin, window } => {
-                        let from = usize::from(window.at) + 1;
-                        let count = usize::from(window.count);
-                        if let Implementation::Plain(run) = builtin.info().implementation {
-                            check!(check_arity(builtin, count));
-                            let arguments = &mut registers[from..from + count];
-                            let result = check!(run(cx, arguments));
-                            registers[from..from + count].fill(Value::Nil);
-                            put(registers, window.at, result);
-                            safepoint!();
-                            continue;
-                        }
-                        let arguments = registers[from..from + count].iter_mut().map(mem::take).collect();
-                        save!();
-                        let dst = base + usize::from(window.at);
-                        let top = base + usize::from(proto.registers);
-                        return self.finish_call(Value::Builtin(builtin), arguments, dst, top);
+                    save!();
+                    let dst = base + usize::from(dst.0);
+                    let top = base + usize::from(proto.registers);
+                    return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                }
+                Instruction::CallBuiltin { builtin, window } => {
+                    let from = usize::from(window.at) + 1;
+                    let count = usize::from(window.count);
+                    if let Implementation::Plain(run) = builtin.info().implementation {
+                        check!(check_arity(builtin, count));
+                        let arguments = &mut registers[from..from + count];
+                        let result = check!(run(cx, arguments));
+                        registers[from..from + count].fill(Value::Nil);
+                        put(registers, window.at, result);
+                        safepoint!();
+                        break 'one;
                     }
-                    Instruction::CallGlobal { global, window } => {
-                        save!();
-                        let slot = unit.globals[usize::from(global.0)];
-                        let callee = match find_global(globals, overlay, slot) {
-                            Some(Value::Closure(closure)) => {
-                                if let Some((callee, index)) = target(units, closure, window.count) {
-                                    // A function that does not look at register 0 needs no closure there.
-                                    if callee.needs_closure[usize::from(index.0)] {
-                                        put(registers, window.at, Value::Closure(closure.clone()));
-                                    }
-                                    enter!(closure.unit, callee, index, window.at);
+                    let arguments = registers[from..from + count].iter_mut().map(mem::take).collect();
+                    save!();
+                    let dst = base + usize::from(window.at);
+                    let top = base + usize::from(proto.registers);
+                    return self.finish_call(Value::Builtin(builtin), arguments, dst, top);
+                }
+                Instruction::CallGlobal { global, window } => {
+                    save!();
+                    let slot = unit.globals[usize::from(global.0)];
+                    let callee = match find_global(self.globals, &self.fiber.overlay, slot) {
+                        Some(Value::Closure(closure)) => {
+                            if let Some((callee, index)) = target(units, closure, window.count) {
+                                // A function that does not look at register 0 needs no closure there.
+                                if callee.needs_closure[usize::from(index.0)] {
+                                    put(registers, window.at, Value::Closure(closure.clone()));
                                 }
-                                Value::Closure(closure.clone())
+                                enter!(closure.unit, index, window.at);
                             }
-                            Some(value) => value.clone(),
-                            None => unbound(unit, global.0)?,
-                        };
-                        put(registers, window.at, callee);
-                        return self.call_window(base, proto, window);
-                    }
-                    Instruction::Call { window, .. } => {
-                        save!();
-                        if let Value::Closure(closure) = &registers[usize::from(window.at)]
-                            && let Some((callee, index)) = target(units, closure, window.count)
-                        {
-                            enter!(closure.unit, callee, index, window.at);
+                            Value::Closure(closure.clone())
                         }
-                        return self.call_window(base, proto, window);
+                        Some(value) => value.clone(),
+                        None => unbound(unit, global.0)?,
+                    };
+                    put(registers, window.at, callee);
+                    return self.call_window(base, proto, window);
+                }
+                Instruction::Call { window, .. } => {
+                    save!();
+                    if let Value::Closure(closure) = &registers[usize::from(window.at)]
+                        && let Some((_, index)) = target(units, closure, window.count)
+                    {
+                        enter!(closure.unit, index, window.at);
                     }
-                    Instruction::Return { src } => {
-                        let value = read(registers, src);
-                        // Frees the closure, unless the function was called directly.
-                        registers[0] = Value::Nil;
-                        frames.pop();
-                        if let Some(&Frame::Code { unit: caller, proto: index, pc: at, base: caller_base }) =
-                            frames.last()
-                        {
-                            // The result goes where the callee's register 0 was.
-                            put(registers, 0, value);
-                            unit = &units[caller.0 as usize];
-                            proto = &unit.program.protos[usize::from(index.0)];
-                            pc = at as usize;
-                            base = caller_base as usize;
-                            continue 'frame;
-                        }
-                        return match self.deliver(value, base as u32)? {
-                            Some(stop) => Ok(After::Stop(stop)),
-                            None => Ok(After::Reload),
-                        };
+                    return self.call_window(base, proto, window);
+                }
+                Instruction::Return { src } => {
+                    let value = read(registers, src);
+                    // Frees the closure, unless the function was called directly.
+                    registers[0] = Value::Nil;
+                    self.fiber.frames.pop();
+                    if let Some(Frame::Code { .. }) = self.fiber.frames.last() {
+                        // The result goes where the callee's register 0 was.
+                        put(registers, 0, value);
+                        return Ok(After::Reload);
                     }
-                    Instruction::Exit { signal, src } => {
-                        let value = read(registers, src);
-                        save!();
-                        return Ok(After::Stop(Stop::Signal(signal, value)));
-                    }
+                    return match self.deliver(value, base as u32)? {
+                        Some(stop) => Ok(After::Stop(stop)),
+                        None => Ok(After::Reload),
+                    };
+                }
+                Instruction::Exit { signal, src } => {
+                    let value = read(registers, src);
+                    save!();
+                    return Ok(After::Stop(Stop::Signal(signal, value)));
                 }
             }
         }
+        save!();
+        Ok(After::Reload)
     }
 
     /// Calls what is in the first register of the window with the values after it.

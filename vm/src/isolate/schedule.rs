@@ -104,7 +104,12 @@ impl Schedule {
     }
 
     /// Runs a fiber until it stops. Lines printed by a branch stay with the branch.
-    pub(super) fn run_fiber(&mut self, id: FiberId, cx: &mut Context, globals: &mut Vec<Option<Value>>) -> Stop {
+    pub(super) fn run_fiber(
+        &mut self,
+        id: FiberId,
+        cx: &mut Context,
+        globals: &mut Vec<Option<Value>>,
+    ) -> Stop {
         let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
         if let Some(fault) = slot.fault.take() {
             return Stop::Fault(fault);
@@ -260,7 +265,8 @@ impl Schedule {
     /// The fault of a branch that called `return` or `fail`.
     pub(super) fn signal_fault(&mut self, id: FiberId, name: &str) -> Box<Fault> {
         let parent = self.slot(id).and_then(|slot| slot.parent);
-        let form = parent.and_then(|(parent, _)| self.parallel(parent)).map_or("pmap", |parallel| parallel.name());
+        let form =
+            parent.and_then(|(parent, _)| self.parallel(parent)).map_or("pmap", |parallel| parallel.name());
         Fault::runtime(format!("{name} called inside {form}"))
             .hint(format!("Give the value back from the branch and look at it after {form}."))
     }
@@ -270,7 +276,9 @@ impl Schedule {
     pub(super) fn branch_failed(&mut self, id: FiberId, fault: Box<Fault>) -> Option<Box<Fault>> {
         let (mut id, mut fault) = (id, fault);
         loop {
-            let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else { return Some(fault) };
+            let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else {
+                return Some(fault);
+            };
             if let Some(parallel) = self.parallel(parent) {
                 fault = parallel.branch_fault(index, fault);
             }

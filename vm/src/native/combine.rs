@@ -64,7 +64,11 @@ impl Combine {
             Some(value) if !first => vec![value],
             _ => std::mem::take(&mut self.arguments),
         };
-        if self.called == count { Action::TailCall(function, arguments) } else { Action::Call(function, arguments) }
+        if self.called == count {
+            Action::TailCall(function, arguments)
+        } else {
+            Action::Call(function, arguments)
+        }
     }
 
     fn juxt(&mut self, returned: Option<Value>) -> Action {

@@ -309,12 +309,9 @@ impl Each {
                 }
                 self.out.take_vector()
             }
-            Kind::GroupBy
-            | Kind::UpdateVals
-            | Kind::UpdateKeys
-            | Kind::MinBy
-            | Kind::MaxBy
-            | Kind::SumBy => take(&mut self.state),
+            Kind::GroupBy | Kind::UpdateVals | Kind::UpdateKeys | Kind::MinBy | Kind::MaxBy | Kind::SumBy => {
+                take(&mut self.state)
+            }
             Kind::AvgBy if self.counted == 0 => Value::Nil,
             Kind::AvgBy => arith::divide(cx, take(&mut self.state), Value::Int(self.counted))?,
             Kind::SortBy => {

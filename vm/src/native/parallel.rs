@@ -29,13 +29,29 @@ impl Parallel {
     /// `(pmap function inputs …)`.
     pub fn map(function: Value, inputs: Vec<Rc<VectorNode>>) -> Parallel {
         let total = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
-        Parallel { function: Some(function), inputs, total, started: 0, running: 0, results: Items::default(), prints: Vec::new() }
+        Parallel {
+            function: Some(function),
+            inputs,
+            total,
+            started: 0,
+            running: 0,
+            results: Items::default(),
+            prints: Vec::new(),
+        }
     }
 
     /// `(pcalls functions …)`.
     pub fn calls(functions: Rc<VectorNode>) -> Parallel {
         let total = functions.len();
-        Parallel { function: None, inputs: vec![functions], total, started: 0, running: 0, results: Items::default(), prints: Vec::new() }
+        Parallel {
+            function: None,
+            inputs: vec![functions],
+            total,
+            started: 0,
+            running: 0,
+            results: Items::default(),
+            prints: Vec::new(),
+        }
     }
 
     /// The name of the form, for messages.
@@ -88,7 +104,9 @@ impl Parallel {
     pub(crate) fn branch_fault(&self, index: usize, cause: Box<Fault>) -> Box<Fault> {
         let reason = match cause.reason {
             // The program's own limits end the program, not the branch.
-            Reason::Timeout | Reason::Cancelled | Reason::FuelExceeded | Reason::MemoryExceeded => return cause,
+            Reason::Timeout | Reason::Cancelled | Reason::FuelExceeded | Reason::MemoryExceeded => {
+                return cause;
+            }
             _ if self.function.is_some() => Reason::PmapError,
             _ => Reason::PcallsError,
         };

@@ -19,7 +19,13 @@ pub struct Reduce {
 
 impl Reduce {
     /// A machine that starts with `accumulator` at item `next`.
-    pub fn new(function: Value, input: Rc<VectorNode>, next: usize, accumulator: Value, pairs: bool) -> Reduce {
+    pub fn new(
+        function: Value,
+        input: Rc<VectorNode>,
+        next: usize,
+        accumulator: Value,
+        pairs: bool,
+    ) -> Reduce {
         Reduce { function, input, next, accumulator, pairs }
     }
 

@@ -52,17 +52,7 @@ impl Sort {
         cx.reserve_items(input.len() * 2)?;
         let rows = (0..input.len() as u32).collect();
         let merged = Vec::with_capacity(input.len());
-        Ok(Sort {
-            comparator,
-            input,
-            keys,
-            rows,
-            merged,
-            width: 1,
-            start: 0,
-            left: 0,
-            right: 1,
-        })
+        Ok(Sort { comparator, input, keys, rows, merged, width: 1, start: 0, left: 0, right: 1 })
     }
 
     fn key(&self, row: u32) -> Value {

@@ -24,7 +24,13 @@ pub struct Update {
 
 impl Update {
     /// Changes what is at `path` in `target` to `(function old extra …)`.
-    pub fn new(function: Value, extra: Vec<Value>, target: Value, path: Vec<Value>, flexible: bool) -> Update {
+    pub fn new(
+        function: Value,
+        extra: Vec<Value>,
+        target: Value,
+        path: Vec<Value>,
+        flexible: bool,
+    ) -> Update {
         Update { function, extra, target, path, parents: Vec::new(), flexible }
     }
 
@@ -69,15 +75,16 @@ impl Update {
                     }
                 }
                 Value::Vector(vector) => match &key {
-                    Value::Int(index) => usize::try_from(*index)
-                        .ok()
-                        .and_then(|index| vector.get(index))
-                        .unwrap_or_default(),
+                    Value::Int(index) => {
+                        usize::try_from(*index).ok().and_then(|index| vector.get(index)).unwrap_or_default()
+                    }
                     _ => Value::Nil,
                 },
                 other => {
                     let word = other.type_word();
-                    return Err(Fault::runtime(format!("could not put/update key on a non-map value, got {word}")));
+                    return Err(Fault::runtime(format!(
+                        "could not put/update key on a non-map value, got {word}"
+                    )));
                 }
             };
             self.parents.push((here, key));
@@ -98,9 +105,9 @@ fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Va
                 Value::Int(index) if usize::try_from(index).is_ok_and(|index| index <= len) => {
                     Ok(Value::Vector(store_item(vector, index as usize, value)))
                 }
-                Value::Int(index) => Err(Fault::runtime(format!(
-                    "index {index} out of bounds for list of length {len}"
-                ))),
+                Value::Int(index) => {
+                    Err(Fault::runtime(format!("index {index} out of bounds for list of length {len}")))
+                }
                 other => Err(Fault::type_error(format!(
                     "a list is indexed by integers, got {}",
                     other.type_word()

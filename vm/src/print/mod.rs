@@ -8,7 +8,7 @@ mod float;
 mod integer;
 
 pub(crate) use buffer::Buffer;
-pub(crate) use float::float_text;
+pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::integer_text;
 
 use crate::context::Context;

@@ -1,0 +1,91 @@
+//! Values as text: `str`, `pr-str`, `join`, `println`.
+
+use crate::builtins::seq;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::heap;
+use crate::print::{self, Buffer, write_display, write_readable};
+use crate::string::StringNode;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+/// Appends to the first argument in place when nobody else holds it: building a text step by step takes
+/// time in proportion to its length.
+pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let Some((first, rest)) = arguments.split_first_mut() else { return Ok(Value::string("")) };
+    let mut text = match take(first) {
+        Value::Str(node) => node,
+        other => StringNode::new(print::display(cx, &other)?),
+    };
+    for argument in rest {
+        text = match &*argument {
+            Value::Nil => text,
+            Value::Str(more) => append(cx, text, more.as_str())?,
+            other => {
+                let mut buffer = Buffer::new(usize::MAX);
+                write_display(cx, &mut buffer, other)?;
+                append(cx, text, buffer.as_str())?
+            }
+        };
+    }
+    Ok(Value::Str(text))
+}
+
+fn append(cx: &mut Context, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
+    cx.tick(more.len() as u64)?;
+    let length = text.as_str().len();
+    if Rc::strong_count(&text) > 1 {
+        // A value's worth of bytes counts as one element copied.
+        heap::count_copy(length / size_of::<Value>());
+        cx.reserve(length + more.len())?;
+    } else {
+        // Growing in place takes half as much again.
+        cx.reserve(length / 2 + more.len())?;
+    }
+    Ok(StringNode::append(text, more))
+}
+
+/// The arguments as program text.
+pub(in crate::builtins) fn pr_str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut buffer = Buffer::new(usize::MAX);
+    for (position, argument) in arguments.iter().enumerate() {
+        if position > 0 {
+            buffer.push(cx, " ")?;
+        }
+        write_readable(cx, &mut buffer, argument)?;
+    }
+    Ok(Value::Str(StringNode::new(buffer.into_text())))
+}
+
+/// Adds a line to the program's output.
+pub(in crate::builtins) fn println(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let line = print::println_text(cx, arguments)?;
+    cx.prints.push(&line);
+    Ok(Value::Nil)
+}
+
+/// `(join coll)`, `(join separator coll)`.
+pub(in crate::builtins) fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let separator = match arguments {
+        [separator, _] if separator.is_composite() => {
+            return Err(Fault::type_error(format_args!(
+                "join expects (separator, collection) but got a {} first, arguments may be swapped",
+                separator.type_word()
+            )));
+        }
+        [separator, _] => print::display(cx, separator)?,
+        _ => String::new(),
+    };
+    let last = arguments.len() - 1;
+    let items = seq::to_vector(cx, take(&mut arguments[last]), "join")?;
+    let mut buffer = Buffer::new(usize::MAX);
+    for (position, item) in items.iter().enumerate() {
+        cx.tick(1)?;
+        if position > 0 {
+            buffer.push(cx, &separator)?;
+        }
+        write_display(cx, &mut buffer, &item)?;
+    }
+    Ok(Value::Str(StringNode::new(buffer.into_text())))
+}
