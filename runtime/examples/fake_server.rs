@@ -2,6 +2,8 @@
 //!
 //! Arguments: `--die-at-start`, `--mute` (never answers initialize), `--pages N`, `--loop-cursor`,
 //! `--grandchild FILE` (starts a process that outlives stdin and writes its id to FILE).
+#![expect(clippy::unwrap_used, reason = "a test helper: a broken test should be loud")]
+#![expect(clippy::zombie_processes, reason = "the grandchild is meant to outlive its parent's care")]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};

@@ -2,14 +2,38 @@
 //!
 //! # Layout
 //!
+//! A run flows from top to bottom.
+//!
 //! - [`options`], [`limits`], [`outcome`], [`metrics`]: what goes into a run and what comes out, plain data.
-//! - [`config`]: the file that names upstream servers. [`secrets`]: the one registry of secret values.
+//! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue programs, shut down.
+//! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation.
+//! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `rendering`: its end.
+//! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
+//! - [`config`]: the file that names upstream servers. [`secrets`]: the one registry of secret values.
+//!
+//! Architecture invariant: isolates live on worker threads and never touch a socket; connections and
+//! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
 pub mod config;
+pub mod context;
+mod driver;
+mod engine;
+mod host_call;
 pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod outcome;
+mod program_cache;
+mod queue;
+mod rendering;
+mod runtime;
 pub mod secrets;
+mod startup;
+mod tool_call;
 pub mod upstream;
+mod watchdog;
+mod worker;
+
+pub use runtime::{DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy};
+pub use startup::{Observer, StartError, StartEvent, StartProgress};

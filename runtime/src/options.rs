@@ -19,6 +19,8 @@ pub struct RunOptions {
     pub json_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: String,
+    /// The clock as the program sees it, in milliseconds since 1970; `None` means the real one.
+    pub now_ms: Option<i64>,
 }
 
 impl Default for RunOptions {
@@ -31,6 +33,7 @@ impl Default for RunOptions {
             want_json: false,
             json_bytes: usize::MAX,
             source_name: "program".into(),
+            now_ms: None,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Helpers shared by the tests that talk to real child processes.
 #![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
+
+pub(crate) mod programs;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
@@ -47,7 +50,11 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
     }
 }
 
-pub(crate) async fn call(upstream: &StdioUpstream, tool: &str, arguments: Value) -> Result<Value, UpstreamFault> {
+pub(crate) async fn call(
+    upstream: &StdioUpstream,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, UpstreamFault> {
     let answer = upstream.call(request(tool, arguments)).await?;
     Ok(serde_json::from_slice(answer.bytes()).unwrap())
 }

@@ -1,0 +1,155 @@
+//! What one run owns beside its isolate: budget, ledger, deadline, cancellation (decision 23). A front
+//! end for another language, an agent loop or a proxy would own the same.
+
+use crate::limits::Limits;
+use crate::outcome::{CallFault, CallRecord, CallStatus, Effect};
+use ptc_vm::{Interrupt, InterruptKind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The account of one run. Shared by everything that works for it.
+pub struct RunContext {
+    limits: Limits,
+    interrupt: Interrupt,
+    begun: Instant,
+    calls: AtomicU32,
+    waiting_bytes: AtomicU64,
+    ledger: Mutex<Vec<CallRecord>>,
+}
+
+/// Who an upstream call was for, as the ledger shows it.
+#[derive(Clone, Debug)]
+pub struct CallLabel {
+    /// Configured name of the upstream.
+    pub server: String,
+    /// Tool name.
+    pub tool: String,
+    /// What it may change.
+    pub effect: Effect,
+}
+
+impl RunContext {
+    /// A run that begins now.
+    pub fn new(limits: Limits, interrupt: Interrupt) -> RunContext {
+        RunContext {
+            limits,
+            interrupt,
+            begun: Instant::now(),
+            calls: AtomicU32::new(0),
+            waiting_bytes: AtomicU64::new(0),
+            ledger: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The budgets.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// When the wall clock runs out; `None` if that is beyond what the clock can say.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.begun.checked_add(self.limits.timeout())
+    }
+
+    /// How long the run has taken.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// What is left until the deadline.
+    pub fn time_left(&self) -> Duration {
+        self.limits.timeout().saturating_sub(self.elapsed())
+    }
+
+    /// Asks the program to stop.
+    pub fn interrupt(&self, kind: InterruptKind) {
+        self.interrupt.set(kind);
+    }
+
+    /// Why the program was asked to stop.
+    pub fn interrupted(&self) -> Option<InterruptKind> {
+        self.interrupt.get()
+    }
+
+    /// Takes one call from the budget; false when it is used up. Exact whatever runs in parallel.
+    pub fn take_call(&self) -> bool {
+        let limit = u32::try_from(self.limits.max_upstream_calls).unwrap_or(u32::MAX);
+        let take = |made: u32| (made < limit).then(|| made + 1);
+        self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Calls taken from the budget.
+    pub fn calls_made(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that wait for the program against its memory; false when they do not fit.
+    pub fn hold(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let limit = self.limits.memory_bytes;
+        let add = |held: u64| held.checked_add(bytes).filter(|&sum| sum <= limit);
+        self.waiting_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    /// Ends [`RunContext::hold`].
+    pub fn release(&self, bytes: usize) {
+        self.waiting_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Enters a finished call into the ledger.
+    pub fn record(
+        &self,
+        label: CallLabel,
+        status: CallStatus,
+        duration: Duration,
+        result_bytes: Option<u64>,
+    ) {
+        let CallLabel { server, tool, effect } = label;
+        let record = CallRecord { server, tool, status, duration, result_bytes, effect };
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
+
+    /// Enters a call that was in flight when the program or its branch ended.
+    pub fn record_cancelled(&self, label: CallLabel, duration: Duration) {
+        let status = CallStatus::Error {
+            reason: CallFault::Cancelled,
+            error: "the program or branch ended while the call was in flight".to_owned(),
+        };
+        self.record(label, status, duration, None);
+    }
+
+    /// Takes the ledger, in completion order.
+    pub fn take_ledger(&self) -> Vec<CallRecord> {
+        std::mem::take(&mut *self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(limits: Limits) -> RunContext {
+        RunContext::new(limits, Interrupt::default())
+    }
+
+    #[test]
+    fn the_call_budget_is_exact_across_threads() {
+        let context = context(Limits { max_upstream_calls: 50, ..Limits::default() });
+        let granted: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| (0..20).filter(|_| context.take_call()).count())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!((granted, context.calls_made()), (50, 50));
+    }
+
+    #[test]
+    fn waiting_bytes_stop_at_the_memory_limit() {
+        let context = context(Limits { memory_bytes: 100, ..Limits::default() });
+        assert!(context.hold(60));
+        assert!(!context.hold(60));
+        context.release(60);
+        assert!(context.hold(100));
+    }
+}

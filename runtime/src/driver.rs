@@ -1,0 +1,423 @@
+//! Drives one program: runs slices of its isolate, hands its host calls out, answers them, and turns the
+//! end into an outcome.
+
+use crate::context::{CallLabel, RunContext};
+use crate::engine::Engine;
+use crate::host_call::{self, Plan};
+use crate::options::RunOptions;
+use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
+use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
+use crate::rendering;
+use crate::tool_call::{self, ParsedCall, Payload};
+use crate::upstream::{CallRequest, Upstream};
+use ptc_vm::bytecode::Program;
+use ptc_vm::{CallId, Exit, Fault, InterruptKind, Isolate, IsolateOptions, Reason};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+/// Fuel of one slice: about a millisecond of work.
+const SLICE: u64 = 100_000;
+
+/// A started program.
+pub(crate) struct Execution {
+    pub(crate) handle: Arc<RunHandle>,
+    pub(crate) context: Arc<RunContext>,
+    isolate: Isolate,
+    engine: Arc<Engine>,
+    inbox: Arc<Inbox>,
+    source: Arc<str>,
+    options: RunOptions,
+    in_flight: HashMap<CallId, InFlight>,
+    reply: Option<oneshot::Sender<Outcome>>,
+}
+
+/// An upstream call that has not been answered.
+struct InFlight {
+    label: CallLabel,
+    begun: Instant,
+    task: AbortHandle,
+}
+
+/// What a program needs next.
+pub(crate) enum Progress {
+    /// Another slice.
+    Ready,
+    /// An answer of an upstream.
+    Waiting,
+    /// Nothing; its caller has the outcome.
+    Finished,
+}
+
+impl Execution {
+    /// Compiles and loads a program; `None` when that already gave its outcome.
+    pub(crate) fn begin(job: Job, engine: &Arc<Engine>, inbox: &Arc<Inbox>) -> Option<Execution> {
+        let Job { handle, source, options, reply, .. } = job;
+        let limits = options.limits;
+        let context = Arc::new(RunContext::new(limits, handle.interrupt.clone()));
+        if reply.is_closed() || !handle.pin(inbox) {
+            let failure = rendering::cancelled();
+            let _ = reply.send(rendering::without_isolate(failure, &context));
+            return None;
+        }
+        let program = match compile(engine, &source, &options) {
+            Ok(program) => program,
+            Err(failure) => {
+                let mut outcome = rendering::without_isolate(failure, &context);
+                rendering::scrub(&mut outcome, &engine.secrets);
+                let _ = reply.send(outcome);
+                return None;
+            }
+        };
+        let isolate = Isolate::new(IsolateOptions {
+            memory_bytes: limits.memory_bytes,
+            fuel: limits.fuel,
+            loop_limit: (limits.loop_limit > 0).then_some(limits.loop_limit),
+            parallel_width: usize::try_from(limits.parallel_width).unwrap_or(usize::MAX).max(1),
+            print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
+            strict_data: options.strict_data,
+            interrupt: handle.interrupt.clone(),
+        });
+        let mut execution = Execution {
+            handle,
+            context,
+            isolate,
+            engine: engine.clone(),
+            inbox: inbox.clone(),
+            source,
+            options,
+            in_flight: HashMap::new(),
+            reply: Some(reply),
+        };
+        match execution.load(program) {
+            Ok(()) => Some(execution),
+            Err(fault) => {
+                execution.fail(&fault);
+                None
+            }
+        }
+    }
+
+    fn load(&mut self, program: Arc<Program>) -> Result<(), Box<Fault>> {
+        if let Some(context) = &self.options.context {
+            let limit = self.options.limits.max_context_bytes;
+            if context.len() as u64 > limit {
+                let message = format!("context exceeds max_context_bytes ({} > {limit})", context.len());
+                return Err(Fault::new(Reason::RuntimeError, message));
+            }
+            self.isolate.set_context(context.as_bytes())?;
+        }
+        let unit = self.isolate.load(program)?;
+        self.isolate.start(unit);
+        Ok(())
+    }
+
+    pub(crate) fn id(&self) -> RunId {
+        self.handle.id
+    }
+
+    /// Runs one slice and deals with what came of it.
+    pub(crate) fn advance(&mut self) -> Progress {
+        if self.is_overdue() {
+            self.context.interrupt(InterruptKind::Deadline);
+        }
+        loop {
+            let exit = self.isolate.run(SLICE);
+            self.drop_cancelled_calls();
+            match exit {
+                Exit::HostCall(call) => self.issue(call, false),
+                Exit::SliceEnd => return Progress::Ready,
+                Exit::Blocked => return Progress::Waiting,
+                Exit::Fault(fault) => self.fail(&fault),
+                exit @ (Exit::Done | Exit::Return | Exit::Fail) => {
+                    let result = rendering::result(&mut self.isolate, &exit, &self.options);
+                    match result {
+                        Ok(result) => self.finish(result),
+                        Err(fault) => self.fail(&fault),
+                    }
+                }
+            }
+            if self.reply.is_none() {
+                return Progress::Finished;
+            }
+        }
+    }
+
+    /// True when the wall clock has run out.
+    fn is_overdue(&self) -> bool {
+        self.context.deadline().is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Ends a program that waits: its deadline passed, or its caller gave up.
+    pub(crate) fn end_waiting(&mut self, kind: InterruptKind) {
+        self.context.interrupt(kind);
+        let fault = match kind {
+            InterruptKind::Deadline => Fault::new(Reason::Timeout, ""),
+            InterruptKind::Cancelled => Fault::new(Reason::Cancelled, "the program was cancelled"),
+        };
+        self.fail(&fault);
+    }
+
+    /// Looks at a host call and answers it or hands it out. `loaded`: its server was started for it, and
+    /// it is already paid for.
+    fn issue(&mut self, call: CallId, loaded: bool) {
+        let engine = self.engine.clone();
+        let context = self.context.clone();
+        let plan = self.isolate.call(call, |cx, function, arguments| {
+            host_call::plan(cx, &engine, &context, function, arguments, loaded)
+        });
+        // A call that is not in flight any more needs no answer.
+        let Some(plan) = plan else { return };
+        match plan {
+            Err(fault) => {
+                self.in_flight.remove(&call);
+                self.isolate.resume(call, |_| Err(fault));
+            }
+            Ok(Plan::Servers) => self.isolate.resume(call, |cx| host_call::servers(cx, &engine)),
+            Ok(Plan::Now) => {
+                let now = self.options.now_ms.unwrap_or_else(host_call::now_ms);
+                self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
+            }
+            Ok(Plan::OverBudget(label)) => {
+                self.refuse(call, label, Instant::now(), CallFault::CapExhausted, "cap_exhausted");
+            }
+            Ok(Plan::Load { upstream, label }) => self.hand_out(
+                call,
+                label,
+                |upstream| async move { ReplyBody::Loaded(upstream.start().await) },
+                upstream,
+            ),
+            Ok(Plan::Send { upstream, label, request }) => self.send(call, upstream, label, request),
+        }
+    }
+
+    fn send(&mut self, call: CallId, upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest) {
+        let context = self.context.clone();
+        self.hand_out(
+            call,
+            label,
+            |upstream| async move {
+                let answer = match upstream.call(request).await {
+                    Ok(answer) => answer,
+                    Err(fault) => return ReplyBody::Fault(fault),
+                };
+                let payload = Payload::read(answer).await;
+                match context.hold(payload.held_bytes()) {
+                    true => ReplyBody::Answer(payload),
+                    false => ReplyBody::OverMemory(payload.bytes),
+                }
+            },
+            upstream,
+        );
+    }
+
+    /// Lets the I/O runtime do `work` and puts its result into the worker's inbox.
+    fn hand_out<F>(
+        &mut self,
+        call: CallId,
+        label: CallLabel,
+        work: impl FnOnce(Arc<dyn Upstream>) -> F,
+        upstream: Arc<dyn Upstream>,
+    ) where
+        F: Future<Output = ReplyBody> + Send + 'static,
+    {
+        // A call that was handed out before, to load its server, keeps its beginning.
+        let begun = self.in_flight.get(&call).map_or_else(Instant::now, |earlier| earlier.begun);
+        let inbox = self.inbox.clone();
+        let run = self.id();
+        let work = work(upstream);
+        let task = self.engine.io.spawn(async move {
+            let body = work.await;
+            let reply = Reply { duration: begun.elapsed(), body };
+            inbox.push(Message::Reply { run, call, reply });
+        });
+        self.in_flight.insert(call, InFlight { label, begun, task: task.abort_handle() });
+    }
+
+    /// Takes the answer to a call; false when nobody waits for it any more.
+    pub(crate) fn answer(&mut self, call: CallId, reply: Reply) -> bool {
+        let Some(in_flight) = self.in_flight.get(&call) else {
+            if let ReplyBody::Answer(payload) = &reply.body {
+                self.context.release(payload.held_bytes());
+            }
+            return false;
+        };
+        if let ReplyBody::Loaded(loaded) = reply.body {
+            match loaded {
+                Ok(()) => self.issue(call, true),
+                Err(fault) => {
+                    let (label, begun) = (in_flight.label.clone(), in_flight.begun);
+                    self.in_flight.remove(&call);
+                    self.refuse(call, label, begun, fault.reason(), &fault.to_string());
+                }
+            }
+            return true;
+        }
+        let Some(InFlight { label, begun, .. }) = self.in_flight.remove(&call) else { return false };
+        match reply.body {
+            ReplyBody::Loaded(_) => {}
+            ReplyBody::Fault(fault) => {
+                let bytes = match fault {
+                    crate::upstream::UpstreamFault::TooLarge { bytes, .. } => Some(bytes),
+                    _ => None,
+                };
+                self.refuse_with(call, label, begun, fault.reason(), &fault.to_string(), bytes);
+            }
+            ReplyBody::OverMemory(bytes) => {
+                self.context.record(label, CallStatus::Ok, reply.duration, Some(bytes));
+                let limit = self.options.limits.memory_bytes;
+                let message = format!(
+                    "memory limit exceeded: upstream results of {bytes} more bytes wait for the program, the \
+                     limit is {limit} bytes"
+                );
+                self.isolate.resume(call, |_| Err(Fault::new(Reason::MemoryExceeded, message)));
+            }
+            ReplyBody::Answer(payload) => {
+                let mut error = None;
+                self.isolate.resume(call, |cx| {
+                    let unwrapped = tool_call::unwrap(cx, &payload)?;
+                    error = unwrapped.error;
+                    Ok(unwrapped.value)
+                });
+                self.context.release(payload.held_bytes());
+                let status = match error {
+                    None => CallStatus::Ok,
+                    Some((reason, error)) => CallStatus::Error { reason, error },
+                };
+                self.context.record(label, status, reply.duration, Some(payload.bytes));
+            }
+        }
+        true
+    }
+
+    fn refuse(&mut self, call: CallId, label: CallLabel, begun: Instant, reason: CallFault, text: &str) {
+        self.refuse_with(call, label, begun, reason, text, None);
+    }
+
+    /// Records a world fault and gives it to the program.
+    fn refuse_with(
+        &mut self,
+        call: CallId,
+        label: CallLabel,
+        begun: Instant,
+        reason: CallFault,
+        text: &str,
+        bytes: Option<u64>,
+    ) {
+        let error = self.engine.secrets.scrub(text).into_owned();
+        self.isolate.resume(call, |cx| tool_call::world_fault(cx, reason, &error));
+        self.context.record(label, CallStatus::Error { reason, error }, begun.elapsed(), bytes);
+    }
+
+    /// Cancels the calls of branches that ended before their calls did.
+    fn drop_cancelled_calls(&mut self) {
+        for call in self.isolate.cancelled_calls() {
+            if let Some(in_flight) = self.in_flight.remove(&call) {
+                in_flight.task.abort();
+                self.context.record_cancelled(in_flight.label, in_flight.begun.elapsed());
+            }
+        }
+    }
+
+    fn fail(&mut self, fault: &Fault) {
+        let mut failure = rendering::fault(fault, &self.source, &self.options);
+        if fault.reason == Reason::Timeout && !self.in_flight.is_empty() {
+            failure.hints.insert(0, self.calls_in_flight());
+            failure.rendered.push_str("\nhint: ");
+            failure.rendered.push_str(&failure.hints[0]);
+        }
+        self.finish(Err(failure));
+    }
+
+    fn calls_in_flight(&self) -> String {
+        const NAMED: usize = 3;
+        let mut names: Vec<String> = self
+            .in_flight
+            .values()
+            .map(|call| {
+                format!("{}/{} ({} ms)", call.label.server, call.label.tool, call.begun.elapsed().as_millis())
+            })
+            .collect();
+        names.sort();
+        let count = names.len();
+        names.truncate(NAMED);
+        let more = if count > NAMED { ", …" } else { "" };
+        format!("Upstream calls still in flight: {count}: {}{more}", names.join(", "))
+    }
+
+    /// Ends the program and gives its caller the outcome.
+    pub(crate) fn finish(&mut self, result: Result<crate::outcome::Answer, Failure>) {
+        let mut open: Vec<InFlight> = self.in_flight.drain().map(|(_, call)| call).collect();
+        open.sort_by_key(|call| call.begun);
+        for call in open {
+            call.task.abort();
+            self.context.record_cancelled(call.label, call.begun.elapsed());
+        }
+        let mut outcome = Outcome {
+            result,
+            prints: self.isolate.prints(),
+            upstream_calls: self.context.take_ledger(),
+            usage: Usage {
+                fuel: self.isolate.fuel_used(),
+                peak_bytes: self.isolate.peak_bytes(),
+                duration: self.context.elapsed(),
+                upstream_calls: self.context.calls_made(),
+            },
+        };
+        rendering::scrub(&mut outcome, &self.engine.secrets);
+        if let Some(reply) = self.reply.take() {
+            // The caller may have given up in this instant.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    /// Frees the program; logical bytes left on its account are a defect of the language core.
+    pub(crate) fn close(self) {
+        let leaked = self.isolate.close();
+        if leaked != 0 {
+            tracing::error!(leaked, source = self.options.source_name, "a program left bytes on its account");
+        }
+    }
+
+    /// Ends the program after a defect of this implementation; the isolate is not touched again.
+    pub(crate) fn abandon(&mut self, message: &str) {
+        for (_, call) in self.in_flight.drain() {
+            call.task.abort();
+            self.context.record_cancelled(call.label, call.begun.elapsed());
+        }
+        if let Some(reply) = self.reply.take() {
+            let failure = rendering::defect(message);
+            let _ = reply.send(rendering::without_isolate(failure, &self.context));
+        }
+    }
+}
+
+fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<Program>, Failure> {
+    let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
+    if source.len() <= limit
+        && let Some(program) = engine.cache.get(source)
+    {
+        return Ok(program);
+    }
+    let servers = engine.server_names();
+    let externals = ptc_compiler::Externals { servers: &servers, ..Default::default() };
+    let compile_options = ptc_compiler::CompileOptions {
+        source_name: options.source_name.clone(),
+        max_program_bytes: limit,
+        ..Default::default()
+    };
+    match ptc_compiler::compile(source, &externals, &compile_options) {
+        Ok(compiled) => {
+            engine.cache.insert(source.clone(), compiled.program.clone());
+            Ok(compiled.program)
+        }
+        Err(diagnostics) => Err(rendering::rejection(&diagnostics, source, &options.source_name)),
+    }
+}
+
+/// A call as the ledger shows it.
+pub(crate) fn label(call: &ParsedCall, effect: crate::outcome::Effect) -> CallLabel {
+    CallLabel { server: call.server.clone(), tool: call.tool.clone(), effect }
+}

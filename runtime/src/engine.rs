@@ -1,0 +1,23 @@
+//! What every worker shares: the upstreams, the I/O runtime, the secrets, the program cache.
+
+use crate::program_cache::ProgramCache;
+use crate::secrets::SecretRegistry;
+use crate::upstream::Upstream;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The shared part of a runtime.
+pub(crate) struct Engine {
+    pub(crate) upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
+    pub(crate) io: Handle,
+    pub(crate) secrets: SecretRegistry,
+    pub(crate) cache: ProgramCache,
+}
+
+impl Engine {
+    /// Names of the configured servers, sorted.
+    pub(crate) fn server_names(&self) -> Vec<&str> {
+        self.upstreams.keys().map(|name| &**name).collect()
+    }
+}

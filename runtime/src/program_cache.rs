@@ -1,0 +1,82 @@
+//! Compiled programs by source text, bounded by bytes (decision 18). Rejections are not kept.
+//!
+//! Everything else that compilation depends on (builtin table, options, configured servers) is fixed for
+//! the lifetime of a runtime, except the length limit, which is checked before the cache is asked.
+
+use ptc_vm::bytecode::Program;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The cache of one runtime.
+pub(crate) struct ProgramCache {
+    limit: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    programs: HashMap<Arc<str>, Entry>,
+    bytes: usize,
+    clock: u64,
+}
+
+struct Entry {
+    program: Arc<Program>,
+    bytes: usize,
+    used: u64,
+}
+
+impl ProgramCache {
+    /// A cache of at most `limit` bytes; 0 keeps nothing.
+    pub(crate) fn new(limit: usize) -> ProgramCache {
+        ProgramCache { limit, inner: Mutex::default() }
+    }
+
+    /// The program of exactly this text.
+    pub(crate) fn get(&self, source: &str) -> Option<Arc<Program>> {
+        if self.limit == 0 {
+            return None;
+        }
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clock += 1;
+        let now = inner.clock;
+        let entry = inner.programs.get_mut(source)?;
+        entry.used = now;
+        Some(entry.program.clone())
+    }
+
+    /// Keeps a program, dropping the least recently used ones for it.
+    pub(crate) fn insert(&self, source: Arc<str>, program: Arc<Program>) {
+        let bytes = source.len() + program.heap_bytes();
+        if bytes > self.limit {
+            return;
+        }
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clock += 1;
+        let entry = Entry { program, bytes, used: inner.clock };
+        inner.bytes += bytes;
+        if let Some(old) = inner.programs.insert(source, entry) {
+            inner.bytes -= old.bytes;
+        }
+        if inner.bytes > self.limit {
+            inner.evict(self.limit / 4 * 3);
+        }
+    }
+}
+
+impl Inner {
+    /// Drops the oldest until `target` bytes are left; doing many at once keeps the cost per insertion low.
+    fn evict(&mut self, target: usize) {
+        let mut oldest: Vec<(u64, Arc<str>)> =
+            self.programs.iter().map(|(source, entry)| (entry.used, source.clone())).collect();
+        oldest.sort_unstable_by_key(|(used, _)| *used);
+        for (_, source) in oldest {
+            if self.bytes <= target {
+                return;
+            }
+            if let Some(entry) = self.programs.remove(&source) {
+                self.bytes -= entry.bytes;
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How work reaches the isolate workers: one shared queue of programs that have not started, and one inbox
+//! a worker for what concerns the programs it has started.
+
+use crate::options::RunOptions;
+use crate::outcome::Outcome;
+use crate::tool_call::Payload;
+use crate::upstream::UpstreamFault;
+use ptc_vm::{Interrupt, InterruptKind};
+use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// A program that waits for a worker.
+pub(crate) struct Job {
+    pub(crate) handle: Arc<RunHandle>,
+    pub(crate) source: Arc<str>,
+    pub(crate) options: RunOptions,
+    pub(crate) reply: oneshot::Sender<Outcome>,
+    pub(crate) queued: Instant,
+}
+
+/// Number of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RunId(pub(crate) u64);
+
+/// How everybody else reaches a run.
+pub(crate) struct RunHandle {
+    pub(crate) id: RunId,
+    pub(crate) interrupt: Interrupt,
+    worker: OnceLock<Arc<Inbox>>,
+}
+
+impl RunHandle {
+    pub(crate) fn new(id: RunId) -> RunHandle {
+        RunHandle { id, interrupt: Interrupt::default(), worker: OnceLock::new() }
+    }
+
+    /// Stops the run, wherever it is.
+    pub(crate) fn cancel(&self) {
+        self.interrupt.set(InterruptKind::Cancelled);
+        // Pairs with `pin`: either we see the worker, or the worker sees the flag.
+        fence(Ordering::SeqCst);
+        if let Some(worker) = self.worker.get() {
+            worker.push(Message::Cancelled(self.id));
+        }
+    }
+
+    /// Ties the run to a worker; false when it was cancelled before.
+    pub(crate) fn pin(&self, worker: &Arc<Inbox>) -> bool {
+        let _ = self.worker.set(worker.clone());
+        fence(Ordering::SeqCst);
+        self.interrupt.get().is_none()
+    }
+}
+
+/// What concerns a started program.
+pub(crate) enum Message {
+    /// An upstream call ended.
+    Reply { run: RunId, call: ptc_vm::CallId, reply: Reply },
+    /// The caller gave up.
+    Cancelled(RunId),
+    /// The runtime shuts down.
+    Stop,
+}
+
+/// How an upstream call ended.
+pub(crate) struct Reply {
+    pub(crate) duration: Duration,
+    pub(crate) body: ReplyBody,
+}
+
+pub(crate) enum ReplyBody {
+    /// The upstream was started and its tools are listed: look at the call again.
+    Loaded(Result<(), UpstreamFault>),
+    /// The result.
+    Answer(Payload),
+    /// The result does not fit what is left of the program's memory beside other waiting results.
+    OverMemory(u64),
+    /// There is no result.
+    Fault(UpstreamFault),
+}
+
+/// The inbox of one worker.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    inner: Mutex<InboxInner>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct InboxInner {
+    messages: VecDeque<Message>,
+    woken: bool,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, InboxInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, message: Message) {
+        self.lock().messages.push_back(message);
+        self.arrived.notify_one();
+    }
+
+    /// Makes the worker look at the shared queue.
+    fn wake(&self) {
+        self.lock().woken = true;
+        self.arrived.notify_one();
+    }
+
+    /// Everything that has arrived.
+    pub(crate) fn drain(&self) -> VecDeque<Message> {
+        std::mem::take(&mut self.lock().messages)
+    }
+
+    /// Waits for something to arrive, at most until `deadline`.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) {
+        let mut inner = self.lock();
+        while inner.messages.is_empty() && !inner.woken {
+            inner = match deadline {
+                None => self.arrived.wait(inner).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return;
+                    }
+                    self.arrived.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        inner.woken = false;
+    }
+}
+
+/// The shared queue.
+pub(crate) struct Queue {
+    inner: Mutex<QueueInner>,
+    inboxes: Vec<Arc<Inbox>>,
+}
+
+#[derive(Default)]
+struct QueueInner {
+    jobs: VecDeque<Job>,
+    /// Workers with nothing to do.
+    idle: Vec<usize>,
+    closed: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(workers: usize) -> Queue {
+        Queue { inner: Mutex::default(), inboxes: (0..workers).map(|_| Arc::default()).collect() }
+    }
+
+    pub(crate) fn inboxes(&self) -> &[Arc<Inbox>] {
+        &self.inboxes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a program and wakes a worker that has nothing to do. After [`Queue::close`] the program is
+    /// dropped, which its caller sees.
+    pub(crate) fn submit(&self, job: Job) {
+        let idle = {
+            let mut inner = self.lock();
+            if inner.closed {
+                return;
+            }
+            inner.jobs.push_back(job);
+            inner.idle.pop()
+        };
+        if let Some(inbox) = idle.and_then(|worker| self.inboxes.get(worker)) {
+            inbox.wake();
+        }
+    }
+
+    /// The next program, or a place among the idle workers.
+    pub(crate) fn take_or_idle(&self, worker: usize) -> Option<Job> {
+        let mut inner = self.lock();
+        let job = inner.jobs.pop_front();
+        if job.is_none() && !inner.idle.contains(&worker) {
+            inner.idle.push(worker);
+        }
+        job
+    }
+
+    /// The next program, if it has waited longer than `patience` and no worker is idle: for a worker that
+    /// is busy with other programs.
+    pub(crate) fn take_overdue(&self, patience: Duration) -> Option<Job> {
+        let mut inner = self.lock();
+        let overdue = inner.idle.is_empty() && inner.jobs.front()?.queued.elapsed() > patience;
+        if overdue { inner.jobs.pop_front() } else { None }
+    }
+
+    /// Leaves the idle workers.
+    pub(crate) fn busy(&self, worker: usize) {
+        self.lock().idle.retain(|&idle| idle != worker);
+    }
+
+    /// True after [`Queue::close`].
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Drops everything that waits and tells every worker to stop.
+    pub(crate) fn close(&self) {
+        let jobs = {
+            let mut inner = self.lock();
+            inner.closed = true;
+            std::mem::take(&mut inner.jobs)
+        };
+        drop(jobs);
+        for inbox in &self.inboxes {
+            inbox.push(Message::Stop);
+        }
+    }
+}

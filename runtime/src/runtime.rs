@@ -1,0 +1,285 @@
+//! The public face: start servers and workers, run programs, shut down.
+
+use crate::config::{ServerEntry, Startup};
+use crate::engine::Engine;
+use crate::options::RunOptions;
+use crate::outcome::Outcome;
+use crate::program_cache::ProgramCache;
+use crate::queue::{Job, Queue, RunHandle, RunId};
+use crate::secrets::SecretRegistry;
+use crate::startup::{self, Observer, StartError};
+use crate::upstream::{ServiceOptions, StdioUpstream, Tool, ToolList, Upstream, UpstreamState};
+use crate::watchdog::Watchdog;
+use crate::worker::Worker;
+use crate::{context::RunContext, rendering};
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Bytes of compiled programs kept by default.
+pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+
+/// Which servers are started at once; the others start with their first call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StartPolicy {
+    /// All.
+    #[default]
+    All,
+    /// Those a program names.
+    Named(BTreeSet<String>),
+    /// None.
+    Lazy,
+}
+
+/// How to start a runtime.
+#[derive(Clone)]
+pub struct RuntimeConfig {
+    /// Upstream servers.
+    pub servers: Vec<ServerEntry>,
+    /// Policy for all entries that do not say `required` themselves.
+    pub startup: Option<Startup>,
+    /// Which servers start at once.
+    pub start: StartPolicy,
+    /// Isolate workers; 0 means one a core.
+    pub workers: usize,
+    /// Bytes of compiled programs to keep; 0 turns the cache off.
+    pub cache_bytes: usize,
+    /// Secrets that the configuration resolved.
+    pub secrets: SecretRegistry,
+    /// Told about servers as they start.
+    pub observer: Option<Observer>,
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> RuntimeConfig {
+        RuntimeConfig {
+            servers: Vec::new(),
+            startup: None,
+            start: StartPolicy::All,
+            workers: 0,
+            cache_bytes: DEFAULT_CACHE_BYTES,
+            secrets: SecretRegistry::new(),
+            observer: None,
+        }
+    }
+}
+
+/// One configured server as people see it.
+#[derive(Clone, Debug)]
+pub struct ServerStatus {
+    /// Configured name.
+    pub name: Arc<str>,
+    /// Configured description.
+    pub description: Option<String>,
+    /// Where it is in its life.
+    pub state: UpstreamState,
+    /// Why it is not ready.
+    pub error: Option<String>,
+    /// How long its last successful start took.
+    pub start_duration: Option<Duration>,
+    /// `name version` as it introduced itself.
+    pub server_info: Option<String>,
+    /// Its tools in its own order; empty while `tools_loaded` is false.
+    pub tools: Vec<Arc<Tool>>,
+    /// A complete list was loaded.
+    pub tools_loaded: bool,
+}
+
+/// Runs programs. Dropping it stops the programs and, in the background, the servers;
+/// [`Runtime::shutdown`] waits for both.
+pub struct Runtime {
+    engine: Arc<Engine>,
+    queue: Arc<Queue>,
+    watchdog: Arc<Watchdog>,
+    threads: Vec<JoinHandle<()>>,
+    runs: AtomicU64,
+}
+
+impl Runtime {
+    /// Starts workers and servers. Must be called on a tokio runtime with I/O and time, which becomes the
+    /// I/O runtime: upstream connections and timers live there, programs do not.
+    ///
+    /// Returns when every strict server that is to start has started; lenient ones go on in the
+    /// background (see [`Runtime::settle`]).
+    ///
+    /// # Errors
+    /// A server that is this very program, a strict server that did not start, no threads.
+    pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
+        let RuntimeConfig { servers, startup, start, workers, cache_bytes, secrets, observer } = config;
+        startup::check(&servers)?;
+        let io = tokio::runtime::Handle::current();
+        let mut upstreams = std::collections::BTreeMap::new();
+        let mut starting = Vec::new();
+        for entry in servers {
+            let policy = match startup {
+                Some(policy) if !entry.startup_is_explicit => policy,
+                _ => entry.startup,
+            };
+            let at_once = match &start {
+                StartPolicy::All => true,
+                StartPolicy::Named(names) => names.contains(&*entry.name),
+                StartPolicy::Lazy => false,
+            };
+            let upstream: Arc<dyn Upstream> = Arc::new(StdioUpstream::new(ServiceOptions {
+                name: entry.name.clone(),
+                description: entry.description,
+                spec: entry.stdio,
+                handshake_timeout: entry.handshake_timeout,
+                frozen: policy == Startup::Strict && start == StartPolicy::All,
+                secrets: secrets.clone(),
+            }));
+            upstreams.insert(entry.name, upstream.clone());
+            if at_once {
+                starting.push((upstream, policy));
+            }
+        }
+        startup::start_all(starting, observer).await?;
+        let workers = match workers {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            workers => workers,
+        };
+        let engine = Arc::new(Engine { upstreams, io, secrets, cache: ProgramCache::new(cache_bytes) });
+        let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
+        let mut runtime = Runtime {
+            engine,
+            queue: Arc::new(Queue::new(workers)),
+            watchdog,
+            threads: vec![thread],
+            runs: AtomicU64::new(0),
+        };
+        // From here on dropping the runtime ends the threads that exist.
+        for index in 0..workers {
+            let inbox = runtime.queue.inboxes()[index].clone();
+            let (queue, engine, watchdog) =
+                (runtime.queue.clone(), runtime.engine.clone(), runtime.watchdog.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("ptc-worker-{index}"))
+                // The worker is made on its thread, because isolates never leave theirs.
+                .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).run());
+            runtime.threads.push(thread.map_err(StartError::Threads)?);
+        }
+        Ok(runtime)
+    }
+
+    /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
+    pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
+        let (reply, outcome) = oneshot::channel();
+        let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
+        let limits = options.limits;
+        self.queue.submit(Job {
+            handle: handle.clone(),
+            source: source.into(),
+            options,
+            reply,
+            queued: Instant::now(),
+        });
+        Run { outcome, handle: Some(handle), queue: self.queue.clone(), limits }
+    }
+
+    /// Every configured server, sorted by name.
+    pub fn servers(&self) -> Vec<ServerStatus> {
+        self.engine
+            .upstreams
+            .iter()
+            .map(|(name, upstream)| {
+                let status = upstream.status();
+                let tools = upstream.tools();
+                ServerStatus {
+                    name: name.clone(),
+                    description: upstream
+                        .description()
+                        .map(|text| self.engine.secrets.scrub(text).into_owned()),
+                    state: status.state,
+                    error: status.error,
+                    start_duration: status.start_duration,
+                    server_info: status.server_info,
+                    tools_loaded: tools.is_some(),
+                    tools: tools.iter().flat_map(|tools: &Arc<ToolList>| tools.iter().cloned()).collect(),
+                }
+            })
+            .collect()
+    }
+
+    /// Waits until no server is starting any more.
+    pub async fn settle(&self) {
+        let starting = self
+            .engine
+            .upstreams
+            .values()
+            .filter(|upstream| upstream.status().state == UpstreamState::Starting)
+            .map(|upstream| async move {
+                let _ = upstream.start().await;
+            });
+        futures_util::future::join_all(starting).await;
+    }
+
+    /// The secrets of this runtime, for whoever sends text out.
+    pub fn secrets(&self) -> &SecretRegistry {
+        &self.engine.secrets
+    }
+
+    /// Ends the programs, the workers and the servers; no process of theirs is left behind.
+    pub async fn shutdown(mut self) {
+        self.stop_threads();
+        startup::stop_all(self.engine.upstreams.values()).await;
+        let threads = std::mem::take(&mut self.threads);
+        // Workers end within one slice of their programs; joining them must not block the I/O runtime.
+        let _ = tokio::task::spawn_blocking(move || {
+            for thread in threads {
+                let _ = thread.join();
+            }
+        })
+        .await;
+    }
+
+    fn stop_threads(&self) {
+        self.queue.close();
+        self.watchdog.stop();
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+/// A program under way; resolves to its outcome.
+pub struct Run {
+    outcome: oneshot::Receiver<Outcome>,
+    /// Taken when the outcome is there.
+    handle: Option<Arc<RunHandle>>,
+    queue: Arc<Queue>,
+    limits: crate::limits::Limits,
+}
+
+impl Future for Run {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let outcome = std::task::ready!(Pin::new(&mut self.outcome).poll(cx));
+        let handle = self.handle.take();
+        Poll::Ready(outcome.unwrap_or_else(|_| {
+            // Nobody will answer any more.
+            let failure = match self.queue.is_closed() {
+                true => rendering::cancelled(),
+                false => rendering::defect("the program could not be started"),
+            };
+            let interrupt = handle.map(|handle| handle.interrupt.clone()).unwrap_or_default();
+            rendering::without_isolate(failure, &RunContext::new(self.limits, interrupt))
+        }))
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            handle.cancel();
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Starting servers in parallel under their policies, and stopping them (decision 27).
+
+use crate::config::{ServerEntry, Startup};
+use crate::upstream::{Upstream, UpstreamFault};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Something that happened to a server during start-up.
+#[derive(Clone, Debug)]
+pub struct StartEvent {
+    /// Configured name.
+    pub server: String,
+    /// What.
+    pub progress: StartProgress,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum StartProgress {
+    /// Its start began.
+    Starting,
+    /// It takes calls.
+    Ready {
+        /// How long the start took.
+        duration: Duration,
+        /// How many tools it has.
+        tools: usize,
+    },
+    /// It could not start.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// Told about servers as they start.
+pub type Observer = Arc<dyn Fn(StartEvent) + Send + Sync>;
+
+/// Why a runtime does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A configured command is this very program.
+    SelfAsUpstream {
+        /// The server.
+        server: String,
+    },
+    /// Two servers have one name.
+    DuplicateServer {
+        /// The name.
+        server: String,
+    },
+    /// Strict servers that did not start, with the reason of each.
+    Upstreams(Vec<(String, String)>),
+    /// The system gave no threads.
+    Threads(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::SelfAsUpstream { server } => {
+                write!(f, "upstream {server}: its command is this program itself, which is not allowed")
+            }
+            StartError::DuplicateServer { server } => write!(f, "upstream {server} is configured twice"),
+            StartError::Upstreams(failed) => {
+                for (at, (server, error)) in failed.iter().enumerate() {
+                    let newline = if at > 0 { "\n" } else { "" };
+                    write!(f, "{newline}upstream {server} could not start: {error}")?;
+                }
+                Ok(())
+            }
+            StartError::Threads(error) => write!(f, "cannot start worker threads: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Refuses what must never run.
+pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
+    let mut names = std::collections::HashSet::new();
+    for entry in servers {
+        let server = entry.name.to_string();
+        if !names.insert(&entry.name) {
+            return Err(StartError::DuplicateServer { server });
+        }
+        if entry.is_forbidden_self() {
+            return Err(StartError::SelfAsUpstream { server });
+        }
+    }
+    Ok(())
+}
+
+/// Starts servers in parallel and waits for the strict ones. If one of those fails, all are stopped.
+pub(crate) async fn start_all(
+    servers: Vec<(Arc<dyn Upstream>, Startup)>,
+    observer: Option<Observer>,
+) -> Result<(), StartError> {
+    let mut strict = Vec::new();
+    for (upstream, policy) in &servers {
+        let task = tokio::spawn(start_one(upstream.clone(), observer.clone()));
+        if *policy == Startup::Strict {
+            strict.push((upstream.name().to_owned(), task));
+        }
+    }
+    let mut failed = Vec::new();
+    for (server, task) in strict {
+        match task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => failed.push((server, fault.to_string())),
+            Err(error) => failed.push((server, error.to_string())),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    stop_all(servers.iter().map(|(upstream, _)| upstream)).await;
+    Err(StartError::Upstreams(failed))
+}
+
+async fn start_one(upstream: Arc<dyn Upstream>, observer: Option<Observer>) -> Result<(), UpstreamFault> {
+    let tell = |progress: StartProgress| {
+        if let Some(observer) = &observer {
+            observer(StartEvent { server: upstream.name().to_owned(), progress });
+        }
+    };
+    let begun = Instant::now();
+    tell(StartProgress::Starting);
+    let started = upstream.start().await;
+    tell(match &started {
+        Ok(()) => StartProgress::Ready {
+            duration: begun.elapsed(),
+            tools: upstream.tools().map_or(0, |tools| tools.len()),
+        },
+        Err(fault) => StartProgress::Failed { error: fault.to_string() },
+    });
+    started
+}
+
+/// Stops servers in parallel.
+pub(crate) async fn stop_all(upstreams: impl Iterator<Item = &Arc<dyn Upstream>>) {
+    futures_util::future::join_all(upstreams.map(|upstream| upstream.stop())).await;
+}

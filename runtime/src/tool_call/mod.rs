@@ -1,0 +1,34 @@
+//! `tool/call` between the program and the upstreams: reading the call, encoding its arguments,
+//! unwrapping the answer.
+//!
+//! A *programmer fault* is a defect of the program and ends it; a *world fault* is a value
+//! `{:ok false :reason … :message …}`.
+
+mod answer;
+mod arguments;
+mod parse;
+mod payload;
+
+pub(crate) use answer::{unwrap, world_fault};
+pub(crate) use arguments::encode;
+pub(crate) use parse::{ParsedCall, parse};
+pub(crate) use payload::Payload;
+
+use ptc_vm::{Context, Fault, Reason, Value};
+
+/// Longest rendering of a value inside an error message.
+const SHOWN: usize = 200;
+
+/// A programmer fault.
+fn fault(message: impl Into<String>) -> Box<Fault> {
+    Fault::new(Reason::RuntimeError, message)
+}
+
+/// `pr-str` of a value, short enough for a message.
+fn shown(cx: &mut Context, value: &Value) -> Result<String, Box<Fault>> {
+    let printed = ptc_vm::print::pr_str(cx, value, SHOWN)?;
+    Ok(if printed.truncated { format!("{}...", printed.text) } else { printed.text })
+}
+
+#[cfg(test)]
+mod tests;

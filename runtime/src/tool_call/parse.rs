@@ -1,0 +1,194 @@
+//! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
+
+use super::{fault, shown};
+use ptc_vm::{Context, Fault, Value};
+
+/// A call that is well formed; whether its server and tool exist is not known yet.
+#[derive(Clone, Debug)]
+pub(crate) struct ParsedCall {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+}
+
+/// The keys of a call.
+#[derive(Clone, Copy, PartialEq)]
+enum Key {
+    Server,
+    Tool,
+    Args,
+}
+
+/// Reads a call. The second part of the answer is the argument map, or nil for none.
+/// `servers` are the configured names, for messages.
+pub(crate) fn parse(
+    cx: &mut Context,
+    arguments: &[Value],
+    servers: &[&str],
+) -> Result<(ParsedCall, Value), Box<Fault>> {
+    match arguments {
+        [Value::Map(map)] => {
+            let entries =
+                map.entries().iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+            read_entries(cx, entries, servers)
+        }
+        [Value::Symbol(symbol), rest @ ..] if rest.len() < 2 => {
+            let text = cx.text(*symbol).to_owned();
+            let parts = text.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
+            let Some((server, tool)) = parts else {
+                return Err(fault("tool/call symbol form requires a qualified symbol like 'server/tool")
+                    .hint(format!("Got '{text}")));
+            };
+            let call = ParsedCall { server: server.to_owned(), tool: tool.to_owned() };
+            let args = check_args(cx, &call, rest.first().cloned().unwrap_or_default())?;
+            Ok((call, args))
+        }
+        [Value::Keyword(_), ..] if arguments.len().is_multiple_of(2) => {
+            let pairs = arguments.chunks_exact(2);
+            let entries = pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+            read_entries(cx, entries, servers)
+        }
+        [] => Err(fault("tool/call requires a map, got no arguments").hint(FORM)),
+        [value, ..] => {
+            let text = shown(cx, value)?;
+            Err(fault(format!("tool/call requires a map, got {text}")).hint(FORM))
+        }
+    }
+}
+
+const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
+
+fn read_entries(
+    cx: &mut Context,
+    entries: Vec<(Value, Value)>,
+    servers: &[&str],
+) -> Result<(ParsedCall, Value), Box<Fault>> {
+    let mut found: [Option<Value>; 3] = [None, None, None];
+    for (key, value) in entries {
+        let known = match cx.name(&key) {
+            Some("server") => Some(Key::Server),
+            Some("tool") => Some(Key::Tool),
+            Some("args") => Some(Key::Args),
+            _ => None,
+        };
+        let Some(known) = known else {
+            let text = shown(cx, &key)?;
+            return Err(fault(format!("tool/call got unknown key {text}")).hint(FORM));
+        };
+        if found[known as usize].replace(value).is_some() {
+            let text = shown(cx, &key)?;
+            return Err(fault(format!("tool/call got duplicate key {text}")));
+        }
+    }
+    let [server, tool, args] = found.map(Option::unwrap_or_default);
+    let Some(server) = non_empty(&server) else {
+        let text = shown(cx, &server)?;
+        return Err(fault(format!(
+            "tool/call requires :server (string), got {text}.{}",
+            configured(servers)
+        )));
+    };
+    let Some(tool) = non_empty(&tool) else {
+        let text = shown(cx, &tool)?;
+        let message = format!("tool/call on upstream '{server}' requires :tool (string), got {text}");
+        return Err(fault(message));
+    };
+    let call = ParsedCall { server, tool };
+    let args = check_args(cx, &call, args)?;
+    Ok((call, args))
+}
+
+fn non_empty(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn check_args(cx: &mut Context, call: &ParsedCall, args: Value) -> Result<Value, Box<Fault>> {
+    match args {
+        Value::Nil | Value::Map(_) => Ok(args),
+        other => {
+            let text = shown(cx, &other)?;
+            let ParsedCall { server, tool } = call;
+            Err(fault(format!("tool '{server}.{tool}' rejected args: :args must be a map, got {text}")))
+        }
+    }
+}
+
+impl ParsedCall {
+    /// The fault of a call to a server that is not configured.
+    pub(crate) fn no_such_server(&self, servers: &[&str]) -> Box<Fault> {
+        fault(format!("no upstream '{}' configured.{}", self.server, configured(servers)))
+            .hint_closest(&self.server, servers)
+    }
+
+    /// The fault of a call to a tool that a complete list does not have.
+    pub(crate) fn no_such_tool(&self, tools: &[&str]) -> Box<Fault> {
+        const LISTED: usize = 40;
+        let mut known = tools.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+        if tools.len() > LISTED {
+            known.push_str(&format!(", … ({} more)", tools.len() - LISTED));
+        }
+        fault(format!("no tool '{}' in upstream '{}'. Known tools: {known}", self.tool, self.server))
+            .hint_closest(&self.tool, tools)
+    }
+
+    /// The fault of a call that leaves required arguments out.
+    pub(crate) fn missing_arguments(&self, missing: &[&str]) -> Box<Fault> {
+        let ParsedCall { server, tool } = self;
+        fault(format!("tool '{server}.{tool}' rejected args: missing required args {}", missing.join(", ")))
+    }
+}
+
+fn configured(servers: &[&str]) -> String {
+    if servers.is_empty() {
+        " No upstreams are configured.".to_owned()
+    } else {
+        format!(" Configured upstreams: {}", servers.join(", "))
+    }
+}
+
+/// Adds "Did you mean" to a fault.
+trait HintClosest {
+    fn hint_closest(self, wanted: &str, known: &[&str]) -> Self;
+}
+
+impl HintClosest for Box<Fault> {
+    fn hint_closest(self, wanted: &str, known: &[&str]) -> Box<Fault> {
+        let near = known.iter().map(|name| (distance(wanted, name), name)).min();
+        match near {
+            Some((distance, name)) if distance <= 1 + wanted.len() / 4 => {
+                self.hint(format!("Did you mean {name:?}?"))
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Edits between two names, case and `-`/`_` aside; names are short, and long ones are far apart.
+fn distance(a: &str, b: &str) -> usize {
+    let fold = |text: &str| -> Vec<char> {
+        text.chars().take(64).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+    };
+    let (a, b) = (fold(a), fold(b));
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances_of_names() {
+        assert_eq!(distance("read-file", "read_file"), 0);
+        assert_eq!(distance("reed_file", "read_file"), 1);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

@@ -1,0 +1,237 @@
+use super::*;
+use crate::outcome::CallFault;
+use crate::upstream::{RawAnswer, Tool};
+use ptc_vm::json::{Dialect, encode as to_json};
+use ptc_vm::map::Table;
+use ptc_vm::{Isolate, IsolateOptions};
+use serde_json::json;
+
+const SERVERS: [&str; 2] = ["fs", "github"];
+
+fn with<T>(work: impl FnOnce(&mut Context) -> T) -> T {
+    let mut isolate = Isolate::new(IsolateOptions::default());
+    let result = isolate.with(work);
+    assert_eq!(isolate.close(), 0);
+    result
+}
+
+fn map(cx: &mut Context, entries: &[(Value, Value)]) -> Value {
+    let mut map = Table::empty();
+    for (key, value) in entries {
+        map = Table::insert(map, cx, key.clone(), value.clone()).unwrap();
+    }
+    Value::Map(map)
+}
+
+/// A map with keyword keys from a JSON object.
+fn call_map(cx: &mut Context, object: serde_json::Value) -> Value {
+    let entries: Vec<(Value, Value)> = object
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, value)| {
+            let value = ptc_vm::json::decode(cx, value.to_string().as_bytes()).unwrap();
+            (cx.keyword(key), value)
+        })
+        .collect();
+    map(cx, &entries)
+}
+
+fn parse_error(object: serde_json::Value) -> String {
+    with(|cx| {
+        let value = call_map(cx, object);
+        parse(cx, &[value], &SERVERS).map(drop).unwrap_err().message
+    })
+}
+
+#[test]
+fn the_documented_programmer_faults() {
+    assert_eq!(parse_error(json!({"a": 1})), "tool/call got unknown key :a");
+    let list = " Configured upstreams: fs, github";
+    assert_eq!(parse_error(json!({})), format!("tool/call requires :server (string), got nil.{list}"));
+    assert_eq!(
+        parse_error(json!({"server": 5})),
+        format!("tool/call requires :server (string), got 5.{list}")
+    );
+    assert_eq!(
+        parse_error(json!({"server": ""})),
+        format!("tool/call requires :server (string), got \"\".{list}")
+    );
+    assert_eq!(
+        parse_error(json!({"server": "fs", "tool": [1]})),
+        "tool/call on upstream 'fs' requires :tool (string), got [1]"
+    );
+    assert_eq!(
+        parse_error(json!({"server": "fs", "tool": "read", "args": "x"})),
+        "tool 'fs.read' rejected args: :args must be a map, got \"x\""
+    );
+    with(|cx| {
+        let text = |cx: &mut Context, arguments: &[Value]| {
+            parse(cx, arguments, &SERVERS).map(drop).unwrap_err().message
+        };
+        assert_eq!(text(cx, &[Value::Int(5)]), "tool/call requires a map, got 5");
+        let unqualified = Value::Symbol(cx.symbols.intern("fs"));
+        assert_eq!(
+            text(cx, &[unqualified]),
+            "tool/call symbol form requires a qualified symbol like 'server/tool"
+        );
+        let (keyword, string) = (cx.keyword("server"), cx.string("server"));
+        let both = map(cx, &[(keyword, Value::Nil), (string, Value::Nil)]);
+        assert!(text(cx, &[both]).starts_with("tool/call got duplicate key "));
+    });
+    let call = ParsedCall { server: "gitub".into(), tool: "reed".into() };
+    let fault = call.no_such_server(&SERVERS);
+    assert_eq!(fault.message, "no upstream 'gitub' configured. Configured upstreams: fs, github");
+    assert_eq!(fault.hints, ["Did you mean \"github\"?"]);
+    assert_eq!(call.no_such_tool(&["read"]).message, "no tool 'reed' in upstream 'gitub'. Known tools: read");
+}
+
+#[test]
+fn every_form_of_a_call() {
+    with(|cx| {
+        let as_map = call_map(cx, json!({"server": "fs", "tool": "read", "args": {"path": "x"}}));
+        let symbol = Value::Symbol(cx.symbols.intern("fs/read"));
+        let args = call_map(cx, json!({"path": "x"}));
+        let pairs = [
+            cx.keyword("server"),
+            cx.string("fs"),
+            cx.keyword("tool"),
+            cx.string("read"),
+            cx.keyword("args"),
+            args.clone(),
+        ];
+        let forms: [&[Value]; 3] = [&[as_map], &[symbol.clone(), args], &pairs];
+        for form in forms {
+            let (call, args) = parse(cx, form, &SERVERS).unwrap();
+            assert_eq!((call.server.as_str(), call.tool.as_str()), ("fs", "read"));
+            assert_eq!(encode(cx, &call, &args, None).unwrap(), r#"{"path":"x"}"#);
+        }
+        let (call, args) = parse(cx, &[symbol], &SERVERS).unwrap();
+        assert_eq!(encode(cx, &call, &args, None).unwrap(), "{}");
+    });
+}
+
+fn tool(schema: serde_json::Value) -> Tool {
+    serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap()
+}
+
+fn call() -> ParsedCall {
+    ParsedCall { server: "s".into(), tool: "t".into() }
+}
+
+#[test]
+fn keyword_keys_become_names_and_string_keys_stay() {
+    with(|cx| {
+        let tool = tool(json!({"properties": {"with-hyphen": {}, "deep": {"properties": {"a-b": {}}}}}));
+        let inner = call_map(cx, json!({"a-b": 1, "c-d": 2}));
+        let deep = cx.keyword("deep");
+        let entries = [
+            (cx.keyword("with-hyphen"), Value::Int(1)),
+            (cx.keyword("user-id"), Value::Int(2)),
+            (cx.string("str-key"), cx.keyword("value-kw")),
+            (deep, inner),
+        ];
+        let args = map(cx, &entries);
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let want =
+            json!({"with-hyphen": 1, "user_id": 2, "str-key": "value-kw", "deep": {"a-b": 1, "c_d": 2}});
+        assert_eq!(value, want);
+    });
+}
+
+#[test]
+fn required_and_nil_arguments() {
+    with(|cx| {
+        let schema = json!({"properties": {"a": {"type": "string"}, "b": {"type": "string"},
+            "n": {"type": ["string", "null"]}}, "required": ["a"]});
+        let tool = tool(schema);
+        let args = call_map(cx, json!({"a": "x", "b": null, "n": null}));
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json!({"a": "x", "n": null}));
+        let args = call_map(cx, json!({"b": "x"}));
+        let fault = encode(cx, &call(), &args, Some(&tool)).unwrap_err();
+        assert_eq!(fault.message, "tool 's.t' rejected args: missing required args a");
+        let fault = encode(cx, &call(), &Value::Nil, Some(&tool)).unwrap_err();
+        assert_eq!(fault.message, "tool 's.t' rejected args: missing required args a");
+    });
+}
+
+#[test]
+fn what_has_no_json_form_is_a_programmer_fault() {
+    with(|cx| {
+        let key = cx.keyword("x");
+        let args = map(cx, &[(key.clone(), Value::Float(f64::NAN))]);
+        let fault = encode(cx, &call(), &args, None).unwrap_err();
+        assert!(
+            fault.message.starts_with("tool 's.t' rejected args: not JSON-encodable ("),
+            "{}",
+            fault.message
+        );
+        let underscore = cx.keyword("a_b");
+        let hyphen = cx.keyword("a-b");
+        let args = map(cx, &[(underscore, Value::Nil), (hyphen, Value::Nil)]);
+        let fault = encode(cx, &call(), &args, None).unwrap_err();
+        assert!(fault.message.contains("two keys are both called \"a_b\""), "{}", fault.message);
+    });
+}
+
+#[test]
+fn shared_structure_in_arguments_ends_in_a_limit() {
+    let mut isolate = Isolate::new(IsolateOptions { fuel: 10_000_000, ..IsolateOptions::default() });
+    isolate.with(|cx| {
+        let mut value = Value::Nil;
+        for _ in 0..64 {
+            value = Value::vector(vec![value.clone(), value]);
+        }
+        let key = cx.keyword("x");
+        let args = map(cx, &[(key, value)]);
+        let fault = encode(cx, &call(), &args, None).unwrap_err();
+        assert!(matches!(fault.reason, Reason::MemoryExceeded | Reason::FuelExceeded), "{fault:?}");
+    });
+    assert_eq!(isolate.close(), 0);
+}
+
+fn unwrapped(result: serde_json::Value) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
+    with(|cx| {
+        let payload = Payload::from(RawAnswer::from_json(result.to_string()));
+        let unwrapped = unwrap(cx, &payload).unwrap();
+        let text = to_json(cx, &unwrapped.value, Dialect::Names, usize::MAX).unwrap().unwrap();
+        (serde_json::from_str(&text).unwrap(), payload.bytes, unwrapped.error)
+    })
+}
+
+fn text(text: &str) -> serde_json::Value {
+    json!({"content": [{"type": "image", "data": "AA"}, {"type": "text", "text": text}]})
+}
+
+#[test]
+fn payloads_are_unwrapped_in_the_documented_order() {
+    let ok = |value: serde_json::Value, kind: &str| json!({"ok": true, "value": value, "value_kind": kind});
+    let structured = json!({"content": [{"type": "text", "text": "no"}], "structuredContent": {"a": 1}});
+    assert_eq!(unwrapped(structured), (ok(json!({"a": 1}), "json"), 7, None));
+    assert_eq!(unwrapped(text("{\"a\": [1]}")), (ok(json!({"a": [1]}), "json"), 10, None));
+    assert_eq!(unwrapped(text("42")).0, ok(json!(42), "json"));
+    assert_eq!(unwrapped(text("null")).0, ok(json!(null), "json"));
+    assert_eq!(unwrapped(text("hello {")), (ok(json!("hello {"), "text"), 7, None));
+    assert_eq!(unwrapped(text("{broken}")).0, ok(json!("{broken}"), "text"));
+    assert_eq!(unwrapped(text("")).0, ok(json!(""), "text"));
+    let image = json!({"content": [{"type": "image", "data": "AA"}]});
+    assert_eq!(unwrapped(image), (ok(json!(null), "none"), 0, None));
+    assert_eq!(unwrapped(json!({})).0, ok(json!(null), "none"));
+    assert_eq!(unwrapped(json!({"content": [], "structuredContent": null})).0, ok(json!(null), "none"));
+}
+
+#[test]
+fn tool_errors_and_bad_payloads_are_world_faults() {
+    let bad = |reason: &str, message: &str| json!({"ok": false, "reason": reason, "message": message});
+    let failed = json!({"isError": true, "structuredContent": {"a": 1}, "content": [{"type": "text", "text": "no row"}]});
+    let (value, _, error) = unwrapped(failed);
+    assert_eq!(value, bad("tool_error", "no row"));
+    assert_eq!(error, Some((CallFault::ToolError, "no row".into())));
+    let long = json!({"isError": true, "content": [{"type": "text", "text": "x".repeat(600)}]});
+    assert_eq!(unwrapped(long).0["message"].as_str().unwrap().chars().count(), 501);
+    assert_eq!(unwrapped(json!([])).0, bad("upstream_error", "the result is not an object"));
+    let odd = json!({"content": "text"});
+    assert_eq!(unwrapped(odd).0, bad("upstream_error", "the result's content is not a list of blocks"));
+}

@@ -1,0 +1,110 @@
+//! Raises the interrupt of a program that runs past its deadline, so that even one long native operation
+//! stops soon. Programs that wait are their worker's business.
+
+use crate::context::RunContext;
+use ptc_vm::InterruptKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// How often running programs are looked at.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Ticks without any running program after which the thread sleeps until it is woken.
+const IDLE_TICKS: u32 = 40;
+
+/// What each worker is running.
+pub(crate) struct Watchdog {
+    slots: Vec<Mutex<Option<Watched>>>,
+    asleep: AtomicBool,
+    stop: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+struct Watched {
+    deadline: Instant,
+    context: Arc<RunContext>,
+}
+
+impl Watchdog {
+    /// Starts the thread.
+    pub(crate) fn start(workers: usize) -> std::io::Result<(Arc<Watchdog>, JoinHandle<()>)> {
+        let watchdog = Arc::new(Watchdog {
+            slots: (0..workers).map(|_| Mutex::default()).collect(),
+            asleep: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            thread: Mutex::default(),
+        });
+        let watching = watchdog.clone();
+        let thread =
+            std::thread::Builder::new().name("ptc-watchdog".into()).spawn(move || watching.watch())?;
+        *watchdog.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread.thread().clone());
+        Ok((watchdog, thread))
+    }
+
+    /// The worker runs this program from now on.
+    pub(crate) fn enter(&self, worker: usize, context: &Arc<RunContext>) {
+        let Some(deadline) = context.deadline() else { return };
+        self.set(worker, Some(Watched { deadline, context: context.clone() }));
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// The worker runs nothing.
+    pub(crate) fn leave(&self, worker: usize) {
+        self.set(worker, None);
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn set(&self, worker: usize, watched: Option<Watched>) {
+        if let Some(slot) = self.slots.get(worker) {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = watched;
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+
+    fn watch(&self) {
+        let mut idle = 0;
+        while !self.stop.load(Ordering::SeqCst) {
+            idle = if self.look() { 0 } else { idle + 1 };
+            if idle < IDLE_TICKS {
+                std::thread::park_timeout(TICK);
+                continue;
+            }
+            self.asleep.store(true, Ordering::SeqCst);
+            // A program may have started between the look and the flag.
+            if !self.look() {
+                std::thread::park();
+            }
+            self.asleep.store(false, Ordering::SeqCst);
+            idle = 0;
+        }
+    }
+
+    /// Interrupts what is overdue; true when anything runs.
+    fn look(&self) -> bool {
+        let now = Instant::now();
+        let mut busy = false;
+        for slot in &self.slots {
+            if let Some(watched) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+                busy = true;
+                if now >= watched.deadline {
+                    watched.context.interrupt(InterruptKind::Deadline);
+                }
+            }
+        }
+        busy
+    }
+}

@@ -1,0 +1,176 @@
+//! Promises of one run: answers, failures, limits, cancellation.
+
+mod common;
+
+use common::programs::{failure, options, run, runtime, runtime_of, value};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{CallFault, CallStatus, Completion, JsonRefusal, Position};
+use ptc_runtime::{Runtime, StartPolicy};
+use ptc_vm::Reason;
+
+async fn bare() -> Runtime {
+    runtime_of(vec![], StartPolicy::All, 2).await
+}
+
+#[tokio::test]
+async fn a_value_a_return_and_a_failure() {
+    let runtime = bare().await;
+    let outcome = run(&runtime, "(println \"hi\") (+ 1 2)").await;
+    let answer = outcome.result.unwrap();
+    assert_eq!((answer.text.as_str(), answer.completion), ("3", Completion::Value));
+    assert_eq!(outcome.prints, ["hi"]);
+    assert!(outcome.usage.fuel > 0 && outcome.usage.peak_bytes > 0);
+    let answer = run(&runtime, "(do (return {:a 1}) 2)").await.result.unwrap();
+    assert_eq!((answer.text.as_str(), answer.completion), ("{:a 1}", Completion::Return));
+    let failed = failure(&runtime, "(fail {:why \"x\"})").await;
+    assert_eq!((failed.reason, failed.value.as_deref()), (Reason::Fail, Some("{:why \"x\"}")));
+    assert_eq!(failure(&runtime, "(fail \"plain\")").await.message, "plain");
+}
+
+#[tokio::test]
+async fn prints_before_a_failure_are_kept() {
+    let outcome = run(&bare().await, "(println 1) (/ 1 0)").await;
+    assert_eq!(outcome.prints, ["1"]);
+    assert_eq!(outcome.result.unwrap_err().reason, Reason::ArithmeticError);
+}
+
+#[tokio::test]
+async fn failures_have_a_place() {
+    let runtime = bare().await;
+    let failed = failure(&runtime, "(let [a 1]\n  (+ a \"x\"))").await;
+    assert_eq!(failed.position.map(|place| place.line), Some(2));
+    assert!(failed.rendered.contains("--> program:2:"), "{}", failed.rendered);
+    let rejected = failure(&runtime, "(+ nope 1)").await;
+    assert_eq!(
+        (rejected.reason, rejected.position),
+        (Reason::UnboundVar, Some(Position { line: 1, column: 4 }))
+    );
+}
+
+#[tokio::test]
+async fn context_becomes_data() {
+    let runtime = bare().await;
+    let with = |strict_data| RunOptions {
+        context: Some(r#"{"n": 5, "list": [1]}"#.into()),
+        strict_data,
+        ..RunOptions::default()
+    };
+    let text = runtime.run("[data/n data/list data/absent]", with(false)).await.result.unwrap().text;
+    assert_eq!(text, "[5 [1] nil]");
+    let failed = runtime.run("data/absent", with(true)).await.result.unwrap_err();
+    assert_eq!(failed.reason, Reason::RuntimeError);
+    let broken = RunOptions { context: Some("[1]".into()), ..RunOptions::default() };
+    assert!(runtime.run("1", broken).await.result.is_err());
+}
+
+#[tokio::test]
+async fn answers_are_cut_and_rendered_as_json() {
+    let runtime = bare().await;
+    let cut = RunOptions { result_bytes: 10, want_json: true, ..RunOptions::default() };
+    let answer = runtime.run("(vec (range 100))", cut).await.result.unwrap();
+    assert!(answer.truncated && answer.text.len() <= 10 && answer.text_bytes > 10);
+    assert!(answer.json.unwrap().unwrap().ends_with(",99]"));
+    let json = RunOptions { want_json: true, json_bytes: 20, ..RunOptions::default() };
+    let refused = runtime.run("{:a [inc]}", json.clone()).await.result.unwrap().json;
+    assert!(matches!(refused, Some(Err(JsonRefusal::NotEncodable { path })) if path.contains('a')));
+    let refused = runtime.run("(vec (range 100))", json).await.result.unwrap().json;
+    assert!(matches!(refused, Some(Err(JsonRefusal::TooLarge { .. }))));
+}
+
+#[tokio::test]
+async fn budgets_end_programs_and_the_worker_goes_on() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let limits = Limits { timeout_ms: 30, ..Limits::default() };
+    let quick = RunOptions { limits, ..RunOptions::default() };
+    let failed = runtime.run("(loop [] (recur))", quick).await.result.unwrap_err();
+    assert_eq!((failed.reason, failed.message.as_str()), (Reason::Timeout, "execution exceeded 30ms limit"));
+    let limits = Limits { fuel: 10_000, ..Limits::default() };
+    let lean = RunOptions { limits, ..RunOptions::default() };
+    assert_eq!(runtime.run("(loop [] (recur))", lean).await.result.unwrap_err().reason, Reason::FuelExceeded);
+    let limits = Limits { memory_bytes: 1 << 20, timeout_ms: 60_000, ..Limits::default() };
+    let small = RunOptions { limits, ..RunOptions::default() };
+    let failed = runtime.run("(defn f [n] (+ 1 (f n))) (f 1)", small).await.result.unwrap_err();
+    assert_eq!(failed.reason, Reason::MemoryExceeded);
+    let limits = Limits { max_program_bytes: 3, ..Limits::default() };
+    let short = RunOptions { limits, ..RunOptions::default() };
+    assert_eq!(runtime.run("(+ 1 2)", short).await.result.unwrap_err().reason, Reason::ProgramTooLarge);
+    assert_eq!(value(&runtime, "(+ 1 2)").await, "3");
+}
+
+#[tokio::test]
+async fn dropping_the_future_stops_a_busy_program() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    drop(runtime.run("(loop [] (recur))", options()));
+    {
+        let busy = runtime.run("(loop [] (recur))", options());
+        tokio::pin!(busy);
+        assert!(futures_util::poll!(&mut busy).is_pending());
+    }
+    // The one worker is free again.
+    assert_eq!(value(&runtime, "(+ 1 2)").await, "3");
+}
+
+#[tokio::test]
+async fn a_program_that_waits_too_long_times_out_and_names_what_it_waited_for() {
+    let runtime = runtime().await;
+    let limits = Limits { timeout_ms: 200, ..Limits::with_upstreams() };
+    let quick = RunOptions { limits, ..RunOptions::default() };
+    let outcome = runtime.run("(tool/call {:server \"fake\" :tool \"hang\"})", quick).await;
+    let failed = outcome.result.unwrap_err();
+    assert_eq!(failed.reason, Reason::Timeout);
+    assert!(failed.hints[0].contains("fake/hang"), "{:?}", failed.hints);
+    let [record] = outcome.upstream_calls.as_slice() else { panic!("{:?}", outcome.upstream_calls) };
+    assert!(matches!(record.status, CallStatus::Error { reason: CallFault::Cancelled, .. }));
+    let stats = value(&runtime, "(:value (tool/call 'fake/stats))").await;
+    assert!(stats.contains("\"reason\" \"cancelled\""), "{stats}");
+}
+
+#[tokio::test]
+async fn dropping_the_future_cancels_calls_in_flight() {
+    let runtime = runtime().await;
+    let hang = "(tool/call {:server \"fake\" :tool \"hang\"})";
+    {
+        let waiting = runtime.run(hang, options());
+        tokio::pin!(waiting);
+        // The later program runs on the same worker, and its answer comes over the same connection, after
+        // the first program's request was written.
+        tokio::select! {
+            biased;
+            _ = &mut waiting => panic!("a hung call was answered"),
+            _ = value(&runtime, "(tool/call 'fake/stats)") => {}
+        }
+    }
+    loop {
+        let stats = value(&runtime, "(:value (tool/call 'fake/stats))").await;
+        if stats.contains("\"requestId\"") {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_clock_is_settable_and_fixed() {
+    let runtime = bare().await;
+    let fixed = RunOptions { now_ms: Some(1_700_000_000_000), ..options() };
+    let outcome = runtime.run("(+ 1 1)", fixed).await;
+    assert_eq!(outcome.result.unwrap().text, "2");
+}
+
+#[tokio::test]
+async fn programs_after_shutdown_are_cancelled() {
+    let runtime = bare().await;
+    let late = runtime.run("(loop [] (recur))", options());
+    runtime.shutdown().await;
+    assert_eq!(late.await.result.unwrap_err().reason, Reason::Cancelled);
+}
+
+#[tokio::test]
+async fn many_programs_share_few_workers() {
+    let runtime = bare().await;
+    let runs: Vec<_> = (0..500).map(|n| runtime.run(format!("(reduce + (range {n}))"), options())).collect();
+    for (n, run) in runs.into_iter().enumerate() {
+        let sum = if n == 0 { 0 } else { n * (n - 1) / 2 };
+        assert_eq!(run.await.result.unwrap().text, sum.to_string());
+    }
+}

@@ -1,0 +1,256 @@
+//! Promises of `tool/call`, over real child processes.
+
+mod common;
+
+use common::programs::{failure, options, run, runtime, runtime_of, value};
+use common::{entry, fake_server};
+use ptc_runtime::config::{ServerEntry, Startup};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{CallFault, CallStatus, Effect};
+use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::upstream::UpstreamState;
+use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_vm::Reason;
+use std::sync::{Arc, Mutex};
+
+const ADD: &str = "(tool/call {:server \"fake\" :tool \"add\" :args {:a 1 :b 2}})";
+
+#[tokio::test]
+async fn every_form_gives_the_documented_result() {
+    let runtime = runtime().await;
+    let ok = "{:ok true :value {\"sum\" 3} :value_kind :json}";
+    assert_eq!(value(&runtime, ADD).await, ok);
+    assert_eq!(value(&runtime, "(tool/call 'fake/add {:a 1 :b 2})").await, ok);
+    assert_eq!(
+        value(&runtime, "(tool/call {\"server\" \"fake\" \"tool\" \"add\" \"args\" {\"a\" 1 :b 2}})").await,
+        ok
+    );
+    let mapped = "(map tool/call [{:server \"fake\" :tool \"number\"} {:server \"fake\" :tool \"image\"}])";
+    let want = "[{:ok true :value 42 :value_kind :json} {:ok true :value nil :value_kind :none}]";
+    assert_eq!(value(&runtime, mapped).await, want);
+    assert_eq!(value(&runtime, &mapped.replace("(map", "(pmap")).await, want);
+    let text = "(tool/call 'fake/noise)";
+    assert_eq!(value(&runtime, text).await, "{:ok true :value \"after noise\" :value_kind :text}");
+}
+
+#[tokio::test]
+async fn world_faults_are_values_and_are_recorded() {
+    let runtime = runtime().await;
+    let program = "[(:reason (tool/call 'fake/fail)) (:reason (tool/call 'fake/rpc-error))
+                    (:reason (tool/call 'fake/big {:bytes 3000000})) (:reason (tool/call 'fake/exit {:code 4}))]";
+    let outcome = run(&runtime, program).await;
+    let want = "[:tool_error :upstream_error :response_too_large :upstream_unavailable]";
+    assert_eq!(outcome.result.as_ref().unwrap().text, want);
+    let reasons: Vec<CallFault> = outcome
+        .upstream_calls
+        .iter()
+        .map(|record| match &record.status {
+            CallStatus::Error { reason, .. } => *reason,
+            CallStatus::Ok => panic!("{record:?}"),
+        })
+        .collect();
+    use CallFault::{ResponseTooLarge, ToolError, UpstreamError, UpstreamUnavailable};
+    assert_eq!(reasons, [ToolError, UpstreamError, ResponseTooLarge, UpstreamUnavailable]);
+    assert!(outcome.upstream_calls[2].result_bytes.unwrap() > 3_000_000);
+    let metrics = PtcMetrics::of(&outcome, 10);
+    assert_eq!((metrics.upstream_error_count, metrics.upstream_oversize_count), (3, 1));
+    assert_eq!(metrics.payload_reduction_ratio, None);
+}
+
+#[tokio::test]
+async fn a_slow_call_is_a_timeout_fault() {
+    let runtime = runtime().await;
+    let limits = Limits { upstream_call_timeout_ms: 50, timeout_ms: 60_000, ..Limits::with_upstreams() };
+    let program = "(select-keys (tool/call 'fake/hang) [:ok :reason :message])";
+    let outcome = runtime.run(program, RunOptions { limits, ..RunOptions::default() }).await;
+    assert_eq!(
+        outcome.result.unwrap().text,
+        "{:message \"no answer within 50 ms\" :ok false :reason :timeout}"
+    );
+}
+
+#[tokio::test]
+async fn programmer_faults_end_the_program() {
+    let runtime = runtime().await;
+    let unknown = failure(&runtime, "(def s \"fke\") (tool/call {:server s :tool \"add\"})").await;
+    assert_eq!(unknown.reason, Reason::RuntimeError);
+    assert_eq!(unknown.message, "no upstream 'fke' configured. Configured upstreams: fake");
+    let tool = failure(&runtime, "(def t \"ad\") (tool/call {:server \"fake\" :tool t})").await;
+    assert!(tool.message.starts_with("no tool 'ad' in upstream 'fake'"), "{}", tool.message);
+    let missing = failure(&runtime, "(tool/call {:server \"fake\" :tool \"add\" :args {:a 1}})").await;
+    assert_eq!(missing.message, "tool 'fake.add' rejected args: missing required args b");
+    let closure =
+        failure(&runtime, "(tool/call {:server \"fake\" :tool \"echo\" :args {:f (fn [] 1)}})").await;
+    assert!(
+        closure.message.starts_with("tool 'fake.echo' rejected args: not JSON-encodable"),
+        "{}",
+        closure.message
+    );
+}
+
+#[tokio::test]
+async fn without_upstreams_a_call_says_so() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let failed = failure(&runtime, ADD).await;
+    assert!(failed.message.contains("no upstream 'fake' configured"), "{}", failed.message);
+}
+
+#[tokio::test]
+async fn pmap_calls_overlap_on_one_connection() {
+    let runtime = runtime().await;
+    let program = "(count (filter :ok (pmap (fn [_] (tool/call 'fake/gather {:n 40})) (range 40))))";
+    assert_eq!(value(&runtime, program).await, "40");
+    let most = value(&runtime, "(:most_in_flight (:value (tool/call 'fake/stats)))").await;
+    assert!(most.parse::<u32>().unwrap() >= 40, "{most}");
+}
+
+#[tokio::test]
+async fn the_call_budget_is_exact_under_pmap() {
+    let runtime = runtime().await;
+    let program = "(frequencies (pmap (fn [n] (:reason (tool/call 'fake/echo {:n n}) :fine)) (range 80)))";
+    let outcome = run(&runtime, program).await;
+    assert_eq!(outcome.result.unwrap().text, "{:cap_exhausted 30 :fine 50}");
+    assert_eq!((outcome.usage.upstream_calls, outcome.upstream_calls.len()), (50, 80));
+}
+
+#[tokio::test]
+async fn a_call_inside_callbacks_inside_a_branch_suspends() {
+    let runtime = runtime().await;
+    let program =
+        "(pmap (fn [xs] (map (fn [x] (sort-by (fn [y] (- (:value (tool/call 'fake/echo y)) )) x)) xs))
+                   [])";
+    assert_eq!(value(&runtime, program).await, "[]");
+    let program = "(pmap (fn [rows] (map (fn [row] (sort-by (fn [n] (:n (:value (tool/call 'fake/echo {:n (- n)})))) row)) rows))
+                         [[[1 2 3] [5 4]] [[7 9 8]]])";
+    assert_eq!(value(&runtime, program).await, "[[[3 2 1] [5 4]] [[9 8 7]]]");
+}
+
+#[tokio::test]
+async fn a_failing_branch_cancels_its_siblings_calls() {
+    let runtime = runtime().await;
+    let program = "(pmap (fn [n] (if (= n 2) (/ 1 (:n (:value (tool/call 'fake/echo {:n 0})))) (tool/call 'fake/hang))) [0 1 2])";
+    let outcome = run(&runtime, program).await;
+    let failed = outcome.result.unwrap_err();
+    assert_eq!(failed.reason, Reason::PmapError, "{}", failed.rendered);
+    let cancelled =
+        |status: &CallStatus| matches!(status, CallStatus::Error { reason: CallFault::Cancelled, .. });
+    assert_eq!(outcome.upstream_calls.iter().filter(|call| cancelled(&call.status)).count(), 2);
+}
+
+#[tokio::test]
+async fn records_have_bytes_and_effects() {
+    let runtime = runtime().await;
+    let outcome = run(&runtime, &format!("{ADD} (tool/call 'fake/number)")).await;
+    let [add, number] = outcome.upstream_calls.as_slice() else { panic!() };
+    assert_eq!((add.server.as_str(), add.tool.as_str(), add.effect), ("fake", "add", Effect::Read));
+    assert_eq!(add.result_bytes, Some("{\"sum\":3}".len() as u64));
+    assert_eq!((number.result_bytes, number.effect), (Some(2), Effect::Unknown));
+    assert_eq!(PtcMetrics::of(&outcome, 1).upstream_result_bytes, 11);
+}
+
+#[tokio::test]
+async fn hundreds_of_programs_wait_on_one_worker() {
+    let runtime = runtime().await;
+    let program = "(:value (tool/call 'fake/gather {:n 300}))";
+    let runs: Vec<_> = (0..300).map(|_| runtime.run(program, options())).collect();
+    for run in runs {
+        assert_eq!(run.await.result.unwrap().text, "\"together\"");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_not_started_starts_with_its_first_call() {
+    let servers = || vec![entry("fake", &[]), entry("other", &["--die-at-start"])];
+    let runtime = runtime_of(servers(), StartPolicy::Lazy, 1).await;
+    assert!(runtime.servers().iter().all(|server| server.state == UpstreamState::Idle));
+    assert_eq!(value(&runtime, "(:sum (:value (tool/call 'fake/add {:a 1 :b 2})))").await, "3");
+    let failed = failure(&runtime, "(tool/call 'fake/add {:a 1})").await;
+    assert!(failed.message.contains("missing required args b"));
+    let died = value(&runtime, "(let [r (tool/call 'other/x)] [(:ok r) (:reason r)])").await;
+    assert_eq!(died, "[false :upstream_unavailable]");
+    let states: Vec<_> = runtime.servers().iter().map(|server| server.state).collect();
+    assert_eq!(states, [UpstreamState::Ready, UpstreamState::Failed]);
+    // A programmer fault that only the list can show is found after the start.
+    let lazy = runtime_of(servers(), StartPolicy::Lazy, 1).await;
+    let failed = failure(&lazy, "(tool/call 'fake/add {:a 1})").await;
+    assert!(failed.message.contains("missing required args b"), "{}", failed.message);
+}
+
+#[tokio::test]
+async fn start_up_is_strict_or_lenient() {
+    let servers = || vec![entry("fake", &[]), entry("dying", &["--die-at-start"])];
+    let config =
+        |startup| RuntimeConfig { servers: servers(), startup, workers: 1, ..RuntimeConfig::default() };
+    let Err(StartError::Upstreams(failed)) = Runtime::start(config(None)).await else { panic!("it started") };
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].0 == "dying" && failed[0].1.contains("status=3"), "{failed:?}");
+
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let observer = {
+        let seen = seen.clone();
+        Arc::new(move |event: ptc_runtime::StartEvent| {
+            let what = match event.progress {
+                StartProgress::Starting => "starting",
+                StartProgress::Ready { .. } => "ready",
+                StartProgress::Failed { .. } => "failed",
+            };
+            seen.lock().unwrap().push(format!("{} {what}", event.server));
+        })
+    };
+    let lenient = RuntimeConfig { observer: Some(observer), ..config(Some(Startup::Lenient)) };
+    let runtime = Runtime::start(lenient).await.unwrap();
+    runtime.settle().await;
+    assert_eq!(value(&runtime, "(:sum (:value (tool/call 'fake/add {:a 1 :b 2})))").await, "3");
+    let dying = runtime.servers().into_iter().find(|server| &*server.name == "dying").unwrap();
+    assert_eq!(dying.state, UpstreamState::Failed);
+    assert!(dying.error.unwrap().contains("subprocess exited (status=3)"));
+    let seen = seen.lock().unwrap().clone();
+    for event in ["fake starting", "fake ready", "dying starting", "dying failed"] {
+        assert!(seen.iter().any(|got| got == event), "{event} not in {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn this_very_program_is_refused_as_an_upstream() {
+    let own = std::env::current_exe().unwrap().display().to_string();
+    let servers = vec![ServerEntry::stdio("me", own, vec![])];
+    let started = Runtime::start(RuntimeConfig { servers, ..RuntimeConfig::default() }).await;
+    assert!(matches!(started, Err(StartError::SelfAsUpstream { server }) if server == "me"));
+}
+
+#[tokio::test]
+async fn tool_servers_lists_what_is_configured() {
+    let runtime = runtime_of(vec![entry("b", &[]), entry("a", &[])], StartPolicy::Lazy, 1).await;
+    let listed =
+        value(&runtime, "(map (fn [s] [(:name s) (:tool_count s) (:catalog_loaded s)]) (tool/servers))")
+            .await;
+    assert_eq!(listed, "[[\"a\" 0 false] [\"b\" 0 false]]");
+}
+
+#[tokio::test]
+async fn secrets_never_leave() {
+    let secrets = SecretRegistry::new();
+    secrets.register("sesame-open");
+    let servers = vec![entry("fake", &[])];
+    let config = RuntimeConfig { servers, secrets, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.unwrap();
+    let outcome =
+        run(&runtime, "(println \"p sesame-open\") (:value (tool/call 'fake/echo {:s \"sesame-open\"}))")
+            .await;
+    assert_eq!(outcome.prints, ["p [REDACTED]"]);
+    assert_eq!(outcome.result.unwrap().text, "{\"s\" \"[REDACTED]\"}");
+    let failed = failure(&runtime, "(fail \"sesame-open\")").await;
+    assert!(!format!("{failed:?}").contains("sesame"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn shutdown_leaves_no_process() {
+    let runtime = runtime().await;
+    let pid = value(&runtime, "(:pid (:value (tool/call 'fake/stats)))").await.parse().unwrap();
+    assert!(common::is_alive(pid));
+    runtime.shutdown().await;
+    assert!(!common::is_alive(pid));
+    assert!(fake_server().exists());
+}
