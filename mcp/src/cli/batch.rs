@@ -44,6 +44,9 @@ Examples:
 Exit code: 0 when the whole input was answered, whatever the programs did."
 )]
 pub struct BatchArgs {
+    /// The clock as programs see it, in milliseconds since 1970 [default: the real one]
+    #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
+    now: Option<i64>,
     #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
@@ -55,7 +58,8 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::OnDemand, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
-    let done = batch(&booted.runtime, limits, input, std::io::stdout()).await;
+    let options = RunOptions { limits, now_ms: args.now, ..RunOptions::default() };
+    let done = batch(&booted.runtime, &options, input, std::io::stdout()).await;
     booted.runtime.shutdown().await;
     done?;
     Ok(Exit::Ok)
@@ -86,7 +90,7 @@ struct Answer<'a> {
 
 async fn batch<E: Engine>(
     engine: &E,
-    limits: Limits,
+    options: &RunOptions,
     mut input: mpsc::Receiver<Input>,
     mut output: impl Write,
 ) -> std::io::Result<()> {
@@ -99,7 +103,7 @@ async fn batch<E: Engine>(
         while running.len() < window
             && let Some(line) = waiting.pop_front()
         {
-            running.push_back(start(engine, limits, &line));
+            running.push_back(start(engine, options, &line));
         }
         while let Some(Some(line)) = running.next().now_or_never() {
             out.extend_from_slice(&line);
@@ -135,12 +139,12 @@ async fn batch<E: Engine>(
     }
 }
 
-fn start<'e, E: Engine>(engine: &'e E, limits: Limits, line: &[u8]) -> BoxFuture<'e, Vec<u8>> {
-    let (id, parsed) = read(line, &limits);
+fn start<'e, E: Engine>(engine: &'e E, options: &RunOptions, line: &[u8]) -> BoxFuture<'e, Vec<u8>> {
+    let (id, parsed) = read(line, &options.limits);
     match parsed {
         Err(message) => std::future::ready(refusal(&id, &message)).boxed(),
         Ok((program, context)) => {
-            let options = RunOptions { context, limits, ..RunOptions::default() };
+            let options = RunOptions { context, ..options.clone() };
             engine.run(program, options).map(move |outcome| answer(&id, &outcome)).boxed()
         }
     }

@@ -120,16 +120,18 @@ async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
         })
         .map(|server| server.name.to_string())
         .collect();
-    let progress = Arc::new(Progress::starting(names));
+    let (progress, settled) = Progress::starting(names);
+    let progress = Arc::new(progress);
     let shown = Arc::clone(&progress);
     config.observer = Some(Arc::new(move |event| match event.progress {
         StartProgress::Starting => {}
         StartProgress::Ready { .. } | StartProgress::Failed { .. } => shown.settled(&event.server),
     }));
     let started = Runtime::start(config).await;
-    if let Ok(runtime) = &started {
+    if started.is_ok() {
         // Lenient servers are waited for as well, so that the first answer shows every tool there is.
-        runtime.settle().await;
+        // The observer hears of each, so there is no moment when one has not begun yet.
+        let _ = settled.await;
     }
     progress.finish();
     let runtime = started.map_err(|error| {
@@ -167,7 +169,7 @@ impl Booted {
         let tools = server.tools.iter().map(|tool| CatalogTool {
             name: secrets.scrub(&tool.name).into_owned(),
             description: secrets.scrub(tool.description.as_deref().unwrap_or_default()).into_owned(),
-            signature: signature(&tool.input_schema),
+            signature: secrets.scrub(&signature(&tool.input_schema)).into_owned(),
         });
         CatalogServer {
             name: server.name.to_string(),

@@ -34,6 +34,9 @@ pub struct EvalArgs {
     /// How to write the answer
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
+    /// The clock as programs see it, in milliseconds since 1970 [default: the real one]
+    #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
+    now: Option<i64>,
     #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
@@ -51,6 +54,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
         limits,
         want_json: args.output == OutputFormat::Json,
         source_name: source.name,
+        now_ms: args.now,
         ..RunOptions::default()
     };
     let outcome = booted.runtime.run(source.text, options).await;

@@ -98,7 +98,8 @@ const fn value_name(unit: Unit) -> &'static str {
     }
 }
 
-fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
+/// Reads a number of the given unit.
+pub fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
     match unit {
         Unit::Bytes => |text| {
             scaled(text, &[("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)], "a size like 64k, 10M or 1G")

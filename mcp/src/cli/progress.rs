@@ -4,6 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long a start must take before the line appears.
 const TICK: Duration = Duration::from_millis(100);
@@ -12,12 +13,19 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
-    pending: Mutex<Vec<String>>,
+    pending: Mutex<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    servers: Vec<String>,
+    // Taken when the last server has settled.
+    all_settled: Option<oneshot::Sender<()>>,
 }
 
 impl Progress {
-    /// Shows the servers that are starting.
-    pub fn starting(servers: Vec<String>) -> Progress {
+    /// Shows the servers that are starting; the receiver resolves when the last of them has settled.
+    pub fn starting(servers: Vec<String>) -> (Progress, oneshot::Receiver<()>) {
         let bar = if std::io::stderr().is_terminal() && !servers.is_empty() {
             let bar = ProgressBar::new_spinner();
             bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -29,15 +37,23 @@ impl Progress {
         } else {
             ProgressBar::hidden()
         };
-        let progress = Progress { bar, pending: Mutex::new(servers) };
+        let (sender, receiver) = oneshot::channel();
+        let all_settled = Some(sender).filter(|_| !servers.is_empty());
+        let progress = Progress { bar, pending: Mutex::new(Pending { servers, all_settled }) };
         progress.show();
-        progress
+        (progress, receiver)
     }
 
     /// One server has started or failed.
     pub fn settled(&self, server: &str) {
         if let Ok(mut pending) = self.pending.lock() {
-            pending.retain(|name| name != server);
+            pending.servers.retain(|name| name != server);
+            if pending.servers.is_empty()
+                && let Some(all_settled) = pending.all_settled.take()
+            {
+                // Nobody waits when start-up has failed already.
+                let _ = all_settled.send(());
+            }
         }
         self.show();
     }
@@ -49,7 +65,7 @@ impl Progress {
 
     fn show(&self) {
         if let Ok(pending) = self.pending.lock() {
-            self.bar.set_message(format!("starting {}", pending.join(", ")));
+            self.bar.set_message(format!("starting {}", pending.servers.join(", ")));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::boot::{Need, UpstreamFlags, boot};
 use super::exit::{Abort, Exit};
-use super::limits::LimitFlags;
+use super::limits::{LimitFlags, parser};
 use super::{cores, variables};
 use crate::protocol::{Handler, Surface};
 use crate::server::admission::Load;
@@ -11,6 +11,7 @@ use crate::tool::caps::Profile;
 use crate::tool::definition::definition;
 use crate::tool::description::Facts;
 use clap::ValueEnum;
+use ptc_runtime::limits::Unit;
 
 const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
 const DEFAULT_MAX_SUSPENDED: usize = 1_024;
@@ -37,6 +38,10 @@ pub struct ServeArgs {
     /// Programs that wait for their turn; beyond that a call is answered with `busy` [default: 1024]
     #[arg(long, value_name = "N")]
     max_suspended: Option<usize>,
+    /// Memory that running programs may reach together; lowers the number that run at once
+    /// [default: half of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
+    max_total_memory: Option<u64>,
     /// Longest line of input, in bytes [default: 8388608]
     #[arg(long, value_name = "BYTES", value_parser = variables::positive)]
     max_frame_bytes: Option<usize>,
@@ -60,7 +65,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         None => variables::read(flag, parse).map(|read| read.unwrap_or(default)),
     };
     let any = |text: &str| text.parse().map_err(|_| format!("must be a number, got: {text:?}"));
-    let config = StdioConfig {
+    let mut config = StdioConfig {
         max_frame_bytes: number(
             "max-frame-bytes",
             args.max_frame_bytes,
@@ -77,6 +82,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
 
     let booted = boot(&args.upstreams, Need::All, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
+    let total = match args.max_total_memory {
+        Some(total) => Some(total),
+        None => variables::read("max-total-memory", parser(Unit::Bytes))?,
+    };
+    config.load.running = fitting(config.load.running, total.or_else(half_of_ram), limits.memory_bytes);
     let facts = Facts {
         catalog: booted.catalog(),
         discovery: booted.has_discovery(),
@@ -97,6 +107,21 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
+/// How many programs may run at once so that all of them together stay within the total; at least one.
+fn fitting(running: usize, total: Option<u64>, each: u64) -> usize {
+    let Some(total) = total else { return running };
+    let fit = usize::try_from(total / each.max(1)).unwrap_or(usize::MAX);
+    running.min(fit).max(1)
+}
+
+/// Half of the physical memory, where the system says how much that is.
+fn half_of_ram() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 512)
+}
+
 /// Resolves when the process is asked to stop; treated like the end of input.
 async fn stopped() {
     #[cfg(unix)]
@@ -113,4 +138,17 @@ async fn stopped() {
         }
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_lowers_the_number_that_runs_at_once() {
+        assert_eq!(fitting(8, None, 100), 8);
+        assert_eq!(fitting(8, Some(350), 100), 3);
+        assert_eq!(fitting(8, Some(50), 100), 1);
+        assert_eq!(fitting(8, Some(5_000), 0), 8);
+    }
 }

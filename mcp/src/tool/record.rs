@@ -74,7 +74,7 @@ pub struct Run {
 pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunOptions) {
     let caps = profile.caps();
     options.result_bytes = caps.result_bytes;
-    options.want_json = schema.is_some() || profile == Profile::Structured;
+    options.want_json = schema.is_some() || profile != Profile::Slim;
     options.json_bytes = if schema.is_some() { MAX_VALIDATED_BYTES } else { caps.value_bytes };
 }
 

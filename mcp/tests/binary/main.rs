@@ -3,3 +3,4 @@
 mod commands;
 mod serve;
 mod support;
+mod upstreams;
