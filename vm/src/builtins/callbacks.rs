@@ -13,7 +13,6 @@ use crate::native::map_many::MapMany;
 use crate::native::merge::Merge;
 use crate::native::parallel::Parallel;
 use crate::native::reduce::Reduce;
-use crate::native::sort::{self, Sort};
 use crate::native::update::Update;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -60,22 +59,6 @@ pub(super) const TABLE: &[Builtin] = &[
         "(reduce-kv f init map)",
         "Folds keys and values with f.",
         reduce_kv,
-    ),
-    callback(
-        "sort",
-        Category::Core,
-        "1-2",
-        "(sort comparator? coll)",
-        "The items in order; :asc, :desc or a comparator.",
-        sort,
-    ),
-    callback(
-        "sort-by",
-        Category::Core,
-        "2-3",
-        "(sort-by key comparator? coll)",
-        "The items in the order of their keys.",
-        sort_by,
     ),
     callback(
         "update",
@@ -139,7 +122,7 @@ pub(super) const TABLE: &[Builtin] = &[
         "2+",
         "(min-key f item …)",
         "The item with the smallest (f item).",
-        |cx, a| extreme_of(cx, Kind::MinBy, a),
+        |cx, a| extreme_of(cx, "min-key", Kind::MinKey, a),
     ),
     callback(
         "max-key",
@@ -147,7 +130,7 @@ pub(super) const TABLE: &[Builtin] = &[
         "2+",
         "(max-key f item …)",
         "The item with the largest (f item).",
-        |cx, a| extreme_of(cx, Kind::MaxBy, a),
+        |cx, a| extreme_of(cx, "max-key", Kind::MaxKey, a),
     ),
     callback(
         "pmap",
@@ -218,10 +201,11 @@ pub(super) const EACH: &[Builtin] = each! {
 
 /// Checks that a value can be called as a callback. A string or a vector as key function means access
 /// by that key or path.
-fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
+pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
     match &function {
         value if value.is_function() => Ok(function),
         Value::Keyword(_) | Value::Set(_) | Value::Map(_) => Ok(function),
+        Value::Vector(_) if !takes_key(name) && !matches!(name, "reduce" | "reduce-kv") => Ok(function),
         // A path reads like get-in, a string like get.
         Value::Vector(_) | Value::Str(_) if takes_key(name) => {
             let path = match function {
@@ -255,7 +239,7 @@ fn takes_key(name: &str) -> bool {
 }
 
 /// Checks the collection; a function in its place means swapped arguments.
-fn collection(cx: &mut Context, name: &'static str, value: Value) -> Result<Rc<VectorNode>> {
+pub(super) fn collection(cx: &mut Context, name: &'static str, value: Value) -> Result<Rc<VectorNode>> {
     if value.is_function() {
         return Err(Fault::type_error(
             "expected a collection, got a function — collection operations like filter/map/reduce take the \
@@ -309,12 +293,7 @@ fn reduce(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 
 fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = match take(&mut arguments[2]) {
-        Value::Vector(vector) => {
-            // A vector is folded with its indexes as keys.
-            cx.reserve_items(vector.len() * 4)?;
-            let pair = |(index, item)| Value::vector(vec![Value::Int(index as i64), item]);
-            VectorNode::new(vector.iter().enumerate().map(pair).collect())
-        }
+        Value::Vector(vector) => indexed(cx, &vector)?,
         value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
         other => {
             return Err(Fault::type_error(format!(
@@ -328,87 +307,13 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::Reduce(Reduce::new(function, items, 0, init, true))))
 }
 
-/// The order that a comparator argument asks for.
-enum Order {
-    Ascending,
-    Descending,
-    By(Value),
-}
-
-fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
-    match &comparator {
-        Value::Keyword(symbol) if cx.text(*symbol) == "asc" => Ok(Order::Ascending),
-        Value::Keyword(symbol) if cx.text(*symbol) == "desc" => Ok(Order::Descending),
-        value if value.is_function() => Ok(match value {
-            // The usual comparators need no calls.
-            Value::Builtin(builtin) if builtin.info().name == "<" || builtin.info().name == "compare" => {
-                Order::Ascending
-            }
-            Value::Builtin(builtin) if builtin.info().name == ">" => Order::Descending,
-            _ => Order::By(comparator),
-        }),
-        other => Err(Fault::type_error(format!(
-            "{name}: the comparator must be a function, :asc or :desc, got {}",
-            other.type_word()
-        ))),
-    }
-}
-
-fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
-    let last = arguments.len() - 1;
-    if matches!(arguments[last], Value::Set(_) | Value::Map(_)) {
-        let word = arguments[last].type_word();
-        if word == "set" {
-            return Err(Fault::type_error(
-                "sort does not support sets (sets are unordered). Use (sort (vec s))",
-            ));
-        }
-    }
-    let items = collection(cx, "sort", take(&mut arguments[last]))?;
-    let order = if last == 1 { order(cx, "sort", take(&mut arguments[0]))? } else { Order::Ascending };
-    match order {
-        Order::By(comparator) => Ok(Step::Enter(Native::Sort(Sort::new(cx, comparator, items, None)?))),
-        natural => {
-            let keys = items.copy_items(0);
-            sorted(cx, &items, keys, matches!(natural, Order::Descending)).map(Step::Return)
-        }
-    }
-}
-
-/// The items in the natural order of their keys; descending keeps equal items in their order too.
-fn sorted(cx: &mut Context, items: &VectorNode, keys: Vec<Value>, descending: bool) -> Result<Value> {
-    if !descending {
-        return sort::by_keys(cx, items, &keys);
-    }
-    // Stable and descending: sort the reversed items ascending, then reverse.
-    let reversed: Vec<Value> = items.iter().rev().collect();
-    let reversed_keys: Vec<Value> = keys.into_iter().rev().collect();
-    let sorted = sort::by_keys(cx, &VectorNode::new(reversed), &reversed_keys)?;
-    match sorted {
-        Value::Vector(vector) => Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse()))),
-        other => Ok(other),
-    }
-}
-
-fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
-    let last = arguments.len() - 1;
-    if last == 2 && arguments[2].is_function() && matches!(arguments[1], Value::Vector(_)) {
-        return Err(Fault::type_error(
-            "sort-by expects (key, comparator, collection) but got (key, collection, comparator). \
-             Try: (sort-by :a > collection)",
-        ));
-    }
-    let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
-    let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
-    let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
-    let comparator = match order {
-        Order::Ascending => Value::Nil,
-        // Descending is a comparator that the machine can call without a frame.
-        Order::Descending => super::lookup(None, ">").map_or(Value::Nil, Value::Builtin),
-        Order::By(comparator) => comparator,
-    };
-    let machine = Each::new(cx, Kind::SortBy, function, items)?.with_comparator(comparator);
-    Ok(Step::Enter(Native::Each(machine)))
+/// The items of a vector as pairs with their indexes.
+fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
+    const PAIR_BYTES: usize = crate::vector::VECTOR_BYTES + 2 * size_of::<Value>();
+    cx.reserve(vector.len().saturating_mul(PAIR_BYTES + size_of::<Value>()))?;
+    cx.tick(vector.len() as u64)?;
+    let pair = |(index, item)| Value::vector(vec![Value::Int(index as i64), item]);
+    Ok(VectorNode::new(vector.iter().enumerate().map(pair).collect()))
 }
 
 fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
@@ -469,6 +374,10 @@ fn update_path(
 
 fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let function = take(&mut arguments[0]);
+    if arguments.len() == 2 && !arguments[1].is_nil() {
+        // One collection is the result, whatever it is.
+        return Ok(Step::Return(take(&mut arguments[1])));
+    }
     let mut merged = None;
     let mut entries = Vec::new();
     for argument in &mut arguments[1..] {
@@ -494,7 +403,7 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         }
     }
     Ok(match merged {
-        None => Step::Return(Value::Nil),
+        None => Step::Return(Value::Map(MapNode::empty())),
         Some(map) if entries.is_empty() => Step::Return(Value::Map(map)),
         Some(map) => Step::Enter(Native::Merge(Merge::new(function, map, entries))),
     })
@@ -516,6 +425,13 @@ fn update_entries(
     let pairs = match take(&mut arguments[0]) {
         Value::Nil => return Ok(Step::Return(Value::Map(MapNode::empty()))),
         value @ Value::Map(_) => to_vector(cx, value, name)?,
+        // A vector is a map of its indexes: its values change in place, its keys make a map.
+        value @ Value::Vector(_) if kind == Kind::UpdateVals => {
+            arguments.swap(0, 1);
+            arguments[1] = value;
+            return each(cx, name, Kind::Map, arguments);
+        }
+        Value::Vector(vector) => indexed(cx, &vector)?,
         other => {
             return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {}", other.type_word())));
         }
@@ -529,11 +445,15 @@ fn extreme(cx: &mut Context, name: &'static str, kind: Kind, arguments: Argument
     if arguments.len() == 2 {
         return each(cx, name, kind, arguments);
     }
-    extreme_of(cx, kind, arguments)
+    extreme_of(cx, name, kind, arguments)
 }
 
-fn extreme_of(cx: &mut Context, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
-    let function = callable(cx, "min-by", take(&mut arguments[0]))?;
+fn extreme_of(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+    if arguments.len() == 2 {
+        // As in Clojure, the only item is the answer and the function is not called.
+        return Ok(Step::Return(take(&mut arguments[1])));
+    }
+    let function = callable(cx, name, take(&mut arguments[0]))?;
     let items = VectorNode::new(arguments[1..].iter_mut().map(take).collect());
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
@@ -578,6 +498,10 @@ fn println(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
 fn get_path(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
     let Value::Vector(path) = take(&mut arguments[0]) else { return Ok(Value::Nil) };
     let mut here = take(&mut arguments[1]);
+    if let Value::Int(index) = here {
+        // An integer has no keys: the vector is meant as a function of its indexes.
+        return Ok(usize::try_from(index).ok().and_then(|index| path.get(index)).unwrap_or_default());
+    }
     for key in path.iter() {
         cx.tick(1)?;
         here = match (&here, &key) {

@@ -27,6 +27,7 @@ impl Machine<'_> {
     ///
     /// # Errors
     /// A fault of a builtin; the frame on top is past its call.
+    #[inline(never)]
     pub(super) fn run_hot(&mut self) -> Result<()> {
         let units = self.units;
         let Some(&Frame::Code { unit, proto, pc, base }) = self.fiber.frames.last() else { return Ok(()) };

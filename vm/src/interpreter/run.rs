@@ -110,6 +110,7 @@ impl Machine<'_> {
 
     /// Runs one instruction of the frame on top, whatever it is.
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
+    #[inline(never)]
     fn run_one(&mut self) -> Result<After> {
         let units = self.units;
         let Some(&Frame::Code { unit, proto, pc, base }) = self.fiber.frames.last() else {

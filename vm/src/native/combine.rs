@@ -85,15 +85,18 @@ impl Combine {
 
     /// Every predicate on every argument, until one decides.
     fn predicates(&mut self, returned: Option<Value>, stop_on: bool) -> Action {
-        if let Some(value) = returned
-            && value.is_truthy() == stop_on
-        {
-            return Action::Return(if stop_on { value } else { Value::Bool(false) });
-        }
         let predicates = self.combinator.parts().len();
         let total = predicates * self.arguments.len();
-        if self.called == total {
-            return Action::Return(if stop_on { Value::Nil } else { Value::Bool(true) });
+        match returned {
+            Some(value) if value.is_truthy() == stop_on => {
+                return Action::Return(if stop_on { value } else { Value::Bool(false) });
+            }
+            // What the last predicate said, as `or` does.
+            Some(value) if self.called == total && stop_on => return Action::Return(value),
+            _ if self.called == total => {
+                return Action::Return(if stop_on { Value::Nil } else { Value::Bool(true) });
+            }
+            _ => {}
         }
         let (predicate, argument) = (self.called % predicates, self.called / predicates);
         self.called += 1;

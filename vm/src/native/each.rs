@@ -56,6 +56,10 @@ pub enum Kind {
     MinBy,
     /// The item with the largest result.
     MaxBy,
+    /// The last item with the smallest result; nil counts.
+    MinKey,
+    /// The last item with the largest result; nil counts.
+    MaxKey,
     /// The sum of the results that are not nil.
     SumBy,
     /// The mean of the results that are not nil.
@@ -224,7 +228,7 @@ impl Each {
                     }
                 }
             }
-            Kind::MinBy | Kind::MaxBy => self.best(cx, value)?,
+            Kind::MinBy | Kind::MaxBy | Kind::MinKey | Kind::MaxKey => self.best(cx, value)?,
             Kind::SumBy | Kind::AvgBy => {
                 if !value.is_nil() {
                     self.counted += 1;
@@ -278,15 +282,18 @@ impl Each {
 
     fn best(&mut self, cx: &mut Context, value: Value) -> Result<()> {
         let item = take(&mut self.item);
-        if value.is_nil() {
+        if value.is_nil() && matches!(self.kind, Kind::MinBy | Kind::MaxBy) {
             return Ok(());
         }
         let better = match &self.mark {
             None => true,
-            Some(mark) => {
-                let order = order::compare(cx, &value, mark)?;
-                order == if self.kind == Kind::MinBy { Ordering::Less } else { Ordering::Greater }
-            }
+            Some(mark) => match (order::compare(cx, &value, mark)?, self.kind) {
+                (Ordering::Less, Kind::MinBy | Kind::MinKey) => true,
+                (Ordering::Greater, Kind::MaxBy | Kind::MaxKey) => true,
+                // On a tie the first wins by, the last wins key.
+                (Ordering::Equal, Kind::MinKey | Kind::MaxKey) => true,
+                _ => false,
+            },
         };
         if better {
             self.mark = Some(value);
@@ -309,9 +316,14 @@ impl Each {
                 }
                 self.out.take_vector()
             }
-            Kind::GroupBy | Kind::UpdateVals | Kind::UpdateKeys | Kind::MinBy | Kind::MaxBy | Kind::SumBy => {
-                take(&mut self.state)
-            }
+            Kind::GroupBy
+            | Kind::UpdateVals
+            | Kind::UpdateKeys
+            | Kind::MinBy
+            | Kind::MaxBy
+            | Kind::MinKey
+            | Kind::MaxKey
+            | Kind::SumBy => take(&mut self.state),
             Kind::AvgBy if self.counted == 0 => Value::Nil,
             Kind::AvgBy => arith::divide(cx, take(&mut self.state), Value::Int(self.counted))?,
             Kind::SortBy => {

@@ -11,6 +11,7 @@ pub mod map_many;
 pub mod merge;
 pub mod parallel;
 pub mod reduce;
+pub mod replace;
 pub mod sort;
 pub mod update;
 
@@ -44,6 +45,8 @@ pub enum Native {
     MapMany(map_many::MapMany),
     /// `reduce`, `reduce-kv`.
     Reduce(reduce::Reduce),
+    /// `replace` of a regex with a function.
+    Replace(replace::Replace),
     /// `sort` and `sort-by` with a comparator.
     Sort(sort::Sort),
     /// `update`, `update-in`.
@@ -63,6 +66,7 @@ impl Native {
             Native::Each(machine) => machine.resume(cx, returned),
             Native::MapMany(machine) => machine.resume(cx, returned),
             Native::Reduce(machine) => machine.resume(cx, returned),
+            Native::Replace(machine) => machine.resume(cx, returned),
             Native::Sort(machine) => machine.resume(cx, returned),
             Native::Update(machine) => machine.resume(cx, returned),
             Native::Merge(machine) => machine.resume(cx, returned),

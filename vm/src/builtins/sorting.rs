@@ -1,0 +1,131 @@
+//! `sort` and `sort-by`.
+
+use super::callbacks::{callable, collection};
+use super::{Builtin, Category, Step, callback};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::native::Native;
+use crate::native::each::{Each, Kind};
+use crate::native::sort::{self, Sort};
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+
+type Arguments<'a> = &'a mut [Value];
+
+/// The rows of this module.
+pub(super) const TABLE: &[Builtin] = &[
+    callback(
+        "sort",
+        Category::Core,
+        "1-2",
+        "(sort comparator? coll)",
+        "The items in order; :asc, :desc or a comparator.",
+        sort,
+    ),
+    callback(
+        "sort-by",
+        Category::Core,
+        "2-3",
+        "(sort-by key comparator? coll)",
+        "The items in the order of their keys.",
+        sort_by,
+    ),
+];
+
+/// The order that a comparator argument asks for.
+enum Order {
+    Ascending,
+    Descending,
+    By(Value),
+}
+
+fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
+    match &comparator {
+        Value::Keyword(symbol) if cx.text(*symbol) == "asc" => Ok(Order::Ascending),
+        Value::Keyword(symbol) if cx.text(*symbol) == "desc" => Ok(Order::Descending),
+        Value::Nil => Ok(Order::Ascending),
+        Value::Closure(closure) => {
+            let protos = &cx.units[closure.unit.0 as usize].program.protos;
+            let mut arity = Some(closure.proto);
+            while let Some(index) = arity {
+                let proto = &protos[usize::from(index.0)];
+                if proto.accepts(2) {
+                    return Ok(Order::By(comparator));
+                }
+                arity = proto.next_arity;
+            }
+            Err(Fault::type_error(format!("{name}: the comparator must take 2 arguments"))
+                .hint("Use (fn [a b] (compare a b)), > or <, or sort-by with a key function."))
+        }
+        value if value.is_function() => Ok(match value {
+            // The usual comparators need no calls.
+            Value::Builtin(builtin) if builtin.info().name == "<" || builtin.info().name == "compare" => {
+                Order::Ascending
+            }
+            Value::Builtin(builtin) if builtin.info().name == ">" => Order::Descending,
+            _ => Order::By(comparator),
+        }),
+        other => Err(Fault::type_error(format!(
+            "{name}: the comparator must be a function, :asc or :desc, got {}",
+            other.type_word()
+        ))),
+    }
+}
+
+fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let last = arguments.len() - 1;
+    if matches!(arguments[last], Value::Set(_) | Value::Map(_)) {
+        let word = arguments[last].type_word();
+        if word == "set" {
+            return Err(Fault::type_error(
+                "sort does not support sets (sets are unordered). Use (sort (vec s))",
+            ));
+        }
+    }
+    let items = collection(cx, "sort", take(&mut arguments[last]))?;
+    let order = if last == 1 { order(cx, "sort", take(&mut arguments[0]))? } else { Order::Ascending };
+    match order {
+        Order::By(comparator) => Ok(Step::Enter(Native::Sort(Sort::new(cx, comparator, items, None)?))),
+        natural => {
+            let keys = items.copy_items(0);
+            sorted(cx, &items, keys, matches!(natural, Order::Descending)).map(Step::Return)
+        }
+    }
+}
+
+/// The items in the natural order of their keys; descending keeps equal items in their order too.
+fn sorted(cx: &mut Context, items: &VectorNode, keys: Vec<Value>, descending: bool) -> Result<Value> {
+    if !descending {
+        return sort::by_keys(cx, items, &keys);
+    }
+    // Stable and descending: sort the reversed items ascending, then reverse.
+    let reversed: Vec<Value> = items.iter().rev().collect();
+    let reversed_keys: Vec<Value> = keys.into_iter().rev().collect();
+    let sorted = sort::by_keys(cx, &VectorNode::new(reversed), &reversed_keys)?;
+    match sorted {
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse()))),
+        other => Ok(other),
+    }
+}
+
+fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let last = arguments.len() - 1;
+    if last == 2 && arguments[2].is_function() && matches!(arguments[1], Value::Vector(_)) {
+        return Err(Fault::type_error(
+            "sort-by expects (key, comparator, collection) but got (key, collection, comparator). \
+             Try: (sort-by :a > collection)",
+        ));
+    }
+    let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
+    let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
+    let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
+    let comparator = match order {
+        Order::Ascending => Value::Nil,
+        // Descending is a comparator that the machine can call without a frame.
+        Order::Descending => super::lookup(None, ">").map_or(Value::Nil, Value::Builtin),
+        Order::By(comparator) => comparator,
+    };
+    let machine = Each::new(cx, Kind::SortBy, function, items)?.with_comparator(comparator);
+    Ok(Step::Enter(Native::Each(machine)))
+}
