@@ -320,3 +320,6 @@ pub fn negate(cx: &mut Context, a: Value) -> Result<Value> {
         _ => Err(invalid_types("subtract", &[&a])),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ mod translate;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
+use crate::value::Value;
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -102,6 +103,26 @@ impl RegexNode {
         search(cx, &self.matcher, text, at)
     }
 
+    /// A match as a value: its text, or a vector of its text and those of all groups.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn match_value(&self, cx: &mut Context, text: &str, spans: &Spans) -> Result<Value> {
+        let mut part = |span: Option<(usize, usize)>| match span {
+            Some((start, end)) => {
+                cx.tick((end - start) as u64)?;
+                cx.reserve(end - start)?;
+                Ok(Value::string(&text[start..end]))
+            }
+            None => Ok(Value::Nil),
+        };
+        if self.groups() == 0 {
+            return part(spans.first().copied().flatten());
+        }
+        let groups: Result<Vec<Value>> = spans.iter().map(|&span| part(span)).collect();
+        groups.map(Value::vector)
+    }
+
     /// The match of the whole text.
     ///
     /// # Errors
@@ -125,6 +146,11 @@ impl Drop for RegexNode {
     fn drop(&mut self) {
         heap::release(self.bytes.get());
     }
+}
+
+/// Where the search goes on after a match: an empty one is passed by a character.
+pub(crate) fn after(text: &str, start: usize, end: usize) -> usize {
+    if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
 }
 
 fn search(cx: &mut Context, matcher: &Matcher, text: &str, at: usize) -> Result<Option<Spans>> {

@@ -52,11 +52,13 @@ pub(super) fn long(text: &str) -> Option<i64> {
     if text.len() <= LONGEST_NUMBER { text.parse().ok() } else { None }
 }
 
-fn parse_long(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+/// The 64-bit integer that a text is, or nil.
+pub(super) fn parse_long(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(number_text(&arguments[0]).and_then(long).map_or(Value::Nil, Value::Int))
 }
 
-fn parse_double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+/// The float that a text is, or nil.
+pub(super) fn parse_double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let float = number_text(&arguments[0]).and_then(|text| {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         match unsigned {

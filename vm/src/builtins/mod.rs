@@ -24,6 +24,7 @@ mod regexes;
 pub(crate) mod seq;
 mod sequences;
 mod sets;
+mod sorting;
 mod strings;
 
 use crate::context::Context;
@@ -223,6 +224,7 @@ const TABLES: &[&[Builtin]] = &[
     sets::TABLE,
     callbacks::TABLE,
     callbacks::EACH,
+    sorting::TABLE,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,
@@ -230,6 +232,7 @@ const TABLES: &[&[Builtin]] = &[
     bits::TABLE,
     convert::TABLE,
     strings::TABLE,
+    strings::interop::TABLE,
     regexes::TABLE,
     json::TABLE,
     internal::TABLE,
@@ -304,7 +307,13 @@ pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
         None => None,
         Some(namespace) => Some(NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?.1),
     };
-    BY_NAME.get(&(category, name)).copied()
+    let qualified = BY_NAME.get(&(category, name));
+    // `core/x` is whatever plain `x` is: most strings and numbers functions live there in Clojure too.
+    let found = match category {
+        Some(Category::Core) => qualified.or_else(|| BY_NAME.get(&(None, name))),
+        _ => qualified,
+    };
+    found.copied()
 }
 
 /// An internal builtin, by its `%name`.

@@ -1,7 +1,7 @@
 //! Builtins that cut, thin out or recombine sequences.
 
 use super::lookup::element;
-use super::{Builtin, Category, Implementation, plain, seq};
+use super::{Builtin, Category, plain, seq};
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::{Fault, Result};
@@ -21,7 +21,6 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("dedupe", CORE, "1", "(dedupe coll)", "The items without those equal to the one before.", dedupe),
     plain("distinct", CORE, "1", "(distinct coll)", "The items, each once, in order of first appearance.", distinct),
     plain("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
-    plain("replace", CORE, "2-3", "(replace replacements coll), (replace s pattern with)", "Items looked up in a map or vector and replaced; with three arguments, text in a string.", replace),
     plain("combinations", CORE, "2", "(combinations coll n)", "All subsets of n items, in order.", combinations),
 ];
 
@@ -148,10 +147,8 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::vector(flat))
 }
 
-fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    if arguments.len() == 3 {
-        return replace_text(cx, arguments);
-    }
+/// `(replace replacements coll)`: items that are keys become their values.
+pub(super) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let replacements = take(&mut arguments[0]);
     if !matches!(replacements, Value::Map(_) | Value::Vector(_)) {
         return Err(seq::expected("replace", 1, "map or list", &replacements));
@@ -163,14 +160,6 @@ fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         seq::push(cx, &mut replaced, item)?;
     }
     Ok(Value::vector(replaced))
-}
-
-/// The string function of the same name.
-fn replace_text(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match super::lookup(Some("str"), "replace").map(|id| id.info().implementation) {
-        Some(Implementation::Plain(run)) => run(cx, arguments),
-        _ => Err(seq::expected("replace", 1, "map or list", &arguments[0])),
-    }
 }
 
 fn combinations(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

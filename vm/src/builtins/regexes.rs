@@ -1,11 +1,11 @@
 //! Regular expressions.
 
-use super::strings::{after, slice, split_by};
+use super::strings::{slice, split_by};
 use super::{Builtin, Category, convert, plain, seq};
 use crate::arith::invalid_types;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::regex::{RegexNode, Spans};
+use crate::regex::{RegexNode, after};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::rc::Rc;
@@ -57,29 +57,10 @@ fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v RegexNode, &'v Str
     }
 }
 
-fn group(cx: &mut Context, text: &str, span: Option<(usize, usize)>) -> Result<Value> {
-    match span {
-        Some((start, end)) => slice(cx, &text[start..end]),
-        None => Ok(Value::Nil),
-    }
-}
-
-/// A match: its text, or its text and those of all groups.
-fn match_value(cx: &mut Context, regex: &RegexNode, text: &str, spans: &Spans) -> Result<Value> {
-    if regex.groups() == 0 {
-        return group(cx, text, spans.first().copied().flatten());
-    }
-    let mut groups = Vec::with_capacity(spans.len());
-    for &span in spans {
-        groups.push(group(cx, text, span)?);
-    }
-    Ok(Value::vector(groups))
-}
-
 fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-find")?;
     match regex.find(cx, text.as_str(), 0)? {
-        Some(spans) => match_value(cx, regex, text.as_str(), &spans),
+        Some(spans) => regex.match_value(cx, text.as_str(), &spans),
         None => Ok(Value::Nil),
     }
 }
@@ -87,7 +68,7 @@ fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn re_matches(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-matches")?;
     match regex.match_whole(cx, text.as_str())? {
-        Some(spans) => match_value(cx, regex, text.as_str(), &spans),
+        Some(spans) => regex.match_value(cx, text.as_str(), &spans),
         None => Ok(Value::Nil),
     }
 }
@@ -101,7 +82,7 @@ fn re_seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         let Some(spans) = regex.find(cx, text, at)? else { break };
         let Some((start, end)) = spans.first().copied().flatten() else { break };
         at = after(text, start, end);
-        let value = match_value(cx, regex, text, &spans)?;
+        let value = regex.match_value(cx, text, &spans)?;
         seq::push(cx, &mut matches, value)?;
         if matches.len() % 256 == 0 {
             seq::check_memory(cx)?;

@@ -2,15 +2,15 @@
 
 mod change;
 mod format;
+pub(super) mod interop;
 mod output;
 mod parts;
 mod replace;
 mod search;
 
 pub(super) use parts::split_by;
-pub(super) use replace::replace_text;
 
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::arith::invalid_types;
 use crate::context::Context;
 use crate::fault::Result;
@@ -30,15 +30,15 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("join", STRING, "1-2", "(join coll), (join separator coll)", "The texts of the items, with the separator between them.", output::join),
     plain("format", STRING, "0+", "(format template x …)", "Fills in %s %d %f %.2f %5d %-8s %05d %,d %e %x %o %b %c %n %%.", format::format),
     plain("subs", STRING, "2-3", "(subs s start end?)", "The part of a string; indexes beyond the ends are clamped.", search::subs),
-    plain("includes?", STRING, "2", "(includes? s part)", "Whether the part occurs in the string.", search::includes),
-    plain("starts-with?", STRING, "2", "(starts-with? s part)", "Whether the string begins with the part.", search::starts_with),
-    plain("ends-with?", STRING, "2", "(ends-with? s part)", "Whether the string ends with the part.", search::ends_with),
-    plain("index-of", STRING, "2-3", "(index-of s part from?)", "Where the part first occurs, or nil.", search::index_of),
-    plain("last-index-of", STRING, "2-3", "(last-index-of s part from?)", "Where the part last occurs, or nil.", search::last_index_of),
+    plain("includes?", STRING, "2", "(includes? s part)", "Whether the part occurs in the string.", |cx, a| search::related(cx, a, "includes?", |text, part| text.contains(part))),
+    plain("starts-with?", STRING, "2", "(starts-with? s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, "starts-with?", |text, part| text.starts_with(part))),
+    plain("ends-with?", STRING, "2", "(ends-with? s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, "ends-with?", |text, part| text.ends_with(part))),
+    plain("index-of", STRING, "2-3", "(index-of s part from?)", "Where the part first occurs, or nil.", |cx, a| search::index_of(cx, a, "index-of", Value::Nil)),
+    plain("last-index-of", STRING, "2-3", "(last-index-of s part from?)", "Where the part last occurs, or nil.", |cx, a| search::last_index_of(cx, a, "last-index-of", Value::Nil)),
     plain("split", STRING, "2-3", "(split s separator limit?)", "The pieces between matches of a regex or one character; without a limit, empty ones at the end are dropped.", parts::split),
     plain("split-lines", STRING, "1", "(split-lines s)", "The lines of a string.", parts::split_lines),
-    plain("replace", STRING, "3", "(replace s pattern with)", "Replaces all matches of a text or regex; $1 in the replacement is a group.", |cx, a| replace::replace_text(cx, a, "replace", false)),
-    plain("replace-first", STRING, "3", "(replace-first s pattern with)", "Replaces the first match of a text or regex.", |cx, a| replace::replace_text(cx, a, "replace-first", true)),
+    callback("replace", STRING, "2-3", "(replace s pattern with), (replace replacements coll)", "Replaces all matches of a text or regex by a text ($1 is a group) or by what a function makes of the match; with two arguments, replaces items by their values in a map.", replace::replace),
+    callback("replace-first", STRING, "3", "(replace-first s pattern with)", "Replaces the first match of a text or regex.", replace::replace_first),
     plain("upcase", STRING, "1", "(upcase s)", "In upper case.", |cx, a| change::map_text(cx, a, "upcase", change::upper)),
     plain("upper-case", STRING, "1", "(upper-case s)", "In upper case.", |cx, a| change::map_text(cx, a, "upper-case", change::upper)),
     plain("downcase", STRING, "1", "(downcase s)", "In lower case.", |cx, a| change::map_text(cx, a, "downcase", change::lower)),
@@ -74,7 +74,5 @@ pub(super) fn slice(cx: &mut Context, text: &str) -> Result<Value> {
     Ok(Value::string(text))
 }
 
-/// The position of the character after a match that is empty, so that the next search moves on.
-pub(super) fn after(text: &str, start: usize, end: usize) -> usize {
-    if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
-}
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,10 @@
 
 use crate::context::Context;
 use crate::fault::Result;
+use crate::heap;
+use crate::string::StringNode;
+use crate::value::Value;
+use std::rc::Rc;
 
 /// A text that is being written.
 pub(crate) struct Buffer {
@@ -62,4 +66,19 @@ impl Buffer {
     pub(crate) fn into_text(self) -> String {
         self.text
     }
+}
+
+/// Adds text to a string value: in place when nobody else holds it.
+pub(crate) fn append(cx: &mut Context, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
+    cx.tick(more.len() as u64)?;
+    let length = text.as_str().len();
+    if Rc::strong_count(&text) > 1 {
+        // A value's worth of bytes counts as one element copied.
+        heap::count_copy(length / size_of::<Value>());
+        cx.reserve(length + more.len())?;
+    } else {
+        // Growing in place takes half as much again.
+        cx.reserve(length / 2 + more.len())?;
+    }
+    Ok(StringNode::append(text, more))
 }

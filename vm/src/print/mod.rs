@@ -7,7 +7,7 @@ mod buffer;
 mod float;
 mod integer;
 
-pub(crate) use buffer::Buffer;
+pub(crate) use buffer::{Buffer, append};
 pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::integer_text;
 

@@ -113,7 +113,12 @@ fn parse(text: &str) -> Option<(Specifier, &str)> {
 /// The number at the start, and what follows it.
 fn number(text: &str) -> (Option<usize>, &str) {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    (text[..digits].parse().ok(), &text[digits..])
+    let number = match digits {
+        0 => None,
+        // One that is too large is refused by its size.
+        _ => Some(text[..digits].parse().unwrap_or(usize::MAX)),
+    };
+    (number, &text[digits..])
 }
 
 fn converted(cx: &mut Context, value: &Value, specifier: &Specifier) -> Result<String> {

@@ -3,12 +3,10 @@
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::print::{self, Buffer, write_display, write_readable};
+use crate::print::{self, Buffer, append, write_display, write_readable};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::mem::take;
-use std::rc::Rc;
 
 /// Appends to the first argument in place when nobody else holds it: building a text step by step takes
 /// time in proportion to its length.
@@ -30,20 +28,6 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
         };
     }
     Ok(Value::Str(text))
-}
-
-fn append(cx: &mut Context, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
-    cx.tick(more.len() as u64)?;
-    let length = text.as_str().len();
-    if Rc::strong_count(&text) > 1 {
-        // A value's worth of bytes counts as one element copied.
-        heap::count_copy(length / size_of::<Value>());
-        cx.reserve(length + more.len())?;
-    } else {
-        // Growing in place takes half as much again.
-        cx.reserve(length / 2 + more.len())?;
-    }
-    Ok(StringNode::append(text, more))
 }
 
 /// The arguments as program text.

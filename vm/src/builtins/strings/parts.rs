@@ -1,11 +1,11 @@
 //! Splitting strings.
 
-use super::{after, slice, string_argument};
+use super::{slice, string_argument};
 use crate::arith::invalid_types;
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::regex::RegexNode;
+use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use unicode_segmentation::UnicodeSegmentation;
 

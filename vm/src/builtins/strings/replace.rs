@@ -1,11 +1,14 @@
 //! Replacing parts of strings.
 
-use super::{after, string_argument};
+use super::string_argument;
 use crate::arith::invalid_types;
+use crate::builtins::{Step, partitions};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::native::Native;
+use crate::native::replace::Replace;
 use crate::print::Buffer;
-use crate::regex::RegexNode;
+use crate::regex::{RegexNode, after};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::mem::take;
@@ -17,13 +20,38 @@ enum Piece {
     Group(usize),
 }
 
-/// Replaces the matches of a text or regex, all or the first.
-pub(in crate::builtins) fn replace_text(
+/// `(replace s pattern with)`; with two arguments it is the `replace` of collections.
+pub(in crate::builtins) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    if arguments.len() == 2 {
+        return partitions::replace(cx, arguments).map(Step::Return);
+    }
+    by_text_or_function(cx, arguments, "replace", false)
+}
+
+/// `(replace-first s pattern with)`.
+pub(in crate::builtins) fn replace_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    by_text_or_function(cx, arguments, "replace-first", true)
+}
+
+fn by_text_or_function(
     cx: &mut Context,
     arguments: &mut [Value],
     name: &str,
     first_only: bool,
-) -> Result<Value> {
+) -> Result<Step> {
+    match arguments {
+        [Value::Str(text), Value::Regex(regex), function]
+            if function.is_function() || matches!(function, Value::Map(_) | Value::Keyword(_)) =>
+        {
+            let machine = Replace::new(text.clone(), regex.clone(), take(function), first_only);
+            Ok(Step::Enter(Native::Replace(machine)))
+        }
+        _ => replace_text(cx, arguments, name, first_only).map(Step::Return),
+    }
+}
+
+/// Replaces the matches of a text or regex, all or the first.
+fn replace_text(cx: &mut Context, arguments: &mut [Value], name: &str, first_only: bool) -> Result<Value> {
     let text = string_argument(arguments, 0, name)?;
     let with = match &arguments[2] {
         Value::Str(with) => with.as_str(),

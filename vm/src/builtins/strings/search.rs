@@ -10,7 +10,7 @@ use num_bigint::Sign;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The byte where a grapheme begins; the length of the text for indexes beyond.
-fn byte_offset(node: &StringNode, index: usize) -> usize {
+pub(super) fn byte_offset(node: &StringNode, index: usize) -> usize {
     let text = node.as_str();
     if node.is_ascii() {
         index.min(text.len())
@@ -61,53 +61,56 @@ fn two<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result<(&'v 
     Ok((text, part))
 }
 
-/// `(includes? s part)`.
-pub(in crate::builtins) fn includes(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let (text, part) = two(cx, arguments, "includes?")?;
-    Ok(Value::Bool(text.as_str().contains(part.as_str())))
+/// Whether the two strings of a call are in a relation.
+pub(in crate::builtins) fn related(
+    cx: &mut Context,
+    arguments: &[Value],
+    name: &str,
+    relation: fn(&str, &str) -> bool,
+) -> Result<Value> {
+    let (text, part) = two(cx, arguments, name)?;
+    Ok(Value::Bool(relation(text.as_str(), part.as_str())))
 }
 
-/// `(starts-with? s part)`.
-pub(in crate::builtins) fn starts_with(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let (text, part) = two(cx, arguments, "starts-with?")?;
-    Ok(Value::Bool(text.as_str().starts_with(part.as_str())))
-}
-
-/// `(ends-with? s part)`.
-pub(in crate::builtins) fn ends_with(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let (text, part) = two(cx, arguments, "ends-with?")?;
-    Ok(Value::Bool(text.as_str().ends_with(part.as_str())))
-}
-
-fn found(text: &StringNode, at: Option<usize>) -> Value {
-    at.map_or(Value::Nil, |at| Value::Int(grapheme_index(text, at) as i64))
+fn found(text: &StringNode, at: Option<usize>, absent: Value) -> Value {
+    at.map_or(absent, |at| Value::Int(grapheme_index(text, at) as i64))
 }
 
 /// `(index-of s part from?)`: a negative start is 0.
-pub(in crate::builtins) fn index_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let (text, part) = two(cx, arguments, "index-of")?;
-    let from = if arguments.len() > 2 { index_argument(arguments, 2, "index-of")?.unwrap_or(0) } else { 0 };
+pub(in crate::builtins) fn index_of(
+    cx: &mut Context,
+    arguments: &[Value],
+    name: &str,
+    absent: Value,
+) -> Result<Value> {
+    let (text, part) = two(cx, arguments, name)?;
+    let from = if arguments.len() > 2 { index_argument(arguments, 2, name)?.unwrap_or(0) } else { 0 };
     let from = byte_offset(text, from);
     let at = text.as_str()[from..].find(part.as_str()).map(|at| at + from);
-    Ok(found(text, at))
+    Ok(found(text, at, absent))
 }
 
 /// `(last-index-of s part from?)`: the last one that begins at `from` or before.
-pub(in crate::builtins) fn last_index_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let (text, part) = two(cx, arguments, "last-index-of")?;
+pub(in crate::builtins) fn last_index_of(
+    cx: &mut Context,
+    arguments: &[Value],
+    name: &str,
+    absent: Value,
+) -> Result<Value> {
+    let (text, part) = two(cx, arguments, name)?;
     let whole = text.as_str();
     let end = if arguments.len() > 2 {
-        match index_argument(arguments, 2, "last-index-of")? {
+        match index_argument(arguments, 2, name)? {
             Some(from) => {
                 let end = byte_offset(text, from).saturating_add(part.as_str().len());
                 whole.floor_char_boundary(end)
             }
-            None => return Ok(Value::Nil),
+            None => return Ok(absent),
         }
     } else {
         whole.len()
     };
-    Ok(found(text, whole[..end].rfind(part.as_str())))
+    Ok(found(text, whole[..end].rfind(part.as_str()), absent))
 }
 
 /// `(blank? s)`: nil is blank.
