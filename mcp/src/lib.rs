@@ -10,6 +10,7 @@
 //! - [`tool`]: what `lisp_eval` promises: description, arguments, output schemas, response profiles.
 //! - [`engine`]: the one thing all of these need from the runtime, so that tests can replace it.
 //! - [`cli`]: the commands of the `ptc` binary, one file each.
+//! - [`bench`]: what `ptc bench` measures.
 //! - [`demo`]: the two sample servers and the program behind `ptc demo`.
 //!
 //! Architecture invariant: only this crate knows the server side of MCP and the command line, and
@@ -17,6 +18,7 @@
 //! Architecture invariant: a run is recorded in full by the runtime; a response profile is applied in
 //! [`tool::profile`] and nowhere else.
 
+pub mod bench;
 pub mod cli;
 pub mod demo;
 pub mod engine;

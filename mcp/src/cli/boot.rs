@@ -109,7 +109,8 @@ fn named_by(source: &str) -> StartPolicy {
     }
 }
 
-async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
+/// Starts a runtime, with a progress line.
+pub async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
     let names = config
         .servers
         .iter()

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`batch`], [`check`], [`disasm`], [`tools`], and
+//! - One file a command: [`serve`], [`eval`], [`batch`], [`bench`], [`check`], [`disasm`], [`tools`], and
 //!   [`demo`](mod@demo) for `ptc demo`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
 //!   line on a terminal while they start.
@@ -11,6 +11,7 @@
 //! - [`exit`]: exit codes. [`style`]: colour. [`logging`]: logs.
 
 pub mod batch;
+pub mod bench;
 pub mod boot;
 pub mod check;
 pub mod demo;
@@ -82,6 +83,8 @@ enum Commands {
     Disasm(disasm::DisasmArgs),
     /// See it work: two sample servers, one program, the payload it saved
     Demo(demo::DemoArgs),
+    /// Measure speed: calls in flight, workloads of the peer benchmark
+    Bench(bench::BenchArgs),
     /// One of the sample servers of `ptc demo`
     #[command(hide = true)]
     DemoServer(demo::DemoServerArgs),
@@ -130,6 +133,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),
+        Commands::Bench(args) => bench::run(args),
         Commands::DemoServer(args) => demo::serve(&args),
     }
 }

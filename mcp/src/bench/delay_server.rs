@@ -1,0 +1,82 @@
+//! An MCP server whose one tool answers after a fixed time, however many calls are in flight.
+//!
+//! All calls take equally long, so answers leave in the order of the calls: one thread with a queue is
+//! enough, and the server costs next to nothing beside what it measures.
+
+use crate::protocol::frame::{self, Message};
+use crate::protocol::reply::{Reply, RpcError};
+use crate::protocol::version::Version;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, Write};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Its name as an upstream.
+pub const NAME: &str = "delay";
+
+/// Its tool: gives its arguments back, late.
+pub const TOOL: &str = "wait";
+
+/// Serves until the input ends.
+///
+/// # Errors
+/// Broken pipes.
+pub fn serve(
+    delay: Duration,
+    mut input: impl BufRead,
+    mut output: impl Write + Send + 'static,
+) -> io::Result<()> {
+    let (sender, replies) = mpsc::channel::<(Instant, Reply)>();
+    let writer = std::thread::spawn(move || -> io::Result<()> {
+        for (due, reply) in replies {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            output.write_all(reply.as_bytes())?;
+            output.flush()?;
+        }
+        Ok(())
+    });
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        if let Some((late, reply)) = answer(line.trim_ascii_end()) {
+            let due = Instant::now() + if late { delay } else { Duration::ZERO };
+            if sender.send((due, reply)).is_err() {
+                break;
+            }
+        }
+        line.clear();
+    }
+    drop(sender);
+    writer.join().unwrap_or(Ok(()))
+}
+
+/// The reply to a line, and whether it is late.
+fn answer(line: &[u8]) -> Option<(bool, Reply)> {
+    let (id, method, params) = match frame::parse(line) {
+        Err(error) => return Some((false, Reply::error(None, &error.into()))),
+        Ok(Message::Request { id, method, params }) => (id, method, params),
+        Ok(_) => return None,
+    };
+    let params = params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
+    let result = match &*method {
+        "initialize" => json!({
+            "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
+            "serverInfo": { "name": NAME, "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "tools": {} },
+        }),
+        "tools/list" => json!({ "tools": [{
+            "name": TOOL, "description": "Answers late",
+            "inputSchema": { "type": "object", "properties": { "n": { "type": "integer" } } },
+            "annotations": { "readOnlyHint": true },
+        }] }),
+        "ping" => json!({}),
+        "tools/call" => {
+            let result = json!({
+                "content": [{ "type": "text", "text": "ok" }],
+                "structuredContent": params["arguments"], "isError": false,
+            });
+            return Some((true, Reply::result(&id, &result)));
+        }
+        _ => return Some((false, Reply::error(Some(&id), &RpcError::method_not_found()))),
+    };
+    Some((false, Reply::result(&id, &result)))
+}

@@ -1,0 +1,10 @@
+//! `ptc bench`: speed that a user can check with the binary alone.
+//!
+//! # Layout
+//! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call
+//! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
+
+pub mod clock;
+pub mod delay_server;
+pub mod pmap;
+pub mod workload;

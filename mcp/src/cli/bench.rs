@@ -1,0 +1,133 @@
+//! `ptc bench`.
+
+use super::boot::start_runtime;
+use super::exit::{Abort, Exit};
+use crate::bench::delay_server;
+use crate::bench::pmap::{BareClient, run as run_program};
+use crate::bench::workload::WORKLOADS;
+use clap::Subcommand;
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::{Runtime, RuntimeConfig};
+use std::time::Duration;
+
+/// Arguments of `ptc bench`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
+  ptc bench workload w1     one workload of the peer benchmark, CPU time")]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// pmap over a slow tool, against a bare client doing the same
+    Pmap(PmapArgs),
+    /// One workload of the peer benchmark: prints `RES name result ms ms …`
+    Workload(WorkloadArgs),
+    /// The server that `ptc bench pmap` calls
+    #[command(hide = true)]
+    DelayServer(DelayArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct PmapArgs {
+    /// Numbers of calls
+    #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
+    calls: Vec<usize>,
+    /// What one call takes
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    delay: u64,
+    /// Rounds; the best counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Calls of the sequential `map` for comparison; 0 leaves it out
+    #[arg(long, default_value_t = 20)]
+    sequential: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct WorkloadArgs {
+    /// Which: w1 or w2
+    name: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct DelayArgs {
+    /// What one call takes
+    delay: u64,
+}
+
+/// Runs the command. Like other commands it must not be inside an async context when it begins.
+pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
+    match args.bench {
+        Bench::Pmap(args) => super::on_runtime(pmap(args)),
+        Bench::Workload(args) => workload(&args),
+        Bench::DelayServer(args) => {
+            delay_server::serve(
+                Duration::from_millis(args.delay),
+                std::io::stdin().lock(),
+                std::io::stdout(),
+            )?;
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {
+    let Some(workload) = WORKLOADS.iter().find(|workload| workload.name == args.name) else {
+        let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        return Err(Abort::usage(format!("no workload {:?}; there are {}", args.name, names.join(", "))));
+    };
+    match workload.run() {
+        Ok(measured) => {
+            let millis: Vec<String> = measured.millis.iter().map(|millis| format!("{millis:.4}")).collect();
+            println!("RES {} {} {}", workload.name, measured.result, millis.join(" "));
+            eprintln!("{}: {} units of fuel a run", workload.title, measured.fuel);
+            Ok(Exit::Ok)
+        }
+        Err(message) => Err(Abort { exit: Exit::ProgramFailed, message }),
+    }
+}
+
+async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
+    let delay = args.delay.to_string();
+    let command = ["bench", "delay-server", &delay];
+    let entry = ServerEntry::own_binary(delay_server::NAME, "answers late", &command)?;
+    let config = RuntimeConfig { servers: vec![entry], ..RuntimeConfig::default() };
+    let runtime = start_runtime(config).await?;
+    let mut bare = BareClient::start(&command.map(String::from))?;
+    println!("| program | calls | bare client | ptc | ratio |\n|---|---|---|---|---|");
+    for &calls in &args.calls {
+        let (mut best_bare, mut best) = (Duration::MAX, Duration::MAX);
+        for _ in 0..args.rounds {
+            best_bare = best_bare.min(bare.calls(calls)?);
+            best = best.min(checked(&runtime, "pmap", calls).await?);
+        }
+        let ratio = best.as_secs_f64() / best_bare.as_secs_f64();
+        println!("| pmap | {calls} | {} | {} | {ratio:.2} |", millis(best_bare), millis(best));
+    }
+    if args.sequential > 0 {
+        let duration = checked(&runtime, "map", args.sequential).await?;
+        println!("| map | {} | | {} | |", args.sequential, millis(duration));
+    }
+    runtime.shutdown().await;
+    Ok(Exit::Ok)
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
+}
+
+async fn checked(runtime: &Runtime, form: &str, calls: usize) -> Result<Duration, Abort> {
+    let round = run_program(runtime, form, calls).await;
+    match round.answer {
+        Ok(answer) if answer == calls.to_string() => Ok(round.duration),
+        Ok(answer) => {
+            let message = format!("{form} of {calls} calls: only {answer} came back well");
+            Err(Abort { exit: Exit::ProgramFailed, message })
+        }
+        Err(message) => Err(Abort { exit: Exit::ProgramFailed, message }),
+    }
+}
