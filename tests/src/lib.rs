@@ -1,1 +1,40 @@
-//! placeholder
+//! What the tests of the whole product share. The tests themselves are in `tests/tests/`, one promise
+//! family a file; they drive the real `ptc` binary and servers and clients that we did not write.
+//!
+//! # Layout
+//! - [`binary`]: finds the `ptc` binary and runs its commands to the end
+//! - [`serve`]: a running `ptc serve` and the client side of its connection
+//! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
+//! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
+//! - [`processes`]: which processes live, for the promises about orphans and crashes
+//! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
+//! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
+//!
+//! # The binary under test
+//! `cargo test --workspace` builds `ptc` next to the tests. When only this package is tested, the binary may
+//! be absent or older than its sources; then [`binary::path`] builds it. `PTC_BIN` names another binary.
+//!
+//! # Time
+//! No test asserts how long something took. Waiting is bounded by [`PATIENCE`], so that a hang fails.
+
+#![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
+
+pub mod binary;
+pub mod conformance;
+pub mod pr_text;
+pub mod processes;
+pub mod serve;
+pub mod small_stack;
+pub mod third_party;
+pub mod upstreams;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a test waits for something that must happen.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}

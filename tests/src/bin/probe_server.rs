@@ -1,0 +1,107 @@
+//! An MCP server over stdio that shows the tests what reaches it.
+//!
+//! It has one thread and answers a call when its condition holds, so nothing depends on time:
+//! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
+//! flight, `hold` never, `flood` with `bytes` bytes of text. `stats` tells how many calls were in flight at
+//! most, how many came, and which were cancelled.
+#![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, Write};
+
+#[derive(Default)]
+struct Probe {
+    /// Ids of the calls without an answer.
+    in_flight: Vec<Value>,
+    most_in_flight: usize,
+    calls: usize,
+    cancelled: usize,
+    /// `gather` calls without an answer.
+    gathered: Vec<Value>,
+}
+
+const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
+
+fn main() {
+    let mut probe = Probe::default();
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let (id, params) = (&message["id"], &message["params"]);
+        match message["method"].as_str().unwrap_or_default() {
+            "initialize" => reply(
+                id,
+                &json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                    "serverInfo": { "name": "probe", "version": "1" } }),
+            ),
+            "tools/list" => reply(
+                id,
+                &json!({ "tools": TOOLS.map(|name| json!({ "name": name,
+                    "description": format!("The {name} tool"), "inputSchema": { "type": "object" } })) }),
+            ),
+            "tools/call" => probe.call(id, params),
+            "notifications/cancelled" => {
+                let before = probe.in_flight.len();
+                probe.in_flight.retain(|id| *id != params["requestId"]);
+                probe.gathered.retain(|id| *id != params["requestId"]);
+                probe.cancelled += before - probe.in_flight.len();
+            }
+            "ping" => reply(id, &json!({})),
+            _ if id.is_null() => {}
+            _ => send(
+                &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "unknown" } }),
+            ),
+        }
+    }
+}
+
+impl Probe {
+    fn call(&mut self, id: &Value, params: &Value) {
+        let arguments = &params["arguments"];
+        self.calls += 1;
+        self.in_flight.push(id.clone());
+        self.most_in_flight = self.most_in_flight.max(self.in_flight.len());
+        match params["name"].as_str().unwrap() {
+            "echo" => self.answer(id, &structured(&arguments["v"])),
+            "gather" => {
+                self.gathered.push(id.clone());
+                if self.gathered.len() as u64 >= arguments["n"].as_u64().unwrap() {
+                    for id in std::mem::take(&mut self.gathered) {
+                        self.answer(&id, &structured(&json!("together")));
+                    }
+                }
+            }
+            "hold" => {}
+            "flood" => {
+                let text = "x".repeat(arguments["bytes"].as_u64().unwrap() as usize);
+                self.answer(id, &json!({ "content": [{ "type": "text", "text": text }] }));
+            }
+            "refuse" => {
+                self.answer(id, &json!({ "isError": true, "content": [{ "type": "text", "text": "no" }] }));
+            }
+            _ => {
+                let stats = json!({ "most_in_flight": self.most_in_flight, "calls": self.calls,
+                    "cancelled": self.cancelled, "pid": std::process::id() });
+                self.answer(id, &structured(&stats));
+            }
+        }
+    }
+
+    fn answer(&mut self, id: &Value, result: &Value) {
+        self.in_flight.retain(|waiting| waiting != id);
+        reply(id, result);
+    }
+}
+
+fn structured(value: &Value) -> Value {
+    json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
+}
+
+fn reply(id: &Value, result: &Value) {
+    send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn send(message: &Value) {
+    let mut out = std::io::stdout().lock();
+    // When nobody reads any more, the input ends too.
+    drop(writeln!(out, "{message}").and_then(|()| out.flush()));
+}

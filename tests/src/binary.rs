@@ -1,0 +1,144 @@
+//! The `ptc` binary: where it is, and its commands run to their end.
+
+use crate::{PATIENCE, workspace};
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc;
+use std::time::SystemTime;
+
+/// The folder that cargo builds binaries into: two above the running test.
+pub(crate) fn build_dir() -> PathBuf {
+    let mut dir = std::env::current_exe().unwrap();
+    dir.pop();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    dir
+}
+
+/// The binary under test; built first when it is absent or older than its sources.
+pub fn path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        if let Some(given) = std::env::var_os("PTC_BIN") {
+            return given.into();
+        }
+        let path = build_dir().join("ptc");
+        let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
+        let sources = ["vm", "compiler", "runtime", "mcp"].map(|member| workspace().join(member).join("src"));
+        if built.is_none_or(|built| sources.iter().any(|dir| newest(dir) > built)) {
+            build();
+        }
+        path
+    })
+}
+
+fn newest(dir: &Path) -> SystemTime {
+    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => newest(&entry.path()),
+            false => entry.metadata().unwrap().modified().unwrap(),
+        })
+        .max()
+        .unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn build() {
+    let dir = build_dir();
+    let profile = match dir.file_name().unwrap().to_str().unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--package", "ptc", "--bin", "ptc", "--profile", profile, "--target-dir"])
+        .arg(dir.parent().unwrap())
+        .current_dir(workspace())
+        .status()
+        .unwrap();
+    assert!(built.success(), "the ptc binary does not build");
+}
+
+/// A `ptc` command, away from the user's own configuration.
+pub fn ptc<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(path());
+    command.args(arguments).env("XDG_CONFIG_HOME", "/nonexistent");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PTC_RUNNER_MCP_") {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Runs a command to its end with this input.
+pub fn run(mut command: Command, input: &str) -> Finished {
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A command that does not read its input closes the pipe, which is fine.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let (sender, receiver) = mpsc::channel();
+    let shown = format!("{command:?}");
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = receiver.recv_timeout(PATIENCE) else { panic!("it does not end: {shown}") };
+    let Output { status, stdout, stderr } = output.unwrap();
+    writer.join().unwrap();
+    Finished {
+        code: status.code(),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+/// Runs `ptc` with these arguments and this input.
+pub fn run_ptc(arguments: &[&str], input: &str) -> Finished {
+    run(ptc(arguments), input)
+}
+
+/// The report of `ptc eval --output json`: a time limit that no slow machine reaches, then the flags given.
+pub fn eval(program: &str, flags: &[&str]) -> Value {
+    let mut arguments = vec!["eval", "-", "--output", "json"];
+    if !flags.contains(&"--timeout") {
+        arguments.extend(["--timeout", "120s"]);
+    }
+    arguments.extend(flags);
+    let finished = run_ptc(&arguments, program);
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}\n{program}"))
+}
+
+/// The `pr-str` text of a program's value.
+pub fn value(program: &str, flags: &[&str]) -> String {
+    let report = eval(program, flags);
+    assert_eq!(report["ok"], true, "{program}\n{report:#}");
+    report["value"].as_str().unwrap().to_owned()
+}
+
+/// One line of `ptc batch` input.
+pub fn batch_line(id: impl Into<Value>, program: &str) -> String {
+    format!("{}\n", serde_json::json!({ "id": id.into(), "program": program }))
+}
+
+/// Runs `ptc batch` and reads its lines.
+pub fn batch(flags: &[&str], input: &str) -> Vec<Value> {
+    let mut arguments = vec!["batch"];
+    arguments.extend(flags);
+    let finished = run_ptc(&arguments, input);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

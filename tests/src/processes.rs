@@ -1,0 +1,51 @@
+//! Processes as the operating system sees them (Linux: `/proc`).
+
+use crate::PATIENCE;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// State letter and parent of a process.
+fn stat(id: u32) -> Option<(char, u32)> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// True while the process exists and is no zombie.
+pub fn is_alive(id: u32) -> bool {
+    stat(id).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// The processes that this one started, and those that they started.
+pub fn descendants(id: u32) -> Vec<u32> {
+    let all: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|process: u32| Some((process, stat(process)?.1)))
+        .collect();
+    let mut found = Vec::new();
+    let mut open = vec![id];
+    while let Some(parent) = open.pop() {
+        let children = all.iter().filter(|(_, its_parent)| *its_parent == parent).map(|(child, _)| *child);
+        let children: Vec<u32> = children.collect();
+        found.extend(&children);
+        open.extend(children);
+    }
+    found
+}
+
+/// Sends a signal by name, for example `KILL`.
+pub fn signal(id: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &id.to_string()]).status().unwrap();
+    assert!(sent.success(), "no process {id}");
+}
+
+/// Waits until it is true. How long it takes does not matter, but it must happen.
+pub fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_true() {
+        assert!(Instant::now() < end, "does not happen: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,125 @@
+//! A running `ptc serve`, and the client side of its connection.
+
+use crate::PATIENCE;
+use crate::binary::ptc;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+/// A server process; killed when dropped, so that a failed test leaves nothing behind.
+pub struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next_id: u64,
+}
+
+impl Server {
+    /// Starts `ptc serve` with these flags and shakes hands.
+    pub fn start(flags: &[&str]) -> Server {
+        let arguments: Vec<&str> = std::iter::once("serve").chain(flags.iter().copied()).collect();
+        let mut child = ptc(&arguments).stderr(Stdio::inherit()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut server = Server { input: child.stdin.take(), child, lines, next_id: 0 };
+        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "tests", "version": "1" } });
+        let answer = server.request("initialize", client);
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        server
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends one message.
+    pub fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    /// Sends a line, whatever it is.
+    pub fn send_line(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Receives one message.
+    pub fn receive(&mut self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Sends a request without waiting; gives back its id.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Sends a request and receives its answer.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Sends a program without waiting; gives back the request's id.
+    pub fn begin_program(&mut self, program: &str) -> u64 {
+        self.begin("tools/call", json!({ "name": "lisp_eval", "arguments": { "program": program } }))
+    }
+
+    /// Runs a program: the `tools/call` result.
+    pub fn run(&mut self, program: &str) -> Value {
+        let id = self.begin_program(program);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer["result"].clone()
+    }
+
+    /// The text of a program's answer.
+    pub fn text(&mut self, program: &str) -> String {
+        text_of(&self.run(program))
+    }
+
+    /// Sends SIGTERM, and waits for the end.
+    pub fn terminate(mut self) {
+        crate::processes::signal(self.id(), "TERM");
+        self.wait();
+    }
+
+    /// Closes the input, and waits for the end; gives back the exit code.
+    pub fn end(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.wait()
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let id = self.id();
+        crate::processes::eventually("the server ends", || !crate::processes::is_alive(id));
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The one text block of a `tools/call` result.
+pub fn text_of(result: &Value) -> String {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}")).to_owned()
+}

@@ -1,0 +1,70 @@
+//! MCP servers and clients that we did not write, installed from npm and PyPI.
+
+use crate::upstreams::stdio;
+use crate::workspace;
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// True when the third-party tests are to be left out (`PTC_SKIP_THIRD_PARTY=1`), which it says loudly.
+pub fn skipped() -> bool {
+    let skip = std::env::var_os("PTC_SKIP_THIRD_PARTY").is_some_and(|value| value == "1");
+    if skip {
+        eprintln!("SKIPPED: PTC_SKIP_THIRD_PARTY=1, this test ran nothing");
+    }
+    skip
+}
+
+/// Where the packages are; installs them first.
+pub fn installed() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let target = workspace().join("target");
+        std::fs::create_dir_all(&target).unwrap();
+        // Test binaries may run side by side; released when the file is closed.
+        let lock = File::create(target.join("third_party.lock")).unwrap();
+        lock.lock().unwrap();
+        let script = workspace().join("tests/third_party/install.sh");
+        let done = Command::new("bash").arg(script).env_remove("PTC_THIRD_PARTY_DIR").status().unwrap();
+        assert!(
+            done.success(),
+            "tests/third_party/install.sh failed; PTC_SKIP_THIRD_PARTY=1 leaves these tests out"
+        );
+        target.join("third_party")
+    })
+}
+
+/// The Python of the installed packages.
+pub fn python() -> String {
+    installed().join("venv/bin/python").to_str().unwrap().to_owned()
+}
+
+/// A Node script of an installed package.
+fn node(script: &str, arguments: &[&str]) -> Value {
+    let script = installed().join("node_modules").join(script);
+    let arguments: Vec<&str> =
+        [script.to_str().unwrap()].into_iter().chain(arguments.iter().copied()).collect();
+    stdio("node", &arguments)
+}
+
+/// npm `@modelcontextprotocol/server-everything`.
+pub fn everything() -> Value {
+    node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"])
+}
+
+/// npm `@modelcontextprotocol/server-filesystem`, for one directory.
+pub fn filesystem(root: &Path) -> Value {
+    node("@modelcontextprotocol/server-filesystem/dist/index.js", &[root.to_str().unwrap()])
+}
+
+/// PyPI `mcp-server-time`.
+pub fn time() -> Value {
+    stdio(&python(), &["-m", "mcp_server_time", "--local-timezone", "UTC"])
+}
+
+/// PyPI `mcp-server-git`, for one repository.
+pub fn git(repository: &Path) -> Value {
+    stdio(&python(), &["-m", "mcp_server_git", "--repository", repository.to_str().unwrap()])
+}

@@ -1,0 +1,59 @@
+//! Configuration files that name upstream servers.
+
+use crate::binary::build_dir;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+use tempfile::NamedTempFile;
+
+/// A configuration file in the making.
+#[derive(Default)]
+pub struct Upstreams {
+    servers: Map<String, Value>,
+}
+
+impl Upstreams {
+    /// With our own server under the name `probe`.
+    pub fn probe() -> Upstreams {
+        Upstreams::default().add("probe", probe_server(&[]))
+    }
+
+    /// With one more server.
+    pub fn add(mut self, name: &str, entry: Value) -> Upstreams {
+        self.servers.insert(name.into(), entry);
+        self
+    }
+
+    /// Writes the file.
+    pub fn write(self) -> ConfigFile {
+        let mut file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        write!(file, "{:#}", json!({ "upstreams": self.servers })).unwrap();
+        ConfigFile { file }
+    }
+}
+
+/// A configuration file; removed when dropped.
+pub struct ConfigFile {
+    file: NamedTempFile,
+}
+
+impl ConfigFile {
+    /// Its path.
+    pub fn path(&self) -> &str {
+        self.file.path().to_str().unwrap()
+    }
+
+    /// The flags of `ptc` that name it, and more flags.
+    pub fn flags<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        ["--upstreams-config", self.path()].into_iter().chain(more.iter().copied()).collect()
+    }
+}
+
+/// A stdio entry. The handshake may take as long as a busy machine needs.
+pub fn stdio(command: &str, arguments: &[&str]) -> Value {
+    json!({ "transport": "mcp_stdio", "command": command, "args": arguments, "handshake_timeout_ms": 120_000 })
+}
+
+/// An entry of our own `probe-server`.
+pub fn probe_server(arguments: &[&str]) -> Value {
+    stdio(build_dir().join("probe-server").to_str().unwrap(), arguments)
+}

@@ -1,0 +1,34 @@
+//! `ptc demo`: something to see with nothing installed.
+
+use ptc_tests::binary::{ptc, run};
+
+#[test]
+fn it_shows_program_answer_calls_and_saving() {
+    let mut command = ptc(&["demo"]);
+    // Nothing is needed: no configuration, no home, no other program.
+    command.env_clear().current_dir("/");
+    let finished = run(command, "");
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    let text = &finished.stdout;
+    for part in ["(pmap", "tool/call", "shop", "desk", "Answer", "Calls", "bytes"] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "colour without a terminal:\n{text}");
+    let saving = text.lines().find(|line| line.starts_with("Upstream payload")).expect("the saving");
+    let numbers: Vec<u64> = saving
+        .replace(',', "")
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    assert!(numbers[0] > 10 * numbers[1], "{saving}");
+}
+
+#[test]
+fn its_answer_is_always_the_same() {
+    let answer = |text: &str| {
+        let start = text.find("Answer").expect("answer");
+        text[start..text.find("Calls").expect("calls")].to_owned()
+    };
+    let runs: Vec<String> = (0..2).map(|_| answer(&run(ptc(&["demo"]), "").stdout)).collect();
+    assert_eq!(runs[0], runs[1]);
+}

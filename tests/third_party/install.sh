@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs pinned MCP servers and clients that we did not write into target/third_party/, for the tests.
+#
+# Needs Node (18 or later), npm and Python 3.10 or later; reaches only the npm and PyPI registries. Safe to
+# run again: a finished install is recognised by the checksum of its pins and takes no time.
+# PTC_THIRD_PARTY_DIR overrides the directory.
+set -euo pipefail
+
+pins="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$pins/../.." && pwd)"
+target="${PTC_THIRD_PARTY_DIR:-$root/target/third_party}"
+stamp="$target/installed"
+
+say() { echo "third_party: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/install.sh" | cksum)"
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+  exit 0
+fi
+
+for tool in node npm python3; do
+  command -v "$tool" >/dev/null || die "$tool is needed to install the third-party servers"
+done
+mkdir -p "$target"
+# A half-finished install must not pass for a whole one.
+rm -f "$stamp"
+
+# A registry may drop a connection: the installs can be repeated.
+retry() {
+  local try
+  for try in 1 2 3; do
+    "$@" && return 0
+    say "attempt $try failed: $1 ${2:-}"
+  done
+  return 1
+}
+
+say "npm packages"
+cp "$pins/package.json" "$pins/package-lock.json" "$target/"
+retry npm ci --prefix "$target" --no-audit --no-fund --ignore-scripts --loglevel=error >&2 \
+  || die "npm packages could not be installed"
+
+say "Python packages"
+python="$target/venv/bin/python"
+rm -rf "$target/venv"
+python3 -m venv "$target/venv" || die "python3 -m venv failed (on Debian: apt-get install python3-venv)"
+retry "$python" -m pip install --quiet --disable-pip-version-check --no-input -r "$pins/requirements.txt" >&2 \
+  || die "Python packages could not be installed"
+
+echo "$wanted" >"$stamp"
+say "installed in $target"
