@@ -114,3 +114,38 @@ fn the_advertised_description_is_under_two_kilobytes() {
     let description = list["result"]["tools"][0]["description"].as_str().expect("text");
     assert!(description.len() < 2_048);
 }
+
+/// Flips, drops and doubles bytes of good messages, in a fixed sequence.
+#[test]
+fn no_line_makes_the_handler_panic() {
+    let handler = handler();
+    let good = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#,
+        r#"{"jsonrpc":"2.0","id":"é","method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"1","context":{"a":[1,{}]},"output_schema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}}}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0041"}}"#,
+    ];
+    let mut seed = 1_u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below.max(1)
+    };
+    let mut session = Session::default();
+    for round in 0..20_000 {
+        let mut line = good[round % good.len()].as_bytes().to_vec();
+        for _ in 0..=random(3) {
+            let place = random(line.len());
+            match random(4) {
+                0 => line[place] = random(256) as u8,
+                1 if line.len() > 1 => drop(line.remove(place)),
+                2 => line.insert(place, b"{}[]\",:0-e\\n"[random(12)]),
+                _ => line.truncate(place.max(1)),
+            }
+        }
+        if let Ok(message) = frame::parse(&line) {
+            if let Action::Reply(reply) = handler.handle(message, &mut session) {
+                serde_json::from_slice::<Value>(reply.as_bytes()).expect("every answer is JSON");
+            }
+        }
+    }
+}

@@ -14,6 +14,8 @@ use clap::ValueEnum;
 use ptc_runtime::limits::Unit;
 
 const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
+// A program that waits for tools needs no core, so few cores are no reason to run few programs.
+const MIN_CONCURRENT: usize = 8;
 const DEFAULT_MAX_SUSPENDED: usize = 1_024;
 
 const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
@@ -32,7 +34,7 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Programs that run at once [default: 2 x cores]
+    /// Programs that run at once, waiting for tools included [default: 2 x cores, at least 8]
     #[arg(long, value_name = "N", value_parser = variables::positive, alias = "max-concurrent-calls")]
     max_concurrent: Option<usize>,
     /// Programs that wait for their turn; beyond that a call is answered with `busy` [default: 1024]
@@ -73,7 +75,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             DEFAULT_MAX_FRAME_BYTES,
         )?,
         load: Load {
-            running: number("max-concurrent", args.max_concurrent, variables::positive, 2 * cores())?,
+            running: number(
+                "max-concurrent",
+                args.max_concurrent,
+                variables::positive,
+                (2 * cores()).max(MIN_CONCURRENT),
+            )?,
             waiting: number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?,
         },
     };

@@ -22,6 +22,10 @@ use serde_json::{Value, json};
 /// lifetime, but a restart may change it.
 const LIST_TTL_MS: u64 = 60_000;
 
+/// Every method we know in either era; parameters of others are not looked at.
+const METHODS: [&str; 7] =
+    ["tools/call", "tools/list", "server/discover", "initialize", "ping", "logging/setLevel", "shutdown"];
+
 const SERVER_NAME: &str = "ptc_lisp";
 
 /// What the server offers, fixed at start.
@@ -156,6 +160,9 @@ impl Handler {
         raw: Option<&RawValue>,
         session: &mut Session,
     ) -> Result<Action, RpcError> {
+        if !METHODS.contains(&method) {
+            return Err(RpcError::method_not_found());
+        }
         let params = Params::read(raw)?;
         let era = Era::of(&params)?;
         let result = match (method, era) {

@@ -101,6 +101,25 @@ mod tests {
     }
 
     #[test]
+    fn every_name_and_the_example_exist_in_the_language() {
+        let compiles = |program: &str| {
+            let (externals, options) = Default::default();
+            ptc_compiler::compile(program, &externals, &options)
+                .map(|_| ())
+                .map_err(|errors| errors[0].message.clone())
+        };
+        let (_, rest) = LANGUAGE.split_once("destructuring; ").expect("forms come before functions");
+        let (names, rest) = rest.split_once("; (println").expect("functions come before println");
+        for name in names.split([' ', ';']).filter(|name| !name.is_empty()) {
+            assert_eq!(compiles(name), Ok(()), "{name}");
+        }
+        let (_, example) = rest.split_once("Example: ").expect("the example comes last");
+        assert_eq!(compiles(example), Ok(()));
+        let call = CALL.lines().last().expect("calls").trim_start_matches("In parallel: ");
+        assert_eq!(compiles(&format!("(let [ids [1]] {call})")), Ok(()));
+    }
+
+    #[test]
     fn small_catalogs_are_listed_with_arguments() {
         let text = description(&facts(1, 2));
         assert!(text.contains("tool_1 {:path string :limit int?}"), "{text}");
