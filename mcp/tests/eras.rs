@@ -142,10 +142,10 @@ fn no_line_makes_the_handler_panic() {
                 _ => line.truncate(place.max(1)),
             }
         }
-        if let Ok(message) = frame::parse(&line) {
-            if let Action::Reply(reply) = handler.handle(message, &mut session) {
-                serde_json::from_slice::<Value>(reply.as_bytes()).expect("every answer is JSON");
-            }
+        if let Ok(message) = frame::parse(&line)
+            && let Action::Reply(reply) = handler.handle(message, &mut session)
+        {
+            serde_json::from_slice::<Value>(reply.as_bytes()).expect("every answer is JSON");
         }
     }
 }
