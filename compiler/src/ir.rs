@@ -85,6 +85,8 @@ pub(crate) enum Kind<'a> {
     /// The running closure.
     SelfRef,
     Global(u16),
+    /// A global, or nil while it is not defined (a bare name in `or`).
+    GlobalOrNil(u16),
     Call(Callee<'a>, &'a [Ref<'a>]),
     /// `(:key target)`; the row is a keyword or a string.
     GetKey(u16, Ref<'a>),

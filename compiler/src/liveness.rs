@@ -29,7 +29,7 @@ pub(crate) fn analyse(function: &Function<'_>) {
 /// What is live before an expression, given what is live after it and at the target of `recur`.
 fn expr(expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
     match &expr_.kind {
-        Kind::Literal(_) | Kind::Capture(_) | Kind::SelfRef | Kind::Global(_) => out,
+        Kind::Literal(_) | Kind::Capture(_) | Kind::SelfRef | Kind::Global(_) | Kind::GlobalOrNil(_) => out,
         Kind::Local(read) => {
             read.last.set(!out.has(read.slot));
             let mut live = out;

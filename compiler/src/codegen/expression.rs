@@ -5,7 +5,7 @@ use super::literal::Collection;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
 use crate::resolve::Failed;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Signal, Small};
+use ptc_vm::bytecode::instruction::{Far, Signal, Small};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_> {
@@ -20,6 +20,7 @@ impl Emitter<'_> {
                 self.finish(span, src, target)
             }
             Kind::Capture(_) | Kind::SelfRef | Kind::Global(_) => self.load_name(expr, target),
+            Kind::GlobalOrNil(global) => self.global_or_nil(span, *global, target),
             Kind::Call(callee, arguments) => self.call(span, callee, arguments, target),
             Kind::GetKey(row, source) => self.get_key(span, *row, source, target),
             Kind::Arithmetic(op, operands) => self.arithmetic(span, *op, operands, target),
@@ -65,6 +66,22 @@ impl Emitter<'_> {
         };
         self.emit(expr.span, instruction);
         self.finish(expr.span, take(dst.0), target)
+    }
+
+    #[inline(never)]
+    fn global_or_nil(&mut self, span: Span, global: u16, target: Target) -> Result<(), Failed> {
+        let saved = self.top;
+        let dst = Dst(self.register(span)?);
+        let global = Global(global);
+        self.emit(span, Instruction::IsDefined { global, dst });
+        let undefined = self.jump(span, Instruction::JumpIfFalse { condition: take(dst.0), to: Far(0) });
+        self.emit(span, Instruction::LoadGlobal { global, dst });
+        let done = self.leave(span);
+        self.arrive([undefined]);
+        self.emit(span, Instruction::LoadNil { dst });
+        self.arrive(done);
+        self.top = saved;
+        self.finish(span, take(dst.0), target)
     }
 
     fn get_key(&mut self, span: Span, row: u16, source: Ref<'_>, target: Target) -> Result<(), Failed> {
@@ -265,10 +282,7 @@ impl Emitter<'_> {
         let known = self.register(span)?;
         self.top = saved;
         self.emit(span, Instruction::IsDefined { global: Global(*global), dst: Dst(known) });
-        let skip = self.jump(
-            span,
-            Instruction::JumpIfTrue { condition: take(known), to: ptc_vm::bytecode::instruction::Far(0) },
-        );
+        let skip = self.jump(span, Instruction::JumpIfTrue { condition: take(known), to: Far(0) });
         let src = self.operand(value)?;
         self.top = saved;
         self.emit(span, Instruction::StoreGlobal { global: Global(*global), src });

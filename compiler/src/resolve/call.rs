@@ -93,11 +93,29 @@ impl<'a> Resolver<'a, '_> {
                 Diagnostic::error(Reason::ArityError, span, message).hint(format!("Usage: {}", info.usage));
             self.report_call(diagnostic)?;
         }
+        if let ("take", [count, range]) = (info.name, rest)
+            && let Some([start, end, step]) = self.constant_range(range)
+        {
+            let [count, start, end, step] = [count, start, end, step].map(|form| self.resolve(form, false));
+            return self.internal_call(span, "%take-range", &[count, start, end, step]);
+        }
         let arguments = self.all(rest);
         if let Some(operator) = self.operator(info.name, span, arguments) {
             return Ok(operator);
         }
         self.make_call(span, Callee::Builtin(builtin), arguments)
+    }
+
+    /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.
+    fn constant_range(&mut self, form: &'a Form<'a>) -> Option<[&'a Form<'a>; 3]> {
+        let FormKind::List([head, start, end, step]) = &form.kind else { return None };
+        if !matches!(step.kind, FormKind::Int(0) | FormKind::Float(0.0)) {
+            return None;
+        }
+        match self.meaning(head.symbol()?, head.span) {
+            Ok(Meaning::Builtin(builtin)) if builtin.info().name == "range" => Some([start, end, step]),
+            _ => None,
+        }
     }
 
     /// A call that will fail: an error when it certainly runs, else a warning.

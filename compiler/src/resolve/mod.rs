@@ -30,7 +30,7 @@ pub(crate) type Failed = Box<Diagnostic>;
 pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
 
 /// Forms inside forms, those that threading inserts included. The reader allows 64.
-const MAX_DEPTH: usize = 80;
+const MAX_DEPTH: usize = 160;
 /// Errors reported at once.
 const MAX_ERRORS: usize = 20;
 
@@ -45,8 +45,8 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) functions: Vec<FunctionScope>,
     pub(crate) errors: Vec<Diagnostic>,
     pub(crate) warnings: Vec<Diagnostic>,
-    /// Unbound names in order of appearance.
-    pub(crate) unbound: Vec<(Name, Span)>,
+    /// Unbound names in order of appearance, with their hints.
+    pub(crate) unbound: Vec<suggest::Unbound>,
     /// The current form is evaluated on every run that does not fault before.
     pub(crate) certain: bool,
     /// A `return` or `fail` may have ended the program before the current form.
@@ -203,9 +203,9 @@ impl<'a, 'x> Resolver<'a, 'x> {
         Ok(self.expr(span, Kind::Call(crate::ir::Callee::Builtin(builtin), arguments)))
     }
 
-    pub(crate) fn record(&mut self, failed: Failed) {
+    pub(crate) fn record(&mut self, failed: Diagnostic) {
         if self.errors.len() < MAX_ERRORS {
-            self.errors.push(*failed);
+            self.errors.push(failed);
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         match resolved {
             Ok(expr) => expr,
             Err(failed) => {
-                self.record(failed);
+                self.record(*failed);
                 self.nil(span)
             }
         }
@@ -305,7 +305,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         if let Some((what, key, kind)) = duplicate {
             let text = form_text(self.source, key.span);
             let message = format!("duplicate {what} {text} in {kind} literal");
-            self.record(error(Reason::DuplicateKey, key.span, message));
+            self.record(Diagnostic::error(Reason::DuplicateKey, key.span, message));
         }
         let resolved = self.all(items);
         let mut rows = Vec::with_capacity(resolved.len());

@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use crate::form::Form;
-use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Test, TestKind};
+use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Slots, Test, TestKind};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
 
@@ -11,6 +11,10 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn operator(&mut self, name: &str, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
         let kind = match (name, operands) {
+            // With 1 the instruction is `inc`, which has a fault of its own.
+            ("+", [a, b]) if small(b).is_some_and(|value| value.unsigned_abs() > 1) => {
+                Kind::AddSmall(a, small(b)?)
+            }
             ("+", [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
             ("-", [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
             ("*", [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
@@ -102,5 +106,20 @@ pub(crate) fn is_inert(expr: Ref<'_>, levels: u32) -> bool {
         }
         Kind::GetKey(_, target) | Kind::AddSmall(target, _) => is_inert(target, levels),
         _ => false,
+    }
+}
+
+/// Adds the locals that an inert expression reads.
+pub(crate) fn add_reads(expr: Ref<'_>, reads: &mut Slots) {
+    match &expr.kind {
+        Kind::Local(read) => reads.insert(read.slot),
+        Kind::Call(_, items)
+        | Kind::Arithmetic(_, items)
+        | Kind::Vector(items)
+        | Kind::Map(items)
+        | Kind::Set(items)
+        | Kind::Closure(_, items) => items.iter().for_each(|item| add_reads(item, reads)),
+        Kind::GetKey(_, target) | Kind::AddSmall(target, _) => add_reads(target, reads),
+        _ => {}
     }
 }

@@ -88,35 +88,41 @@ const ABSENT: &[(&[&str], &str)] = &[
     (&["tool"], "Call tools with (tool/call {:server \"s\" :tool \"t\" :args {}})."),
 ];
 
+/// A name that nothing defines.
+#[derive(Debug)]
+pub(crate) struct Unbound {
+    name: Name,
+    span: Span,
+    hint: Option<String>,
+}
+
+/// Unbound names that are reported.
+const MAX_UNBOUND: usize = 20;
+
 impl<'a> Resolver<'a, '_> {
+    /// Records an unbound name; its hint looks at the names in scope here.
+    pub(crate) fn note_unbound(&mut self, name: Name, span: Span) {
+        if self.unbound.len() < MAX_UNBOUND && !self.unbound.iter().any(|unbound| unbound.name == name) {
+            let hint = self.hint(name);
+            self.unbound.push(Unbound { name, span, hint });
+        }
+    }
+
     /// One error for all unbound names, at the first of them; each with its own hint.
     pub(crate) fn merge_unbound(&mut self) -> Option<Diagnostic> {
-        let mut distinct: Vec<(Name, Span)> = Vec::new();
-        for &(name, span) in &self.unbound {
-            if !distinct.iter().any(|(known, _)| *known == name) {
-                distinct.push((name, span));
-            }
-            if distinct.len() >= 20 {
-                break;
-            }
-        }
-        let &(_, first) = distinct.first()?;
-        let texts: Vec<&str> = distinct.iter().map(|(name, _)| self.names.text(*name)).collect();
+        let first = self.unbound.first()?.span;
+        let texts: Vec<&str> = self.unbound.iter().map(|unbound| self.names.text(unbound.name)).collect();
         let plural = if texts.len() == 1 { "" } else { "s" };
-        let mut diagnostic = Diagnostic::error(
-            Reason::UnboundVar,
-            first,
-            format!("Undefined variable{plural}: {}", texts.join(", ")),
-        );
-        for &(name, span) in &distinct {
-            let text = self.names.text(name);
-            let hint = self.hint(name);
-            if distinct.len() == 1 {
-                diagnostic.hints.extend(hint);
-                continue;
-            }
-            let (line, column) = line_column(self.source, span.start);
-            let hint = hint.map_or(String::new(), |hint| format!(": {hint}"));
+        let message = format!("Undefined variable{plural}: {}", texts.join(", "));
+        let mut diagnostic = Diagnostic::error(Reason::UnboundVar, first, message);
+        if let [only] = self.unbound.as_slice() {
+            diagnostic.hints.extend(only.hint.clone());
+            return Some(diagnostic);
+        }
+        for unbound in &self.unbound {
+            let text = self.names.text(unbound.name);
+            let (line, column) = line_column(self.source, unbound.span.start);
+            let hint = unbound.hint.as_ref().map_or(String::new(), |hint| format!(": {hint}"));
             diagnostic.hints.push(format!("`{text}` at line {line}, column {column}{hint}"));
         }
         Some(diagnostic)
@@ -153,6 +159,7 @@ impl<'a> Resolver<'a, '_> {
             .map(|(_, builtin)| builtin.name)
             .collect();
         candidates.extend(Special::NAMES);
+        candidates.extend(self.externals.session.iter().map(|session| session.name));
         candidates.extend(self.globals.visible_names().map(|name| self.names.text(name)));
         candidates.extend(
             self.functions.iter().flat_map(|function| function.names()).map(|name| self.names.text(name)),

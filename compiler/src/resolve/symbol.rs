@@ -76,6 +76,27 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
+    /// The name has no value here for sure, but some `def` of the program can give it one.
+    pub(crate) fn is_late_global(&mut self, name: Name) -> bool {
+        scope::lookup(&mut self.functions, name).is_none()
+            && self.globals.is_definable(name)
+            && !self.globals.is_visible(name)
+            && find_builtin(self.names.text(name)).is_none()
+    }
+
+    /// Nothing anywhere gives the plain name a value.
+    pub(crate) fn is_unbound(&mut self, name: Name) -> bool {
+        let text = self.names.text(name);
+        scope::lookup(&mut self.functions, name).is_none()
+            && !self.globals.is_definable(name)
+            && find_builtin(text).is_none()
+            && !HISTORY.contains(&text)
+            && !FLOAT_CONSTANTS.iter().any(|(known, _)| *known == text)
+            && split_qualified(text).0.is_none()
+            && !is_placeholder(text)
+            && !text.starts_with('.')
+    }
+
     #[inline(never)]
     pub(crate) fn meaning(&mut self, name: Name, span: Span) -> Result<Meaning, Failed> {
         if let Some(place) = scope::lookup(&mut self.functions, name) {
@@ -112,7 +133,7 @@ impl<'a> Resolver<'a, '_> {
             (Some("tool"), _) => Ok(Meaning::Tool),
             (Some(namespace), member) => Err(unknown_member(namespace, member, span)),
             (None, _) => {
-                self.unbound.push((name, span));
+                self.note_unbound(name, span);
                 Ok(Meaning::Unbound)
             }
         }

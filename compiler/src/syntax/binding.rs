@@ -3,6 +3,7 @@
 use super::Special;
 use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
+use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
 use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
 use ptc_vm::{Reason, Span};
@@ -142,15 +143,13 @@ impl<'a> Resolver<'a, '_> {
             return Err(error(Reason::ArityMismatch, span, message));
         }
         let values = self.all(rest);
-        let arguments: Vec<RecurArg<'a>> = values
-            .iter()
-            .enumerate()
-            .map(|(index, &value)| RecurArg {
-                slot: target.first + index as u8,
-                value,
-                direct: Cell::new(false),
-            })
-            .collect();
+        let mut arguments = Vec::with_capacity(values.len());
+        for (index, &value) in values.iter().enumerate() {
+            arguments.push(RecurArg { slot: target.first + index as u8, value, direct: Cell::new(false) });
+        }
+        if arguments.iter().all(|argument| is_inert(argument.value, 4)) {
+            order_arguments(&mut arguments);
+        }
         let arguments = self.slice(arguments);
         Ok(self.expr(span, Kind::Recur(arguments)))
     }
@@ -166,6 +165,29 @@ impl<'a> Resolver<'a, '_> {
                 _ => Err(invalid_form(span, "only symbols can be quoted, as in 'server/tool")),
             },
             _ => Err(wrong_shape(Special::Quote, span)),
+        }
+    }
+}
+
+/// Puts first what other arguments do not need the old value of: in `(recur (inc i) (+ acc i))` the sum comes
+/// first, so that both go straight into their variables. Only for arguments without effects.
+fn order_arguments(arguments: &mut [RecurArg<'_>]) {
+    const MOST: usize = 16;
+    if arguments.len() > MOST {
+        return;
+    }
+    for at in 0..arguments.len() {
+        let is_needed = |index: usize| {
+            let mut reads = Slots::EMPTY;
+            for (other, argument) in arguments.iter().enumerate().skip(at) {
+                if other != index {
+                    add_reads(argument.value, &mut reads);
+                }
+            }
+            reads.has(arguments[index].slot)
+        };
+        if let Some(free) = (at..arguments.len()).find(|&index| !is_needed(index)) {
+            arguments[at..=free].rotate_right(1);
         }
     }
 }

@@ -345,15 +345,11 @@ impl<'a> Resolver<'a, '_> {
         let mut items = Vec::with_capacity(rest.len());
         for (index, form) in rest.iter().enumerate() {
             let tail = tail && index + 1 == rest.len();
-            let unbound = self.unbound.len();
-            let item = match index {
-                0 => self.resolve(form, tail),
+            let item = match form.symbol() {
+                Some(name) if is_or => self.or_name(name, form.span)?,
+                _ if index == 0 => self.resolve(form, tail),
                 _ => self.branch(form, tail),
             };
-            // A name that nothing defines counts as nil here: `(or not-yet-defined 5)`.
-            if is_or && form.symbol().is_some() {
-                self.unbound.truncate(unbound);
-            }
             items.push(item);
         }
         Ok(match items.as_slice() {
@@ -366,5 +362,17 @@ impl<'a> Resolver<'a, '_> {
                 self.expr(span, Kind::Logic(Logic { is_or, items, dying }))
             }
         })
+    }
+
+    /// A bare name in `or` counts as nil while nothing has defined it: `(or not-yet-defined 5)`.
+    fn or_name(&mut self, name: Name, span: Span) -> Resolved<'a> {
+        if self.is_late_global(name) {
+            let global = self.tables.global(span, self.names.text(name), None)?;
+            return Ok(self.expr(span, Kind::GlobalOrNil(global)));
+        }
+        match self.is_unbound(name) {
+            true => Ok(self.nil(span)),
+            false => self.symbol(name, span),
+        }
     }
 }

@@ -92,7 +92,6 @@ impl<'a> Resolver<'a, '_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call, right above")]
-    #[expect(clippy::type_complexity, reason = "one call, right above")]
     fn level_body(
         &mut self,
         special: Special,

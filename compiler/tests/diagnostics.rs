@@ -1,0 +1,185 @@
+//! Reasons, messages and hints that programs in error get.
+
+use ptc_compiler::{CallArity, CompileOptions, Diagnostic, Externals, SessionName, compile};
+use ptc_vm::Reason;
+
+fn errors_with(source: &str, externals: &Externals<'_>) -> Vec<Diagnostic> {
+    match compile(source, externals, &CompileOptions::default()) {
+        Ok(_) => panic!("{source} compiles"),
+        Err(errors) => errors,
+    }
+}
+
+fn first_error(source: &str) -> Diagnostic {
+    errors_with(source, &Externals::default()).swap_remove(0)
+}
+
+#[track_caller]
+fn refuses(source: &str, reason: Reason, message: &str) {
+    let error = first_error(source);
+    assert_eq!((error.reason, error.message.as_str()), (reason, message), "{source}");
+}
+
+#[test]
+fn parse_errors() {
+    let parse = Reason::ParseError;
+    refuses("(+ 1", parse, "unbalanced parentheses: 1 unclosed '('");
+    refuses("\n \"abc", parse, "unclosed string at line 2, column 2");
+    refuses("#_x", parse, "reader discard syntax (#_) is not supported. Use ; for comments");
+    refuses("@a", parse, "deref syntax (@var) is not supported. Atoms and refs are not available");
+    refuses(
+        "'(1 2)",
+        parse,
+        "quoted collections are not supported; only quoted symbols like 'github are allowed",
+    );
+    refuses("{:a}", parse, "Map literal requires even number of forms, got 1");
+    refuses("::a", parse, "syntax error: could not parse expression at line 1, column 1");
+    refuses("λ", parse, "syntax error: could not parse expression at line 1, column 1");
+    refuses("##Infx", parse, "syntax error: could not parse expression at line 1, column 1");
+    refuses(&"9".repeat(101), parse, "integer literal exceeds 100 digit limit");
+    assert_eq!(first_error("(let [a 1]\n  (foo").span.start, 13, "the innermost unclosed bracket");
+}
+
+#[test]
+fn special_forms_say_their_shape() {
+    refuses("(if 1 2 3 4)", Reason::InvalidArity, "expected (if cond then else?)");
+    refuses("(let)", Reason::InvalidArity, "expected (let [bindings] body ...)");
+    refuses("(fn)", Reason::InvalidArity, "expected (fn [params] body ...) or (fn name [params] body ...)");
+    refuses("(def x)", Reason::InvalidArity, "expected (def name value), got (def x) without value");
+    refuses("(return)", Reason::InvalidArity, "expected (return value)");
+    refuses("(pmap inc)", Reason::InvalidArity, "expected (pmap f coll) or (pmap f c1 c2 ...)");
+    refuses("()", Reason::InvalidForm, "Empty list is not a valid expression");
+    refuses("(let (a 1) a)", Reason::InvalidForm, "let bindings must be a vector");
+    refuses("(let [a] a)", Reason::InvalidForm, "let bindings require even number of forms");
+    refuses("(cond 1)", Reason::InvalidCondForm, "cond requires even number of test/result forms");
+    refuses("(loop [x 0] (inc (recur x)))", Reason::InvalidForm, "recur must be in tail position");
+    refuses("(fn [x] (recur))", Reason::ArityMismatch, "recur expected 1 argument(s), got 0");
+    refuses("#(map #(inc %) %)", Reason::InvalidForm, "Nested #() anonymous functions are not allowed");
+    refuses("{:a 1 :a 2}", Reason::DuplicateKey, "duplicate key :a in map literal");
+    refuses("#{1 1}", Reason::DuplicateKey, "duplicate element 1 in set literal");
+    refuses(
+        "%",
+        Reason::InvalidPlaceholder,
+        "placeholder '%' can only be used inside #() anonymous function syntax",
+    );
+    refuses(
+        "(. \"a\" length)",
+        Reason::InvalidForm,
+        "(. obj method) syntax is not supported. Use (.method obj) instead.",
+    );
+    refuses(
+        "(def a/b 1)",
+        Reason::InvalidForm,
+        "qualified definitions are not supported: cannot define a/b. Define unqualified names in the user namespace \
+         instead.",
+    );
+    refuses("(for [x 5] x)", Reason::InvalidArity, "for binding 'x' expected a collection, got: 5 (number)");
+    assert_eq!(first_error("#\"(\"").reason, Reason::InvalidForm);
+}
+
+#[test]
+fn unbound_names_come_together_with_hints() {
+    let error = first_error("(mapp inc (foo 1)) (foo 2)");
+    assert_eq!(error.message, "Undefined variables: mapp, foo");
+    assert_eq!(error.span.start, 1);
+    assert_eq!(error.hints[0], "`mapp` at line 1, column 2: Did you mean `map`?");
+    let hint = |source: &str| first_error(source).hints.first().cloned().unwrap_or_default();
+    assert_eq!(hint("(let [user-name 1] user_name)"), "Use hyphens, not underscores: `user-name`");
+    assert_eq!(hint("(map let [1])"), "'let' is a special form, use (let ...) with parentheses");
+    assert_eq!(hint("(dotimes 5)"), "Not available in PTC-Lisp. Use (doseq [i (range n)] ...).");
+    assert_eq!(hint("(defn total [] 1) (totl)"), "Did you mean `total`?");
+    assert!(hint("(defn f [] (g)) (defn g [] 1)").contains("define it earlier"));
+    assert!(hint("(if true (def q 1) 2) q").contains("define it earlier"));
+}
+
+#[test]
+fn names_are_visible_where_they_certainly_have_a_value() {
+    for source in [
+        "(do (def a 1)) a",
+        "(let [x 1] (def a x)) a",
+        "(loop [x 1] (def a x)) a",
+        "(defn f [] (f))",
+        "(def f (fn [] (f)))",
+        "(defn if [x] x) (if 1 2)",
+        "(or not-yet 5)",
+        "(comment nowhere)",
+        "(let [cond 1] cond)",
+        "(defn f [cond] (cond 1))",
+    ] {
+        let compiled = compile(source, &Externals::default(), &CompileOptions::default());
+        assert!(compiled.is_ok(), "{source}: {:?}", compiled.err());
+    }
+    refuses("(def x (+ x 1))", Reason::UnboundVar, "Undefined variable: x");
+    refuses("(or (inc nope) 0)", Reason::UnboundVar, "Undefined variable: nope");
+}
+
+#[test]
+fn arity_is_an_error_only_where_the_call_certainly_runs() {
+    refuses("(inc 1 2)", Reason::ArityError, "arity error: inc expects 1 argument(s), got 2");
+    refuses("(min)", Reason::ArityError, "arity error: min requires at least 1 argument, got 0");
+    refuses("(defn f [a] a) (f)", Reason::ArityMismatch, "f expected 1 argument(s), got 0");
+    refuses("((fn [x] x))", Reason::ArityMismatch, "function expected 1 argument(s), got 0");
+    for source in [
+        "(fn [] (inc 1 2))",
+        "(if true 1 (inc))",
+        "(return 1) (inc)",
+        "(def inc +) (inc 1 2)",
+        "(defn f [a] a) (def f +) (f)",
+    ] {
+        let compiled = compile(source, &Externals::default(), &CompileOptions::default()).expect(source);
+        let redefined = source.contains("(def ");
+        assert_eq!(compiled.warnings.is_empty(), redefined, "{source}");
+    }
+}
+
+#[test]
+fn independent_errors_are_reported_together() {
+    let errors = errors_with("(if) (let [x] x) (nope)", &Externals::default());
+    let reasons: Vec<Reason> = errors.iter().map(|error| error.reason).collect();
+    assert_eq!(reasons, [Reason::InvalidArity, Reason::InvalidForm, Reason::UnboundVar]);
+}
+
+#[test]
+fn stray_closers_are_skipped_with_a_warning() {
+    let compiled =
+        compile("(+ 1 2))) (+ 3 4)", &Externals::default(), &CompileOptions::default()).expect("it compiles");
+    assert_eq!(compiled.warnings.len(), 2);
+}
+
+#[test]
+fn tools_and_servers() {
+    let used = |source: &str| {
+        let compiled = compile(source, &Externals::default(), &CompileOptions::default()).expect(source);
+        let named: Vec<String> = compiled.servers.named.into_iter().collect();
+        (named, compiled.servers.dynamic, compiled.uses_tools)
+    };
+    assert_eq!(used("(+ 1 2)"), (vec![], false, false));
+    assert_eq!(
+        used("(tool/call 'git/log {:n 1}) (pmap #(tool/call {:server \"fs\" :tool % :args {}}) [\"a\"])"),
+        (vec!["fs".into(), "git".into()], false, true)
+    );
+    assert_eq!(used("(tool/call {:server (str 1) :tool \"x\"})"), (vec![], true, true));
+    assert_eq!(used("(map tool/call [{}])"), (vec![], true, true));
+    assert_eq!(used("(tool/servers)"), (vec![], true, true));
+    assert_eq!(used("(tool/search {:q 1})"), (vec![], false, true));
+    let externals = Externals { tools: &["search", "fetch"], ..Externals::default() };
+    let error = errors_with("(tool/serch {:q 1})", &externals).swap_remove(0);
+    assert_eq!(error.reason, Reason::UnknownTool);
+    assert_eq!(error.message, "Unknown tool: serch. Available tools: fetch, search");
+    assert_eq!(error.hints, ["Did you mean `tool/search`?"]);
+}
+
+#[test]
+fn session_names_are_known() {
+    let arity = Some(CallArity { min: 1, max: Some(1) });
+    let session = [SessionName { name: "total", arity: None }, SessionName { name: "f", arity }];
+    let externals = Externals { session: &session, ..Externals::default() };
+    assert!(compile("(+ total (f 1))", &externals, &CompileOptions::default()).is_ok());
+    let error = errors_with("(f 1 2)", &externals).swap_remove(0);
+    assert_eq!(
+        (error.reason, error.message.as_str()),
+        (Reason::ArityMismatch, "f expected 1 argument(s), got 2")
+    );
+    assert_eq!(errors_with("totl", &externals)[0].hints, ["Did you mean `total`?"]);
+    assert!(compile("*1", &Externals::default(), &CompileOptions::default()).is_ok());
+}

@@ -1,0 +1,18 @@
+(if)
+(let (x 1) x)
+(let [x] x)
+(cond 1)
+(fn x)
+(recur 1)
+(loop [a 1] (+ 1 (recur 2)))
+(loop [a 1] (when a (recur 1 2)))
+{:a 1 :a 2}
+(when-let [[a b] [1 2]] a)
+(-> )
+%
+(case 1 (f) 2)
+(let [{:keys a} {}] a)
+(defn a/b [] 1)
+(foo.bar/baz 1)
+(str/capitalise "x")
+(.trim "x")

@@ -1,0 +1,5 @@
+(defn f [xs] (mapp inc xs))
+(println user_name (swap! state inc))
+(let [user-name 1] (try user_nam))
+(g 1)
+(defn g [x] x)

@@ -1,0 +1,3 @@
+(defn f [x]
+  (let [y 1
+    (+ x y)
