@@ -1,6 +1,7 @@
 //! `ptc check`: compile only.
 
 use super::OutputFormat;
+use super::console;
 use super::exit::{Abort, Exit};
 use super::source::Source;
 use super::style::Style;
@@ -28,8 +29,8 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
     let source = Source::read_file(&args.file)?;
     let (ok, findings) = findings(&source.text);
     match args.output {
-        OutputFormat::Text => print_text(&source, ok, &findings),
-        OutputFormat::Json => println!("{}", json_report(&source, ok, &findings)),
+        OutputFormat::Text => console::write(&text_report(&source, ok, &findings))?,
+        OutputFormat::Json => console::write_line(&json_report(&source, ok, &findings).to_string())?,
     }
     Ok(if ok { Exit::Ok } else { Exit::ProgramFailed })
 }
@@ -41,8 +42,9 @@ fn findings(source: &str) -> (bool, Vec<Diagnostic>) {
     }
 }
 
-fn print_text(source: &Source, ok: bool, findings: &[Diagnostic]) {
+fn text_report(source: &Source, ok: bool, findings: &[Diagnostic]) -> String {
     let style = Style::stdout();
+    let mut report = String::new();
     for finding in findings {
         let text = render(
             &source.text,
@@ -57,11 +59,12 @@ fn print_text(source: &Source, ok: bool, findings: &[Diagnostic]) {
             Severity::Error => style.red(head),
             Severity::Warning => format!("warning: {head}"),
         };
-        println!("{head}\n{rest}\n");
+        report.push_str(&format!("{head}\n{rest}\n\n"));
     }
     if ok {
-        println!("{}: {}", source.name, style.green("ok"));
+        report.push_str(&format!("{}: {}\n", source.name, style.green("ok")));
     }
+    report
 }
 
 fn json_report(source: &Source, ok: bool, findings: &[Diagnostic]) -> Value {

@@ -1,6 +1,7 @@
 //! `ptc demo`, and the sample servers it starts.
 
 use super::boot::boot_demo;
+use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
 use crate::demo::{PROGRAM, Sample, report, server};
@@ -26,13 +27,13 @@ pub struct DemoServerArgs {
 /// Runs the demo.
 pub async fn run(_: DemoArgs) -> Result<Exit, Abort> {
     let style = Style::stdout();
-    println!("{}", report::introduction(style));
+    console::write_line(&report::introduction(style))?;
     let booted = boot_demo(&Sample::ALL).await?;
     let options =
         RunOptions { limits: Limits::with_upstreams(), source_name: "demo".into(), ..RunOptions::default() };
     let outcome = booted.runtime.run(PROGRAM, options).await;
     booted.runtime.shutdown().await;
-    print!("{}", report::outcome(&outcome, style));
+    console::write(&report::outcome(&outcome, style))?;
     Ok(if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed })
 }
 

@@ -1,5 +1,6 @@
 //! `ptc disasm`: the bytecode of a program.
 
+use super::console;
 use super::exit::{Abort, Exit};
 use super::source::Source;
 use ptc_compiler::diagnostic::render;
@@ -20,14 +21,21 @@ pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
     let source = Source::read_file(&args.file)?;
     match ptc_compiler::compile(&source.text, &Externals::default(), &CompileOptions::default()) {
         Ok(compiled) => {
-            print!("{}", compiled.program.disassemble());
+            console::write(&compiled.program.disassemble())?;
             Ok(Exit::Ok)
         }
         Err(diagnostics) => {
             for finding in diagnostics {
                 let span = Some(finding.span);
                 let (text, name) = (&source.text, &source.name);
-                eprintln!("{}", render(text, name, finding.reason, &finding.message, span, &finding.hints));
+                console::complain(&render(
+                    text,
+                    name,
+                    finding.reason,
+                    &finding.message,
+                    span,
+                    &finding.hints,
+                ));
             }
             Ok(Exit::ProgramFailed)
         }

@@ -2,6 +2,7 @@
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot};
+use super::console;
 use super::exit::{Abort, Exit};
 use super::limits::LimitFlags;
 use super::source::{Source, context};
@@ -61,23 +62,27 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     booted.runtime.shutdown().await;
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
-        OutputFormat::Text => print_text(&outcome),
-        OutputFormat::Json => println!("{}", json_report(outcome)),
+        OutputFormat::Text => print_text(&outcome)?,
+        OutputFormat::Json => console::write_line(&json_report(outcome).to_string())?,
     }
     Ok(exit)
 }
 
-fn print_text(outcome: &Outcome) {
-    for line in &outcome.prints {
-        println!("{line}");
-    }
+fn print_text(outcome: &Outcome) -> Result<(), Abort> {
+    let mut text: String = outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     match &outcome.result {
-        Ok(answer) => println!("{}", answer.text),
+        Ok(answer) => {
+            text.push_str(&answer.text);
+            text.push('\n');
+            console::write(&text)
+        }
         Err(failure) => {
+            console::write(&text)?;
             let rendered = if failure.rendered.is_empty() { &failure.message } else { &failure.rendered };
             let (head, rest) = rendered.split_once('\n').unwrap_or((rendered, ""));
             let rest = if rest.is_empty() { String::new() } else { format!("\n{rest}") };
-            eprintln!("{}{rest}", Style::stderr().red(head));
+            console::complain(&format!("{}{rest}", Style::stderr().red(head)));
+            Ok(())
         }
     }
 }

@@ -37,7 +37,7 @@ impl From<Exit> for ExitCode {
 pub struct Abort {
     /// Code.
     pub exit: Exit,
-    /// Text, without prefix.
+    /// Text, without prefix; empty when there is nobody left to tell.
     pub message: String,
 }
 
@@ -50,6 +50,8 @@ impl Abort {
 
 impl From<std::io::Error> for Abort {
     fn from(error: std::io::Error) -> Abort {
-        Abort { exit: Exit::Io, message: error.to_string() }
+        // The reader of a pipe has had enough, as in `ptc demo | head`.
+        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Abort { exit: Exit::Io, message: if gone { String::new() } else { error.to_string() } }
     }
 }

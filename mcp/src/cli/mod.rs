@@ -8,12 +8,13 @@
 //!   line on a terminal while they start.
 //! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
 //! - [`source`]: where programs and contexts come from.
-//! - [`exit`]: exit codes. [`style`]: colour. [`logging`]: logs.
+//! - [`exit`]: exit codes. [`console`], [`style`]: text and its colour. [`logging`]: logs.
 
 pub mod batch;
 pub mod bench;
 pub mod boot;
 pub mod check;
+pub mod console;
 pub mod demo;
 pub mod disasm;
 pub mod eval;
@@ -113,7 +114,9 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(abort) => {
-            eprintln!("{} {}", style::Style::stderr().red("error:"), abort.message);
+            if !abort.message.is_empty() {
+                console::complain(&format!("{} {}", style::Style::stderr().red("error:"), abort.message));
+            }
             abort.exit.into()
         }
     }

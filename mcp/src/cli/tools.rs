@@ -2,6 +2,7 @@
 
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
 use crate::tool::caps::cut;
@@ -31,11 +32,12 @@ pub struct ToolsArgs {
 pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::State, 1).await?;
     let servers = booted.runtime.servers();
-    match args.output {
-        OutputFormat::Text => print_text(&booted, &servers),
-        OutputFormat::Json => println!("{}", json_report(&booted, &servers)),
-    }
+    let report = match args.output {
+        OutputFormat::Text => text_report(&booted, &servers),
+        OutputFormat::Json => json_report(&booted, &servers) + "\n",
+    };
     booted.runtime.shutdown().await;
+    console::write(&report)?;
     Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
 }
 
@@ -43,34 +45,32 @@ fn is_ready(server: &ServerStatus) -> bool {
     server.state == UpstreamState::Ready
 }
 
-fn print_text(booted: &Booted, servers: &[ServerStatus]) {
+fn text_report(booted: &Booted, servers: &[ServerStatus]) -> String {
     let style = Style::stdout();
     let secrets = booted.runtime.secrets();
+    let mut report = String::new();
     if !booted.has_upstreams {
-        println!(
-            "no upstream servers are configured (see `ptc --help` for where the configuration is looked up)"
-        );
+        report.push_str("no upstream servers are configured (`ptc --help` says where they are looked up)\n");
     }
     for server in servers {
         let state = server.state.name();
         let state = if is_ready(server) { style.green(state) } else { style.red(state) };
         let start = server.start_duration.map(|time| format!(", {} ms", millis(time))).unwrap_or_default();
-        println!("{} {state}, {} tools{start}", style.bold(&server.name), server.tools.len());
+        let name = style.bold(&server.name);
+        report.push_str(&format!("{name} {state}, {} tools{start}\n", server.tools.len()));
         if let Some(error) = &server.error {
-            println!("  {}", style.red(&secrets.scrub(error)));
+            report.push_str(&format!("  {}\n", style.red(&secrets.scrub(error))));
         }
         for tool in &server.tools {
+            let name = style.cyan(&tool.name);
+            let signature = signature(&tool.input_schema);
             let description =
                 tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
             let description = secrets.scrub(cut(description, 100).0);
-            println!(
-                "  {} {} {}",
-                style.cyan(&tool.name),
-                signature(&tool.input_schema),
-                style.dim(&description)
-            );
+            report.push_str(&format!("  {name} {signature} {}\n", style.dim(&description)));
         }
     }
+    report
 }
 
 fn json_report(booted: &Booted, servers: &[ServerStatus]) -> String {

@@ -206,3 +206,11 @@ fn a_strict_server_that_does_not_start_has_exit_code_3() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).contains("no-such-command-anywhere"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let mut child = ptc(&["eval", "(range 100000)"]).spawn().expect("binary starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("binary ends");
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(4), ""));
+}
