@@ -1,1 +1,80 @@
-//! placeholder
+//! What the benches share: programs, and running one in an isolate.
+//!
+//! # Layout
+//! - `benches/language.rs`: compiler and interpreter; `benches/json.rs`: JSON in and out
+//! - `benches/suspension.rs`: host calls, `pmap`; `benches/server.rs`: requests a second over stdio
+//! - `compare/`: fib and loop against Lua 5.4, in one run
+
+use ptc_compiler::{CompileOptions, Externals, compile};
+use ptc_vm::bytecode::Program;
+use ptc_vm::{Exit, Isolate, IsolateOptions};
+use std::sync::Arc;
+
+/// Fuel of one slice.
+pub const SLICE: u64 = 1_000_000;
+
+/// Options that no bench runs into.
+pub fn roomy() -> IsolateOptions {
+    IsolateOptions { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() }
+}
+
+/// Compiles a program.
+///
+/// # Panics
+/// When the program is wrong: a bench is wrong then.
+pub fn compiled(source: &str) -> Arc<Program> {
+    match compile(source, &Externals::default(), &CompileOptions::default()) {
+        Ok(compiled) => compiled.program,
+        Err(errors) => panic!("{errors:?}"),
+    }
+}
+
+/// Runs a program to its end in a new isolate.
+///
+/// # Panics
+/// When the program does not end well.
+pub fn run(program: &Arc<Program>) {
+    let mut isolate = Isolate::new(roomy());
+    let unit = match isolate.load(program.clone()) {
+        Ok(unit) => unit,
+        Err(fault) => panic!("{fault:?}"),
+    };
+    isolate.start(unit);
+    loop {
+        match isolate.run(SLICE) {
+            Exit::SliceEnd => {}
+            Exit::Done => return,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A program of 25 lines as a model writes it: data in, pipeline, small answer.
+pub const PIPELINE: &str = r#"
+(def issues
+  (map (fn [i] {:number i
+                :state (if (even? i) "open" "closed")
+                :author {:login (str "user" (mod i 7))}
+                :labels [{:name (if (zero? (mod i 3)) "bug" "feature")}]
+                :comments (mod (* i 7) 11)})
+       (range 200)))
+
+(defn label? [issue name]
+  (some #(= name (:name %)) (:labels issue)))
+
+(def open-bugs
+  (->> issues
+       (filter #(= "open" (:state %)))
+       (filter #(label? % "bug"))))
+
+(def by-author
+  (->> open-bugs
+       (group-by #(get-in % [:author :login]))
+       (map (fn [[login xs]]
+              {:login login
+               :open (count xs)
+               :comments (reduce + (map :comments xs))}))
+       (sort-by :comments >)))
+
+{:total (count open-bugs) :top (take 3 by-author)}
+"#;

@@ -57,6 +57,13 @@ pub(crate) struct Delivery {
 }
 
 impl Fiber {
+    /// A branch of `pmap`: it has definitions and printed lines of its own.
+    pub(crate) fn branch(overlay: HashMap<u32, Value>, prints: Prints) -> Fiber {
+        let mut fiber = Fiber::default();
+        (fiber.overlay, fiber.prints) = (Some(overlay), Some(prints));
+        fiber
+    }
+
     /// Makes room for a window at `base`; the stack is charged like any node.
     #[inline]
     pub(crate) fn reserve_window(stack: &mut Vec<Value>, base: usize) {

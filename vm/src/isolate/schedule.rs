@@ -14,7 +14,7 @@ use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::reason::Reason;
 use crate::value::{UnitId, Value};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Number of a fiber: its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -214,9 +214,7 @@ impl Schedule {
         const BRANCH_BYTES: usize = 6 * 1024;
         cx.reserve(BRANCH_BYTES)?;
         let overlay = self.slot(parent).and_then(|slot| slot.fiber.overlay.clone());
-        let mut fiber = Fiber::default();
-        fiber.overlay = Some(overlay.unwrap_or_else(HashMap::new));
-        fiber.prints = Some(cx.prints.branch());
+        let mut fiber = Fiber::branch(overlay.unwrap_or_default(), cx.prints.branch());
         Fiber::reserve_window(&mut fiber.stack, 0);
         // The branch begins as a machine that tail-calls the function.
         fiber.push_native(Native::Combine(crate::native::combine::Combine::call(function, arguments)), 0, 0);
