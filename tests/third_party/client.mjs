@@ -1,0 +1,48 @@
+// Drives an MCP server with the TypeScript SDK, which opens with initialize, and prints what it saw as JSON.
+//
+// usage: node --input-type=module -e "$(cat client.mjs)" COMMAND [ARGUMENT ...]   in the folder of node_modules
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+
+const [command, ...args] = process.argv.slice(1);
+const client = new Client({ name: "tests", version: "1" }, { capabilities: {} });
+const transport = new StdioClientTransport({ command, args });
+await client.connect(transport);
+const report = {
+  protocol: transport.protocolVersion ?? client.getNegotiatedProtocolVersion?.() ?? null,
+  server: client.getServerVersion().name,
+  instructions: client.getInstructions(),
+};
+report.tools = (await client.listTools()).tools;
+
+const program = async (text, more = {}, options = {}) => {
+  const call = { name: "lisp_eval", arguments: { program: text, ...more } };
+  const result = await client.callTool(call, undefined, { timeout: 120_000, ...options });
+  return {
+    error: result.isError ?? false,
+    text: result.content.filter((block) => block.type === "text").map((block) => block.text).join(""),
+    structured: result.structuredContent ?? null,
+  };
+};
+report.value = await program("(reduce + (range 101))");
+report.context = await program("(map :name data/rows)", { context: { rows: [{ name: "é" }, { name: "b" }] } });
+report.failed = await program("(+ 1 undefined-name)");
+report.schema = await program("{:n 3}", {
+  output_schema: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] },
+});
+const numbers = Array.from({ length: 50 }, (_, number) => number);
+report.parallel = await Promise.all(numbers.map(async (n) => (await program(`(* ${n} ${n})`)).text));
+
+// A caller that gives up; the server goes on.
+const giveUp = new AbortController();
+setTimeout(() => giveUp.abort(), 200);
+await program("(loop [] (recur))", {}, { signal: giveUp.signal }).catch(() => {});
+report.after_cancel = await program('(str "still " "here")');
+await client.ping();
+if (args.includes("--upstreams-config")) {
+  report.upstream = await program(
+    '(reduce + (pmap (fn [n] (:value (tool/call {:server "probe" :tool "echo" :args {:v n}}))) (range 10)))',
+  );
+}
+await client.close();
+process.stdout.write(JSON.stringify(report));
