@@ -170,6 +170,15 @@ fn tools_and_servers() {
 }
 
 #[test]
+fn a_server_that_is_not_configured_is_a_warning() {
+    let externals = Externals { servers: &["github", "fs"], ..Externals::default() };
+    let compiled =
+        compile("(tool/call 'gihub/search {})", &externals, &CompileOptions::default()).expect("it compiles");
+    assert_eq!(compiled.warnings[0].message, "no upstream server is named gihub. Configured: fs, github");
+    assert_eq!(compiled.warnings[0].hints, ["Did you mean `github`?"]);
+}
+
+#[test]
 fn session_names_are_known() {
     let arity = Some(CallArity { min: 1, max: Some(1) });
     let session = [SessionName { name: "total", arity: None }, SessionName { name: "f", arity }];

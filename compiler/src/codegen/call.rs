@@ -67,6 +67,11 @@ impl Emitter<'_> {
         let saved = self.top;
         let at = match target {
             Target::Fresh(register) if register + 1 == self.top => register,
+            // What is in the register now dies while the arguments are evaluated; only a callee would need
+            // the place before that.
+            Target::Into(register) if register + 1 == self.top && !matches!(callee, Callee::Value(_)) => {
+                register
+            }
             _ => self.register(span)?,
         };
         if let Callee::Value(callee) = callee {

@@ -252,8 +252,16 @@ impl Emitter<'_> {
             let register = self.slot(binding.slot);
             return self.value(binding.value, Target::Into(register));
         }
-        let register = self.register(binding.value.span)?;
-        self.value(binding.value, Target::Fresh(register))?;
+        let register = match &binding.value.kind {
+            // Another name for a value that nothing else reads: it stays where it is. Not inside a loop,
+            // where the register belongs to a variable that `recur` writes.
+            Kind::Local(read) if read.last.get() && self.heads.is_empty() => self.slot(read.slot),
+            _ => {
+                let register = self.register(binding.value.span)?;
+                self.value(binding.value, Target::Fresh(register))?;
+                register
+            }
+        };
         self.set_slot(binding.slot, register);
         *bound = Some(binding.slot);
         Ok(())

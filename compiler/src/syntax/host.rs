@@ -1,6 +1,7 @@
 //! Forms that reach outside the program: tools and early ends.
 
 use super::Special;
+use crate::diagnostic::Diagnostic;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Literal, Ref};
 use crate::names::{Name, split_qualified};
@@ -85,6 +86,23 @@ impl<'a> Resolver<'a, '_> {
         })
     }
 
+    /// A server that is not configured is a fault at the call; `ptc check` can say so before.
+    fn check_server(&mut self, server: &str, arguments: &[Form<'a>]) {
+        let known = self.externals.servers;
+        if known.is_empty() || known.contains(&server) {
+            return;
+        }
+        let span = arguments.first().map(|form| form.span).unwrap_or_default();
+        let mut sorted = known.to_vec();
+        sorted.sort_unstable();
+        let message = format!("no upstream server is named {server}. Configured: {}", sorted.join(", "));
+        let warning = Diagnostic::warning(Reason::UnknownTool, span, message);
+        self.warnings.push(match nearest(server, &sorted) {
+            Some(near) => warning.hint(format!("Did you mean `{near}`?")),
+            None => warning,
+        });
+    }
+
     /// The server that the arguments of `tool/call` name, if they say it literally.
     fn note_server(&mut self, arguments: &[Form<'a>]) {
         let server = match arguments.first().map(|form| form.kind) {
@@ -104,6 +122,7 @@ impl<'a> Resolver<'a, '_> {
         };
         match server {
             Some(server) => {
+                self.check_server(server, arguments);
                 self.servers.named.insert(server.to_owned());
             }
             None => self.servers.dynamic = true,
