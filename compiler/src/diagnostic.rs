@@ -6,6 +6,9 @@
 use ptc_vm::{Reason, Span};
 use std::fmt::Write as _;
 
+/// Warnings kept of one kind of check: a text of brackets only would yield a million.
+pub(crate) const MAX_WARNINGS: usize = 50;
+
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {

@@ -1,6 +1,6 @@
 //! Tokens to forms, with an explicit stack: the text may nest 64 levels, the reader does not recurse.
 
-use crate::diagnostic::{Diagnostic, line_column};
+use crate::diagnostic::{Diagnostic, MAX_WARNINGS, line_column};
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
 use crate::names::Names;
@@ -194,8 +194,10 @@ impl<'a> Reader<'a, '_> {
 
     fn close(&mut self, token: Token, span: Span) -> Result<(), Diagnostic> {
         let Some(open) = self.open.last() else {
-            let message = format!("extra '{}' skipped", self.text(span));
-            self.warnings.push(Diagnostic::warning(Reason::ParseError, span, message));
+            if self.warnings.len() < MAX_WARNINGS {
+                let message = format!("extra '{}' skipped", self.text(span));
+                self.warnings.push(Diagnostic::warning(Reason::ParseError, span, message));
+            }
             return Ok(());
         };
         let expected = match open.token {

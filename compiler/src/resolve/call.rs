@@ -2,7 +2,7 @@
 
 use super::symbol::Meaning;
 use super::{Failed, HintBoxed, Resolved, Resolver, error};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
@@ -123,7 +123,7 @@ impl<'a> Resolver<'a, '_> {
         if self.certain && !self.may_have_ended {
             return Err(Box::new(diagnostic));
         }
-        self.warnings.push(Diagnostic { severity: crate::diagnostic::Severity::Warning, ..diagnostic });
+        self.warn(Diagnostic { severity: Severity::Warning, ..diagnostic });
         Ok(())
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod suggest;
 pub(crate) mod symbol;
 
 use crate::constants::Tables;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, MAX_WARNINGS};
 use crate::duplicate::{find_duplicate, form_text};
 use crate::externals::{Externals, ServersUsed};
 use crate::form::{Form, FormKind};
@@ -206,6 +206,12 @@ impl<'a, 'x> Resolver<'a, 'x> {
     pub(crate) fn record(&mut self, failed: Diagnostic) {
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(failed);
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: Diagnostic) {
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(warning);
         }
     }
 

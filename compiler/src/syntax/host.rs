@@ -97,7 +97,7 @@ impl<'a> Resolver<'a, '_> {
         sorted.sort_unstable();
         let message = format!("no upstream server is named {server}. Configured: {}", sorted.join(", "));
         let warning = Diagnostic::warning(Reason::UnknownTool, span, message);
-        self.warnings.push(match nearest(server, &sorted) {
+        self.warn(match nearest(server, &sorted) {
             Some(near) => warning.hint(format!("Did you mean `{near}`?")),
             None => warning,
         });
