@@ -7,9 +7,13 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 const [command, ...args] = process.argv.slice(1);
 const client = new Client({ name: "tests", version: "1" }, { capabilities: {} });
 const transport = new StdioClientTransport({ command, args });
+let protocol = null;
+transport.setProtocolVersion = (version) => {
+  protocol = version;
+};
 await client.connect(transport);
 const report = {
-  protocol: transport.protocolVersion ?? client.getNegotiatedProtocolVersion?.() ?? null,
+  protocol,
   server: client.getServerVersion().name,
   instructions: client.getInstructions(),
 };
