@@ -123,6 +123,19 @@ fn programs_with_a_gibibyte() {
     all_end(&["--memory", "1G", "--max-total-memory", "2G"]);
 }
 
+/// What can be answered is answered, when there is time and memory for it.
+#[test]
+fn answers_are_right_where_the_limits_allow_them() {
+    let roomy =
+        ["--memory", "1G", "--max-total-memory", "2G", "--timeout", "120s", "--fuel", "1000000000000"];
+    let mut server = Server::start(&roomy);
+    for hostile in PROGRAMS {
+        if let Some(answer) = hostile.answer {
+            assert_eq!(server.text(hostile.program), answer, "{}", hostile.program);
+        }
+    }
+}
+
 /// The same programs, all at once.
 #[test]
 fn programs_side_by_side() {
