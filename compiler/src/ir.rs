@@ -13,7 +13,7 @@
 
 use ptc_vm::Span;
 use ptc_vm::builtins::BuiltinId;
-use ptc_vm::bytecode::instruction::Signal;
+use ptc_vm::bytecode::instruction::{Signal, Written};
 use std::cell::Cell;
 
 /// Locals of one function that can be in scope at once; the registers are 256.
@@ -92,7 +92,7 @@ pub(crate) enum Kind<'a> {
     GetKey(u16, Ref<'a>),
     /// Two operands or more, folded from the left.
     Arithmetic(Arithmetic, &'a [Ref<'a>]),
-    AddSmall(Ref<'a>, i16),
+    AddSmall(Ref<'a>, i16, Written),
     /// The value of a test, as a boolean.
     Test(Test<'a>),
     Vector(&'a [Ref<'a>]),

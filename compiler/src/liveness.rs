@@ -37,7 +37,7 @@ fn expr(expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
             live
         }
         Kind::Call(callee, arguments) => call(callee, arguments, out, recur),
-        Kind::GetKey(_, target) | Kind::AddSmall(target, _) => operands(&[target], &[target], out, recur),
+        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => operands(&[target], &[target], out, recur),
         Kind::Arithmetic(_, items) => {
             let (first, rest) = items.split_at(2.min(items.len()));
             let live = rest

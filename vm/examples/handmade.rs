@@ -53,9 +53,9 @@ fn fib() -> Arc<Program> {
     let fib = vec![
         JumpUnlessLessSmall { a: src(1), value: Small(2), to: Near(1) },
         Return { src: last(1) },
-        AddSmall { a: src(1), value: Small(-1), dst: Dst(3) },
+        AddSmall { a: src(1), value: Small(-1), dst: Dst(3), written: Written::Minus },
         CallGlobal { global: Global(0), window: Window { at: 2, count: 1 } },
-        AddSmall { a: last(1), value: Small(-2), dst: Dst(4) },
+        AddSmall { a: last(1), value: Small(-2), dst: Dst(4), written: Written::Minus },
         CallGlobal { global: Global(0), window: Window { at: 3, count: 1 } },
         Add { a: last(2), b: last(3), dst: Dst(1) },
         Return { src: last(1) },
@@ -75,7 +75,7 @@ fn looping() -> Arc<Program> {
         Multiply { a: last(4), b: last(5), dst: Dst(6) },
         // 6: loop head
         JumpUnlessLess { a: src(1), b: src(6), to: Near(5) },
-        AddSmall { a: src(1), value: Small(1), dst: Dst(4) },
+        AddSmall { a: src(1), value: Small(1), dst: Dst(4), written: Written::Increment },
         Add { a: last(2), b: last(1), dst: Dst(2) },
         Move { src: last(4), dst: Dst(1) },
         LoopBack { counter: Pinned(3), to: Far(-5) },

@@ -4,6 +4,7 @@
 //! Invariants: a result that fits 64 bits is `Value::Int`; integers have at most [`MOST_BITS`] bits; work on
 //! big integers pays fuel by its 64-bit limbs before it is done.
 
+use crate::bytecode::instruction::Written;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -129,15 +130,16 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
     }
 }
 
-/// `a + small`: serves `inc`, `dec` and addition of a literal.
+/// `a + small`: serves `inc`, `dec`, addition and subtraction of a literal.
 ///
 /// # Errors
-/// Not a number (the fault of `inc` for steps of one, else that of `+`); too large.
-pub fn add_small(cx: &mut Context, a: Value, small: i64) -> Result<Value> {
-    match &a {
-        Value::Int(_) | Value::Float(_) | Value::BigInt(_) => add(cx, a, Value::Int(small)),
-        _ if small.abs() == 1 => Err(bad_argument()),
-        _ => Err(invalid_types("add", &[&a, &Value::Int(small)])),
+/// Not a number (the fault of what was written); too large.
+pub fn add_small(cx: &mut Context, a: Value, small: i64, written: Written) -> Result<Value> {
+    match (&a, written) {
+        (Value::Int(_) | Value::Float(_) | Value::BigInt(_), _) => add(cx, a, Value::Int(small)),
+        (_, Written::Increment) => Err(bad_argument()),
+        (_, Written::Plus) => Err(invalid_types("add", &[&a, &Value::Int(small)])),
+        (_, Written::Minus) => Err(invalid_types("subtract", &[&a, &Value::Int(small)])),
     }
 }
 

@@ -112,6 +112,11 @@ impl Heap {
     }
 }
 
+/// The memory limit.
+pub(crate) fn limit() -> u64 {
+    COUNTERS.with(|counters| counters.limit.get())
+}
+
 /// Adds logical bytes to the account. Never fails: the limit is looked at by [`over_limit`].
 #[inline]
 pub(crate) fn charge(bytes: usize) {

@@ -5,7 +5,7 @@ use super::literal::Collection;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
 use crate::resolve::Failed;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Signal, Small};
+use ptc_vm::bytecode::instruction::{Far, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_> {
@@ -24,7 +24,7 @@ impl Emitter<'_> {
             Kind::Call(callee, arguments) => self.call(span, callee, arguments, target),
             Kind::GetKey(row, source) => self.get_key(span, *row, source, target),
             Kind::Arithmetic(op, operands) => self.arithmetic(span, *op, operands, target),
-            Kind::AddSmall(a, value) => self.add_small(span, a, *value, target),
+            Kind::AddSmall(a, value, written) => self.add_small(span, a, (*value, *written), target),
             Kind::Test(test) => self.test_value(span, test, target),
             Kind::Vector(items) => self.collection(span, Collection::Vector, items, target),
             Kind::Map(items) => self.collection(span, Collection::Map, items, target),
@@ -93,12 +93,18 @@ impl Emitter<'_> {
         self.finish(span, take(dst.0), target)
     }
 
-    fn add_small(&mut self, span: Span, a: Ref<'_>, value: i16, target: Target) -> Result<(), Failed> {
+    fn add_small(
+        &mut self,
+        span: Span,
+        a: Ref<'_>,
+        (value, written): (i16, Written),
+        target: Target,
+    ) -> Result<(), Failed> {
         let saved = self.top;
         let a = self.operand(a)?;
         self.top = saved;
         let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::AddSmall { a, value: Small(value), dst });
+        self.emit(span, Instruction::AddSmall { a, value: Small(value), dst, written });
         self.finish(span, take(dst.0), target)
     }
 

@@ -5,21 +5,23 @@ use crate::form::Form;
 use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Slots, Test, TestKind};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
+use ptc_vm::bytecode::instruction::Written;
 
 impl<'a> Resolver<'a, '_> {
     /// The expression of an operator, if the builtin is one and has the right number of operands.
     #[inline(never)]
     pub(crate) fn operator(&mut self, name: &str, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
         let kind = match (name, operands) {
-            // With 1 the instruction is `inc`, which has a fault of its own.
-            ("+", [a, b]) if small(b).is_some_and(|value| value.unsigned_abs() > 1) => {
-                Kind::AddSmall(a, small(b)?)
+            ("+", [a, b]) if small(b).is_some() => Kind::AddSmall(a, small(b)?, Written::Plus),
+            // Taking 0 from -0.0 is not the same as adding it.
+            ("-", [a, b]) if small(b).is_some_and(|value| value != 0 && value != i16::MIN) => {
+                Kind::AddSmall(a, -small(b)?, Written::Minus)
             }
             ("+", [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
             ("-", [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
             ("*", [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
-            ("inc", [a]) => Kind::AddSmall(a, 1),
-            ("dec", [a]) => Kind::AddSmall(a, -1),
+            ("inc", [a]) => Kind::AddSmall(a, 1, Written::Increment),
+            ("dec", [a]) => Kind::AddSmall(a, -1, Written::Increment),
             ("=", [a, b]) => test(equal(a, b)),
             ("not=", [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
             ("<", [a, b]) => test(match small(b) {
@@ -104,7 +106,7 @@ pub(crate) fn is_inert(expr: Ref<'_>, levels: u32) -> bool {
         Kind::Arithmetic(_, items) | Kind::Vector(items) | Kind::Map(items) | Kind::Set(items) => {
             items.iter().all(|item| is_inert(item, levels))
         }
-        Kind::GetKey(_, target) | Kind::AddSmall(target, _) => is_inert(target, levels),
+        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => is_inert(target, levels),
         _ => false,
     }
 }
@@ -119,7 +121,7 @@ pub(crate) fn add_reads(expr: Ref<'_>, reads: &mut Slots) {
         | Kind::Map(items)
         | Kind::Set(items)
         | Kind::Closure(_, items) => items.iter().for_each(|item| add_reads(item, reads)),
-        Kind::GetKey(_, target) | Kind::AddSmall(target, _) => add_reads(target, reads),
+        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => add_reads(target, reads),
         _ => {}
     }
 }

@@ -54,8 +54,14 @@ fn faults_say_what_they_got() {
     with_context(|cx| {
         for (result, expected) in [
             (add(cx, Value::Int(1), Value::Nil), "type_error: add: invalid argument types: number, nil"),
-            (add_small(cx, Value::string("a"), 5), "type_error: add: invalid argument types: string, number"),
-            (add_small(cx, Value::Nil, 1), "arithmetic_error: bad argument in arithmetic expression"),
+            (
+                add_small(cx, Value::string("a"), 5, Written::Plus),
+                "type_error: add: invalid argument types: string, number",
+            ),
+            (
+                add_small(cx, Value::Nil, 1, Written::Increment),
+                "arithmetic_error: bad argument in arithmetic expression",
+            ),
             (divide(cx, Value::Float(1.0), Value::Int(0)), "arithmetic_error: division by zero"),
             (divide(cx, Value::Int(1), Value::Float(0.0)), "##Inf"),
             (modulo(cx, Value::Int(1), Value::Int(0)), "arithmetic_error: division by zero"),

@@ -2,6 +2,7 @@
 
 use super::{Builtin, Category, plain};
 use crate::arith::{self, invalid_types};
+use crate::bytecode::instruction::Written;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -116,7 +117,7 @@ fn quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn step(cx: &mut Context, arguments: &mut [Value], by: i64) -> Result<Value> {
-    arith::add_small(cx, take(&mut arguments[0]), by)
+    arith::add_small(cx, take(&mut arguments[0]), by, Written::Increment)
 }
 
 fn inc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

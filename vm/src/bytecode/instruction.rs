@@ -66,6 +66,17 @@ pub struct Far(pub i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Small(pub i16);
 
+/// How the source wrote the addition of a small integer: a fault speaks of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// `inc` or `dec`.
+    Increment,
+    /// `+`.
+    Plus,
+    /// `-`: the integer is negated.
+    Minus,
+}
+
 /// How the program ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -204,6 +215,17 @@ impl Field for bool {
     }
 }
 
+impl Field for Written {
+    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Written::Increment => "inc",
+            Written::Plus => "+",
+            Written::Minus => "-",
+        })
+    }
+}
+
 impl Field for Signal {
     fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -299,7 +321,7 @@ instructions! {
     /// dst = a * b.
     Multiply "mul" Next { a: Src, b: Src, dst: Dst };
     /// dst = a + small integer (also `inc`, `dec` and subtraction of a literal).
-    AddSmall "add#" Next { a: Src, value: Small, dst: Dst };
+    AddSmall "add#" Next { a: Src, value: Small, dst: Dst, written: Written };
     /// dst = (= a b).
     Equal "eq" Next { a: Src, b: Src, dst: Dst };
     /// dst = (< a b).

@@ -1,12 +1,16 @@
 //! A fiber: the suspended state of one line of execution, as plain data. Registers, frames and native
 //! state machines sit in three vectors; nothing in them points into tables or holds Rust closures.
 
+use super::charged::Charged;
 use crate::bytecode::ProtoIndex;
 use crate::heap;
 use crate::native::Native;
 use crate::prints::Prints;
+use crate::span::Span;
+use crate::unit::Unit;
 use crate::value::{UnitId, Value};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Registers a function can address.
 pub(crate) const WINDOW: usize = 256;
@@ -39,8 +43,8 @@ const _: () = assert!(size_of::<Frame>() == 16);
 /// One line of execution.
 #[derive(Default)]
 pub(crate) struct Fiber {
-    pub(crate) stack: Vec<Value>,
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) stack: Charged<Value>,
+    pub(crate) frames: Charged<Frame>,
     pub(crate) natives: Vec<Native>,
     /// A value that arrived while the fiber was not running: it goes to the frame on top.
     pub(crate) delivery: Option<Delivery>,
@@ -64,31 +68,39 @@ impl Fiber {
         fiber
     }
 
+    /// The call that the topmost function of the program is at.
+    pub(crate) fn place(&self, units: &[Rc<Unit>]) -> Option<(UnitId, Span)> {
+        self.frames.iter().rev().find_map(|frame| match *frame {
+            Frame::Code { unit, proto, pc, .. } => {
+                let spans = &units.get(unit.0 as usize)?.program.protos.get(usize::from(proto.0))?.spans;
+                Some((unit, *spans.get((pc as usize).saturating_sub(1))?))
+            }
+            Frame::Native { .. } => None,
+        })
+    }
+
     /// Makes room for a window at `base`; the stack is charged like any node.
     #[inline]
-    pub(crate) fn reserve_window(stack: &mut Vec<Value>, base: usize) {
+    pub(crate) fn reserve_window(stack: &mut Charged<Value>, base: usize) {
         if stack.len() < base + WINDOW {
             Fiber::grow(stack, base + WINDOW);
         }
     }
 
     #[cold]
-    fn grow(stack: &mut Vec<Value>, needed: usize) {
-        // Half as much again keeps growth amortised; the first window is allocated exactly.
-        let target = if stack.is_empty() { needed } else { needed + needed / 2 };
-        let before = stack.capacity();
-        stack.reserve_exact(target - stack.len());
-        stack.resize(target, Value::Nil);
-        heap::recharge(before * size_of::<Value>(), stack.capacity() * size_of::<Value>());
+    fn grow(stack: &mut Charged<Value>, needed: usize) {
+        stack.make_room(needed);
+        let room = stack.room();
+        stack.resize(room, Value::Nil);
     }
 
     /// Adds a frame; the frame stack is charged like any node.
     #[inline]
-    pub(crate) fn push_frame(frames: &mut Vec<Frame>, frame: Frame) {
-        if frames.len() == frames.capacity() {
-            let before = frames.capacity();
-            frames.reserve(8);
-            heap::recharge(before * size_of::<Frame>(), frames.capacity() * size_of::<Frame>());
+    pub(crate) fn push_frame(frames: &mut Charged<Frame>, frame: Frame) {
+        const FIRST: usize = 8;
+        if frames.len() == frames.room() {
+            let needed = (frames.len() + 1).max(FIRST);
+            frames.make_room(needed);
         }
         frames.push(frame);
     }
@@ -118,10 +130,8 @@ impl Fiber {
             self.natives.pop();
             heap::release(size_of::<Native>());
         }
-        heap::release(self.frames.capacity() * size_of::<Frame>());
-        self.frames = Vec::new();
-        heap::release(self.stack.capacity() * size_of::<Value>());
-        self.stack = Vec::new();
+        self.frames.clear();
+        self.stack.clear();
         self.delivery = None;
         self.overlay = None;
         self.prints = None;

@@ -94,7 +94,7 @@ impl Machine<'_> {
                 ($unit_id:expr, $callee:expr, $index:expr, $at:expr) => {{
                     let next_base = base + usize::from($at);
                     let frames = &mut self.fiber.frames;
-                    if slice <= 0 || frames.len() == frames.capacity() {
+                    if slice <= 0 || frames.len() == frames.room() {
                         break 'frame;
                     }
                     slice -= 1;
@@ -154,7 +154,7 @@ impl Machine<'_> {
                     Instruction::Multiply { a, b, dst } => {
                         binary!(a, b, dst, i64::checked_mul, |a: f64, b: f64| a * b);
                     }
-                    Instruction::AddSmall { a, value, dst } => {
+                    Instruction::AddSmall { a, value, dst, .. } => {
                         let Value::Int(int) = registers[usize::from(a.reg)] else { break 'frame };
                         let Some(sum) = int.checked_add(i64::from(value.0)) else { break 'frame };
                         put(registers, dst.0, Value::Int(sum));
@@ -273,10 +273,7 @@ impl Machine<'_> {
                         let callee: &Unit = &units[closure.unit.0 as usize];
                         let index = closure.proto;
                         let frames = &self.fiber.frames;
-                        if !fits(callee, index, window.count)
-                            || slice <= 0
-                            || frames.len() == frames.capacity()
-                        {
+                        if !fits(callee, index, window.count) || slice <= 0 || frames.len() == frames.room() {
                             break 'frame;
                         }
                         if callee.needs_closure[usize::from(index.0)] {

@@ -6,6 +6,7 @@
 //! - [`fiber`]: the state that is left when the loop returns
 
 mod call;
+mod charged;
 pub(crate) mod fiber;
 mod hot;
 mod operations;

@@ -69,23 +69,12 @@ impl Machine<'_> {
                 Ok(None) => stop = self.run_frames(),
                 Err(mut fault) => {
                     if fault.place.is_none() {
-                        fault.place = self.place();
+                        fault.place = self.fiber.place(self.units);
                     }
                     return Stop::Fault(fault);
                 }
             }
         }
-    }
-
-    /// The instruction that the topmost code frame is at.
-    fn place(&self) -> Option<(crate::UnitId, crate::Span)> {
-        self.fiber.frames.iter().rev().find_map(|frame| match *frame {
-            Frame::Code { unit, proto, pc, .. } => {
-                let spans = &self.units.get(unit.0 as usize)?.program.protos.get(usize::from(proto.0))?.spans;
-                Some((unit, *spans.get((pc as usize).saturating_sub(1))?))
-            }
-            Frame::Native { .. } => None,
-        })
     }
 
     /// Runs code frames until the fiber stops; a fault leaves the frames as they are.
@@ -265,9 +254,9 @@ impl Machine<'_> {
                 Instruction::Multiply { a, b, dst } => {
                     binary!(a, b, dst, arith::multiply);
                 }
-                Instruction::AddSmall { a, value, dst } => {
+                Instruction::AddSmall { a, value, dst, written } => {
                     let a = read(registers, a);
-                    let sum = check!(arith::add_small(cx, a, i64::from(value.0)));
+                    let sum = check!(arith::add_small(cx, a, i64::from(value.0), written));
                     put(registers, dst.0, sum);
                     safepoint!();
                 }

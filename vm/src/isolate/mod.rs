@@ -285,7 +285,8 @@ impl Drop for Isolate {
 
 impl World {
     fn run(&mut self, slice: u64) -> Exit {
-        if let Err(fault) = self.cx.fuel.poll() {
+        if let Err(mut fault) = self.cx.fuel.poll() {
+            fault.place = self.schedule.place(&self.cx);
             return self.fault(fault);
         }
         self.cx.fuel.grant(slice);
@@ -296,7 +297,8 @@ impl World {
                 Stop::SliceEnd => {
                     self.schedule.requeue(fiber);
                     break if self.cx.fuel.is_empty() {
-                        let fault = self.cx.fuel.exhausted();
+                        let mut fault = self.cx.fuel.exhausted();
+                        fault.place = self.schedule.place(&self.cx);
                         self.fault(fault)
                     } else {
                         Exit::SliceEnd

@@ -13,6 +13,7 @@ use crate::interpreter::{Machine, Stop};
 use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::reason::Reason;
+use crate::span::Span;
 use crate::value::{UnitId, Value};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -91,6 +92,13 @@ impl Schedule {
             self.branches -= 1;
         }
         Some(slot)
+    }
+
+    /// Where the fiber that ran last, or the first one that waits for the host, is.
+    pub(super) fn place(&self, cx: &Context) -> Option<(UnitId, Span)> {
+        let waiting = || self.calls.values().next().map(|call| call.fiber);
+        let id = self.ready.back().copied().or_else(waiting)?;
+        self.slots.get(id.0 as usize)?.as_ref()?.fiber.place(&cx.units)
     }
 
     /// The next fiber to run.

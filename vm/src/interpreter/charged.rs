@@ -1,0 +1,73 @@
+//! A vector that grows in charged steps: registers and frames of a fiber.
+//!
+//! What is charged is the room made so far, not the capacity behind it. Beyond [`LARGE`] the capacity is
+//! reserved once for as much as the memory limit allows: the pages cost nothing until they are used, and
+//! a deep recursion never stops to copy hundreds of megabytes, which no deadline could interrupt.
+
+use crate::heap;
+use std::ops::{Deref, DerefMut};
+
+/// From this size on, in bytes, the whole limit is reserved at once.
+const LARGE: usize = 16 << 20;
+
+/// Most bytes of room made in one step.
+const STEP: usize = 4 << 20;
+
+/// Most bytes reserved at once, whatever the limit is.
+const MOST_RESERVED: u64 = 8 << 30;
+
+/// A vector whose room is charged.
+pub(crate) struct Charged<T> {
+    items: Vec<T>,
+    room: usize,
+}
+
+impl<T> Default for Charged<T> {
+    fn default() -> Charged<T> {
+        Charged { items: Vec::new(), room: 0 }
+    }
+}
+
+impl<T> Charged<T> {
+    /// Elements there is charged room for.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Makes and charges room for at least `needed` elements in all.
+    #[cold]
+    pub(crate) fn make_room(&mut self, needed: usize) {
+        let size = size_of::<T>();
+        // Half as much again keeps growth amortised; the first step is exact.
+        let more = if self.room == 0 { 0 } else { (needed / 2).min(STEP / size) };
+        let target = needed + more;
+        if target > self.items.capacity() {
+            let all = (heap::limit().min(MOST_RESERVED) as usize / size).max(target);
+            let capacity = if target * size > LARGE { all } else { target };
+            self.items.reserve_exact(capacity - self.items.len());
+        }
+        heap::charge((target - self.room) * size);
+        self.room = target;
+    }
+
+    /// Drops everything.
+    pub(crate) fn clear(&mut self) {
+        self.items = Vec::new();
+        heap::release(self.room * size_of::<T>());
+        self.room = 0;
+    }
+}
+
+impl<T> Deref for Charged<T> {
+    type Target = Vec<T>;
+    fn deref(&self) -> &Vec<T> {
+        &self.items
+    }
+}
+
+impl<T> DerefMut for Charged<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
+}
