@@ -119,7 +119,9 @@ impl Schedule {
         globals: &mut Vec<Option<Value>>,
     ) -> Stop {
         let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
-        if let Some(fault) = slot.fault.take() {
+        if let Some(mut fault) = slot.fault.take() {
+            // The call that the host refused.
+            fault.place = fault.place.or_else(|| slot.fiber.place(&cx.units));
             return Stop::Fault(fault);
         }
         let fiber = &mut slot.fiber;
