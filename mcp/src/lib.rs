@@ -10,7 +10,7 @@
 //! - [`tool`]: what `lisp_eval` promises: description, arguments, output schemas, response profiles.
 //! - [`engine`]: the one thing all of these need from the runtime, so that tests can replace it.
 //! - [`cli`]: the commands of the `ptc` binary, one file each.
-//! - [`bench`]: what `ptc bench` measures.
+//! - [`mod@bench`]: what `ptc bench` measures.
 //! - [`demo`]: the two sample servers and the program behind `ptc demo`.
 //!
 //! Architecture invariant: only this crate knows the server side of MCP and the command line, and

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`batch`], [`bench`], [`check`], [`disasm`], [`tools`], and
+//! - One file a command: [`serve`], [`eval`], [`batch`], [`mod@bench`], [`check`], [`disasm`], [`tools`], and
 //!   [`demo`](mod@demo) for `ptc demo`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
 //!   line on a terminal while they start.

@@ -299,9 +299,17 @@ impl Machine<'_> {
                         else {
                             break 'frame;
                         };
-                        let value = read(registers, src);
-                        // Frees the closure, unless the function was called directly.
-                        registers[0] = value;
+                        // An integer was written in two parts: loading it whole would wait for the store.
+                        if let Value::Int(int) = registers[usize::from(src.reg)] {
+                            // Frees the closure, unless the function was called directly.
+                            if registers[0].is_heap() {
+                                registers[0] = Value::Nil;
+                            }
+                            put(registers, 0, Value::Int(int));
+                        } else {
+                            let value = read(registers, src);
+                            registers[0] = value;
+                        }
                         frames.pop();
                         unit = &units[caller.0 as usize];
                         proto = &unit.program.protos[usize::from(index.0)];
