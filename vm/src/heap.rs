@@ -5,7 +5,7 @@
 //! platform, which makes the memory limit part of the language's contract.
 //!
 //! The counters are thread-local because `Drop` of a node has no argument to reach its isolate by. An
-//! isolate lives on one thread, and every touch of its values happens inside [`Heap::enter`], which swaps
+//! isolate lives on one thread, and every touch of its values happens inside `Heap::enter`, which swaps
 //! its counters in. Architecture invariant: no value outlives or leaves the scope of its heap.
 //!
 //! Freeing never recurses: a dropped collection hands its children to a work list, and the list is

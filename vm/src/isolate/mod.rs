@@ -15,7 +15,7 @@
 //! ```
 //!
 //! # Layout
-//! - [`schedule`](self::schedule): fibers, branches of `pmap`, host calls in flight
+//! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
 mod schedule;
 
