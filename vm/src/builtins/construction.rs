@@ -77,7 +77,12 @@ fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Resu
 }
 
 /// Adds a `[key value]` pair, or all entries of a map, to a map; nil adds nothing.
-fn add_entries(cx: &mut Context, map: Rc<MapNode>, item: Value, name: &'static str) -> Result<Rc<MapNode>> {
+pub(crate) fn add_entries(
+    cx: &mut Context,
+    map: Rc<MapNode>,
+    item: Value,
+    name: &'static str,
+) -> Result<Rc<MapNode>> {
     if let Some((key, value)) = seq::halves(&item) {
         return Table::insert(map, cx, key, value);
     }

@@ -11,7 +11,7 @@ mod collection_tests;
 mod collections;
 mod combinators;
 mod comparison;
-mod construction;
+pub(crate) mod construction;
 mod convert;
 mod internal;
 mod json;
@@ -26,6 +26,7 @@ mod sequences;
 mod sets;
 mod sorting;
 mod strings;
+mod walks;
 
 use crate::context::Context;
 use crate::fault::Result;
@@ -225,6 +226,7 @@ const TABLES: &[&[Builtin]] = &[
     callbacks::TABLE,
     callbacks::EACH,
     sorting::TABLE,
+    walks::TABLE,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,

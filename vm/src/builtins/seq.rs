@@ -143,7 +143,7 @@ pub(super) fn reserve_append(cx: &mut Context, vector: &Rc<VectorNode>, more: us
 
 /// Checks that what has been built so far is within the memory limit.
 #[inline]
-pub(super) fn check_memory(cx: &mut Context) -> Result<()> {
+pub(crate) fn check_memory(cx: &mut Context) -> Result<()> {
     cx.reserve(0)
 }
 

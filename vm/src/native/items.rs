@@ -4,35 +4,50 @@ use crate::heap;
 use crate::value::Value;
 use crate::vector::VectorNode;
 
-/// A growing list of values.
-#[derive(Default)]
-pub struct Items(Vec<Value>);
+/// A growing list: of values, or of what a machine keeps on its own stack.
+pub struct Items<T = Value>(Vec<T>);
 
-impl Items {
+impl<T> Default for Items<T> {
+    fn default() -> Items<T> {
+        Items(Vec::new())
+    }
+}
+
+impl<T> Items<T> {
     /// An empty list with room for `capacity` items; reserve memory for them first.
-    pub fn with_capacity(capacity: usize) -> Items {
+    pub fn with_capacity(capacity: usize) -> Items<T> {
         let items = Vec::with_capacity(capacity);
-        heap::charge(items.capacity() * size_of::<Value>());
+        heap::charge(items.capacity() * size_of::<T>());
         Items(items)
     }
 
     /// Adds an item.
     #[inline]
-    pub fn push(&mut self, item: Value) {
+    pub fn push(&mut self, item: T) {
         let before = self.0.capacity();
         self.0.push(item);
         if self.0.capacity() != before {
-            heap::recharge(before * size_of::<Value>(), self.0.capacity() * size_of::<Value>());
+            heap::recharge(before * size_of::<T>(), self.0.capacity() * size_of::<T>());
         }
     }
 
+    /// Takes the last item out.
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    /// The last item.
+    pub fn last_mut(&mut self) -> Option<&mut T> {
+        self.0.last_mut()
+    }
+
     /// The items so far.
-    pub fn as_slice(&self) -> &[Value] {
+    pub fn as_slice(&self) -> &[T] {
         &self.0
     }
 
     /// The items so far, to be changed in place.
-    pub fn as_mut_slice(&mut self) -> &mut [Value] {
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
         &mut self.0
     }
 
@@ -47,20 +62,22 @@ impl Items {
     }
 
     /// Takes the items out.
-    pub fn take(&mut self) -> Vec<Value> {
+    pub fn take(&mut self) -> Vec<T> {
         let items = std::mem::take(&mut self.0);
-        heap::release(items.capacity() * size_of::<Value>());
+        heap::release(items.capacity() * size_of::<T>());
         items
     }
+}
 
+impl Items {
     /// Takes the items out as a vector.
     pub fn take_vector(&mut self) -> Value {
         Value::Vector(VectorNode::new(self.take()))
     }
 }
 
-impl Drop for Items {
+impl<T> Drop for Items<T> {
     fn drop(&mut self) {
-        heap::release(self.0.capacity() * size_of::<Value>());
+        heap::release(self.0.capacity() * size_of::<T>());
     }
 }

@@ -13,7 +13,9 @@ pub mod parallel;
 pub mod reduce;
 pub mod replace;
 pub mod sort;
+pub mod tree;
 pub mod update;
+pub mod walk;
 
 use crate::context::Context;
 use crate::fault::Result;
@@ -53,6 +55,10 @@ pub enum Native {
     Update(update::Update),
     /// `merge-with`.
     Merge(merge::Merge),
+    /// `walk`, `prewalk`, `postwalk`.
+    Walk(walk::Walk),
+    /// `tree-seq`.
+    Tree(tree::Tree),
     /// Calls of combinators.
     Combine(combine::Combine),
     /// `pmap`, `pcalls`.
@@ -70,6 +76,8 @@ impl Native {
             Native::Sort(machine) => machine.resume(cx, returned),
             Native::Update(machine) => machine.resume(cx, returned),
             Native::Merge(machine) => machine.resume(cx, returned),
+            Native::Walk(machine) => machine.resume(cx, returned),
+            Native::Tree(machine) => machine.resume(cx, returned),
             Native::Combine(machine) => machine.resume(cx, returned),
             Native::Parallel(machine) => machine.resume(returned),
         }

@@ -1,0 +1,88 @@
+//! Builtins over nested collections.
+
+use super::callbacks::callable;
+use super::{Builtin, Category, Step, callback, plain};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{Entry, MapNode, Table};
+use crate::native::Native;
+use crate::native::tree::Tree;
+use crate::native::walk::{Direction, Walk};
+use crate::value::Value;
+use std::mem::take;
+
+const WALK: Category = Category::Walk;
+
+/// The rows of this module.
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    callback("walk", WALK, "3", "(walk inner outer form)", "inner on every item of form, then outer on the collection they make.", walk),
+    callback("prewalk", WALK, "2", "(prewalk f form)", "f on every part of form, a collection before its items.", |cx, a| deep(cx, "prewalk", Direction::Pre, a)),
+    callback("postwalk", WALK, "2", "(postwalk f form)", "f on every part of form, a collection after its items.", |cx, a| deep(cx, "postwalk", Direction::Post, a)),
+    callback("keywordize-keys", WALK, "1", "(keywordize-keys form)", "form with the string keys of all its maps turned into keywords.", |_, a| keys("%keyword-keys", a)),
+    callback("stringify-keys", WALK, "1", "(stringify-keys form)", "form with the keyword keys of all its maps turned into strings.", |_, a| keys("%string-keys", a)),
+    plain("%keyword-keys", Category::Internal, "1", "(%keyword-keys x)", "A map with its string keys turned into keywords.", keyword_keys),
+    plain("%string-keys", Category::Internal, "1", "(%string-keys x)", "A map with its keyword keys turned into strings.", string_keys),
+    callback("tree-seq", Category::Core, "3", "(tree-seq branch? children root)", "The nodes of a tree, parents before their children.", tree_seq),
+];
+
+fn walk(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let inner = callable(cx, "walk", take(&mut arguments[0]))?;
+    let outer = callable(cx, "walk", take(&mut arguments[1]))?;
+    Ok(Step::Enter(Native::Walk(Walk::once(inner, outer, take(&mut arguments[2])))))
+}
+
+fn deep(cx: &mut Context, name: &'static str, direction: Direction, arguments: &mut [Value]) -> Result<Step> {
+    let function = callable(cx, name, take(&mut arguments[0]))?;
+    Ok(Step::Enter(Native::Walk(Walk::deep(direction, function, take(&mut arguments[1])))))
+}
+
+/// A walk with a function that changes the keys of one map.
+fn keys(function: &str, arguments: &mut [Value]) -> Result<Step> {
+    let form = take(&mut arguments[0]);
+    Ok(match super::internal(function) {
+        Some(function) => {
+            Step::Enter(Native::Walk(Walk::deep(Direction::Post, Value::Builtin(function), form)))
+        }
+        None => Step::Return(form),
+    })
+}
+
+fn keyword_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    change_keys(cx, take(&mut arguments[0]), |cx, key| match key {
+        // Names beyond what an isolate interns stay strings, which lookups treat alike.
+        Value::Str(text) => cx.symbols.intern_dynamic(text.as_str()).map(Value::Keyword),
+        _ => None,
+    })
+}
+
+fn string_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    change_keys(cx, take(&mut arguments[0]), |cx, key| match key {
+        Value::Keyword(symbol) => Some(Value::Str(cx.symbols.string(*symbol).clone())),
+        _ => None,
+    })
+}
+
+/// A map with the keys that `change` has an answer for; any other value as it is.
+fn change_keys(
+    cx: &mut Context,
+    value: Value,
+    change: impl Fn(&mut Context, &Value) -> Option<Value>,
+) -> Result<Value> {
+    let Value::Map(map) = value else { return Ok(value) };
+    cx.reserve(map.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.tick(map.len() as u64)?;
+    let mut changed = MapNode::with_capacity(map.len());
+    for &row in map.order(cx)?.to_vec().iter() {
+        let entry = &map.entries()[row as usize];
+        let key = change(cx, &entry.key).unwrap_or_else(|| entry.key.clone());
+        changed = Table::insert(changed, cx, key, entry.value.clone())?;
+    }
+    Ok(Value::Map(changed))
+}
+
+fn tree_seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let branch = callable(cx, "tree-seq", take(&mut arguments[0]))?;
+    let children = callable(cx, "tree-seq", take(&mut arguments[1]))?;
+    Ok(Step::Enter(Native::Tree(Tree::new(branch, children, take(&mut arguments[2])))))
+}

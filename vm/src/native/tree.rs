@@ -1,0 +1,76 @@
+//! `tree-seq`: the nodes of a tree, parents first.
+
+use super::Action;
+use super::items::Items;
+use crate::builtins::seq::to_vector;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// Which call the machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// Whether the node may have children.
+    Branch,
+    /// Its children.
+    Children,
+}
+
+/// The machine.
+pub struct Tree {
+    branch: Value,
+    children: Value,
+    /// The node that the running call is about.
+    node: Value,
+    waiting: Waiting,
+    /// Children still to visit, with the index of the next, from the root's down.
+    levels: Items<(Rc<VectorNode>, usize)>,
+    out: Items,
+}
+
+impl Tree {
+    /// `(tree-seq branch? children root)`.
+    pub fn new(branch: Value, children: Value, root: Value) -> Tree {
+        let (levels, out) = (Items::default(), Items::default());
+        Tree { branch, children, node: root, waiting: Waiting::Branch, levels, out }
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        cx.tick(1)?;
+        match (returned, self.waiting) {
+            (None, _) => {
+                let root = take(&mut self.node);
+                return Ok(self.visit(root));
+            }
+            (Some(value), Waiting::Branch) => {
+                if value.is_truthy() {
+                    self.waiting = Waiting::Children;
+                    return Ok(Action::Call1(self.children.clone(), take(&mut self.node)));
+                }
+            }
+            (Some(value), Waiting::Children) => {
+                let children = to_vector(cx, value, "tree-seq")?;
+                self.levels.push((children, 0));
+            }
+        }
+        while let Some((children, next)) = self.levels.last_mut() {
+            if let Some(node) = children.get(*next) {
+                *next += 1;
+                return Ok(self.visit(node));
+            }
+            cx.tick(1)?;
+            self.levels.pop();
+        }
+        Ok(Action::Return(self.out.take_vector()))
+    }
+
+    fn visit(&mut self, node: Value) -> Action {
+        self.out.push(node.clone());
+        self.node = node.clone();
+        self.waiting = Waiting::Branch;
+        Action::Call1(self.branch.clone(), node)
+    }
+}

@@ -1,0 +1,178 @@
+//! `walk`, `prewalk`, `postwalk`: a collection is taken apart, its items go through a function, and a
+//! collection of the same type is built of the results.
+
+use super::Action;
+use super::items::Items;
+use crate::builtins::construction::add_entries;
+use crate::builtins::seq::{check_memory, to_vector};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{MapNode, SetNode};
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// How far down, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// One level: `inner` on the items, `outer` on what they make.
+    Once,
+    /// A collection before its items.
+    Pre,
+    /// A collection after its items.
+    Post,
+}
+
+/// A collection that is being rebuilt.
+struct Level {
+    /// Items still to visit; a map's are `[key value]` pairs.
+    input: Rc<VectorNode>,
+    next: usize,
+    output: Output,
+}
+
+/// What has been built of a collection.
+enum Output {
+    Vector(Items),
+    Map(Rc<MapNode>),
+    Set(Rc<SetNode>),
+}
+
+/// The machine.
+pub struct Walk {
+    direction: Direction,
+    /// Called for every item, and with `Pre` and `Post` for every collection.
+    inner: Value,
+    /// Called last; not used by `Pre` and `Post`.
+    outer: Value,
+    form: Value,
+    /// From the outermost collection to the innermost.
+    levels: Items<Level>,
+}
+
+impl Walk {
+    /// `(walk inner outer form)`.
+    pub fn once(inner: Value, outer: Value, form: Value) -> Walk {
+        Walk { direction: Direction::Once, inner, outer, form, levels: Items::default() }
+    }
+
+    /// `(prewalk f form)` or `(postwalk f form)`.
+    pub fn deep(direction: Direction, function: Value, form: Value) -> Walk {
+        Walk { direction, inner: function, outer: Value::Nil, form, levels: Items::default() }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.direction {
+            Direction::Once => "walk",
+            Direction::Pre => "prewalk",
+            Direction::Post => "postwalk",
+        }
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        cx.tick(1)?;
+        match (returned, self.direction) {
+            (Some(value), Direction::Pre) if is_collection(&value) => self.open(cx, value)?,
+            (Some(value), _) => {
+                if let Some(whole) = self.accept(cx, value)? {
+                    return Ok(Action::Return(whole));
+                }
+            }
+            (None, Direction::Pre) => {
+                let form = take(&mut self.form);
+                return Ok(self.call(form));
+            }
+            (None, direction) => {
+                let form = take(&mut self.form);
+                if !is_collection(&form) {
+                    return Ok(match direction {
+                        Direction::Once => Action::TailCall(take(&mut self.outer), vec![form]),
+                        _ => self.call(form),
+                    });
+                }
+                self.open(cx, form)?;
+            }
+        }
+        self.step(cx)
+    }
+
+    /// Goes on until there is a call to make or nothing left.
+    fn step(&mut self, cx: &mut Context) -> Result<Action> {
+        loop {
+            let Some(level) = self.levels.last_mut() else { return Ok(Action::Return(Value::Nil)) };
+            if let Some(item) = level.input.get(level.next) {
+                level.next += 1;
+                if self.direction == Direction::Post && is_collection(&item) {
+                    cx.tick(1)?;
+                    self.open(cx, item)?;
+                    continue;
+                }
+                return Ok(self.call(item));
+            }
+            let Some(done) = self.levels.pop() else { return Ok(Action::Return(Value::Nil)) };
+            let whole = done.output.finish();
+            match self.direction {
+                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), vec![whole])),
+                Direction::Post => return Ok(self.call(whole)),
+                Direction::Pre => {
+                    cx.tick(1)?;
+                    if let Some(whole) = self.accept(cx, whole)? {
+                        return Ok(Action::Return(whole));
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&self, item: Value) -> Action {
+        Action::Call1(self.inner.clone(), item)
+    }
+
+    /// Starts on the items of a collection.
+    fn open(&mut self, cx: &mut Context, form: Value) -> Result<()> {
+        check_memory(cx)?;
+        let output = match &form {
+            Value::Map(_) => Output::Map(MapNode::empty()),
+            Value::Set(_) => Output::Set(SetNode::empty()),
+            _ => Output::Vector(Items::default()),
+        };
+        let input = to_vector(cx, form, self.name())?;
+        self.levels.push(Level { input, next: 0, output });
+        Ok(())
+    }
+
+    /// Adds a finished value to the collection it belongs to; gives it back when it is the whole form.
+    fn accept(&mut self, cx: &mut Context, value: Value) -> Result<Option<Value>> {
+        let name = self.name();
+        let Some(level) = self.levels.last_mut() else { return Ok(Some(value)) };
+        match &mut level.output {
+            Output::Vector(items) => items.push(value),
+            // Taken out and put back, so that the only holder changes it in place.
+            Output::Map(map) => {
+                let whole = std::mem::replace(map, MapNode::empty());
+                *map = add_entries(cx, whole, value, name)?;
+            }
+            Output::Set(set) => {
+                let whole = std::mem::replace(set, SetNode::empty());
+                *set = SetNode::insert(whole, cx, value, ())?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Output {
+    fn finish(self) -> Value {
+        match self {
+            Output::Vector(mut items) => items.take_vector(),
+            Output::Map(map) => Value::Map(map),
+            Output::Set(set) => Value::Set(set),
+        }
+    }
+}
+
+/// Strings are walked as a whole.
+fn is_collection(value: &Value) -> bool {
+    matches!(value, Value::Vector(_) | Value::Map(_) | Value::Set(_))
+}
