@@ -51,6 +51,21 @@ impl<T> Charged<T> {
         self.room = target;
     }
 
+    /// Begins with these elements, charged.
+    pub(crate) fn adopt(&mut self, items: Vec<T>) {
+        self.clear();
+        heap::charge(items.len() * size_of::<T>());
+        self.room = items.len();
+        self.items = items;
+    }
+
+    /// Gives the elements away.
+    pub(crate) fn release(&mut self) -> Vec<T> {
+        let items = std::mem::take(&mut self.items);
+        self.clear();
+        items
+    }
+
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
         self.items = Vec::new();

@@ -2,6 +2,7 @@
 //! state machines sit in three vectors; nothing in them points into tables or holds Rust closures.
 
 use super::charged::Charged;
+use super::windows;
 use crate::bytecode::ProtoIndex;
 use crate::heap;
 use crate::native::Native;
@@ -89,9 +90,13 @@ impl Fiber {
 
     #[cold]
     fn grow(stack: &mut Charged<Value>, needed: usize) {
+        if stack.is_empty() && needed == WINDOW {
+            stack.adopt(windows::take());
+            return;
+        }
         stack.make_room(needed);
         let room = stack.room();
-        stack.resize(room, Value::Nil);
+        stack.resize_with(room, Value::default);
     }
 
     /// Adds a frame; the frame stack is charged like any node.
@@ -131,6 +136,9 @@ impl Fiber {
             heap::release(size_of::<Native>());
         }
         self.frames.clear();
+        if self.stack.room() == WINDOW {
+            windows::give(self.stack.release());
+        }
         self.stack.clear();
         self.delivery = None;
         self.overlay = None;

@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`run`]: the instruction loop
 //! - [`call`]: calling a value, whatever it is; driving native machines
-//! - [`fiber`]: the state that is left when the loop returns
+//! - [`fiber`]: the state that is left when the loop returns; [`charged`], [`windows`]: its memory
+//! - [`hot`]: the usual cases, fast; [`operations`]: what instructions do beyond them
 
 mod call;
 mod charged;
@@ -11,6 +12,7 @@ pub(crate) mod fiber;
 mod hot;
 mod operations;
 mod run;
+mod windows;
 
 use crate::builtins::HostFunction;
 use crate::bytecode::instruction::Signal;

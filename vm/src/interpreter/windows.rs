@@ -1,0 +1,40 @@
+//! First register windows of finished fibers, kept for the next: filling and dropping 256 registers costs
+//! more than a small program does.
+
+use super::fiber::WINDOW;
+use crate::value::Value;
+use std::cell::RefCell;
+
+/// Windows kept per thread.
+const KEPT: usize = 256;
+
+thread_local! {
+    static POOL: RefCell<Vec<Vec<Value>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A window whose registers are empty: they hold nothing to drop.
+pub(super) fn take() -> Vec<Value> {
+    let kept = POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten();
+    kept.unwrap_or_else(|| {
+        let mut window = Vec::with_capacity(WINDOW);
+        window.resize_with(WINDOW, Value::default);
+        window
+    })
+}
+
+/// Keeps a window for later. What a fault left in it is dropped now, in the scope of its isolate.
+pub(super) fn give(window: Vec<Value>) {
+    let mut window = window;
+    for register in &mut window {
+        if register.is_heap() {
+            *register = Value::Nil;
+        }
+    }
+    // While a thread ends there is no pool; the window holds no values of the heap and may go.
+    let _ = POOL.try_with(|pool| {
+        let mut pool = pool.borrow_mut();
+        if pool.len() < KEPT {
+            pool.push(window);
+        }
+    });
+}
