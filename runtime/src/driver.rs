@@ -177,7 +177,8 @@ impl Execution {
             }
             Ok(Plan::Servers) => self.isolate.resume(call, |cx| host_call::servers(cx, &engine)),
             Ok(Plan::Now) => {
-                let now = self.options.now_ms.unwrap_or_else(host_call::now_ms);
+                // Read once: every later answer of this run is the same.
+                let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
             Ok(Plan::OverBudget(label)) => {

@@ -152,9 +152,17 @@ async fn dropping_the_future_cancels_calls_in_flight() {
 #[tokio::test]
 async fn the_clock_is_settable_and_fixed() {
     let runtime = bare().await;
-    let fixed = RunOptions { now_ms: Some(1_700_000_000_000), ..options() };
-    let outcome = runtime.run("(+ 1 1)", fixed).await;
-    assert_eq!(outcome.result.unwrap().text, "2");
+    let fixed = RunOptions { now_ms: Some(1_700_000_000_001), ..options() };
+    let program = "[(System/currentTimeMillis) (currentTimeMillis) (java.util.Date.)
+                    (pmap (fn [_] (.getTime (java.util.Date.))) [1 2]) (map (fn [f] (f)) [java.util.Date.])]";
+    let expected = "[1700000000001 1700000000001 \"2023-11-14T22:13:20.001Z\" \
+                     [1700000000001 1700000000001] [\"2023-11-14T22:13:20.001Z\"]]";
+    assert_eq!(runtime.run(program, fixed).await.result.unwrap().text, expected);
+    // Without a setting it is the real clock, read once.
+    let program = "(let [a (currentTimeMillis)]
+                     (reduce (fn [n i] (+ n i)) 0 (range 100000))
+                     [(= a (currentTimeMillis)) (> a 1700000000000)])";
+    assert_eq!(value(&runtime, program).await, "[true true]");
 }
 
 #[tokio::test]

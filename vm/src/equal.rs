@@ -171,6 +171,9 @@ fn equal_leaf(a: &Value, b: &Value, mode: Mode) -> bool {
         (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || a.as_str() == b.as_str(),
         (Value::Builtin(a), Value::Builtin(b)) => a == b,
         (Value::Regex(a), Value::Regex(b)) => a.pattern() == b.pattern(),
+        (Value::LocalDate(a), Value::LocalDate(b)) => a == b,
+        (Value::DateTime(a), Value::DateTime(b)) => a == b,
+        (Value::Duration(a), Value::Duration(b)) => a == b,
         _ => false,
     }
 }

@@ -20,6 +20,10 @@ fn mix(left: u32, right: u32) -> u32 {
     (wide >> 32) as u32 ^ wide as u32
 }
 
+fn mix_wide(value: i64, salt: u32) -> u32 {
+    mix(mix(value as u32, salt), (value >> 32) as u32)
+}
+
 fn hash_at(cx: &Context, value: &Value, depth: u32) -> u32 {
     match value {
         Value::Nil => 1,
@@ -45,6 +49,9 @@ fn hash_at(cx: &Context, value: &Value, depth: u32) -> u32 {
         Value::Builtin(builtin) => mix(builtin.index() as u32, 14),
         Value::BigInt(node) => node.get().iter_u32_digits().take(WIDTH).fold(15, mix),
         Value::Regex(node) => mix(crate::string::hash_text(node.pattern()), 16),
+        Value::LocalDate(date) => mix(date.epoch_day() as u32, 23),
+        Value::DateTime(date_time) => mix_wide(date_time.micros(), 24),
+        Value::Duration(duration) => mix_wide(duration.millis(), 25),
         Value::Closure(_) => 17,
         Value::Combinator(_) => 18,
         Value::Vector(node) => {

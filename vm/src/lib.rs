@@ -7,10 +7,11 @@
 //! The data flows from top to bottom.
 //!
 //! - [`bytecode`]: instructions, compiled programs, disassembler, verifier
-//! - [`value`], [`vector`], [`map`], [`string`], [`combinator`], [`regex`]: what programs compute with
+//! - [`value`], [`vector`], [`map`], [`string`], [`temporal`], [`combinator`], [`regex`]: what programs
+//!   compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
 //! - [`equal`], [`hash`], [`order`]: the relations between values; [`arith`]: numbers
-//! - [`print`]: values as text; [`json`]: values from and to JSON
+//! - [`mod@print`]: values as text; [`json`]: values from and to JSON
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
 //! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates
@@ -44,6 +45,7 @@ pub mod regex;
 pub mod span;
 pub mod string;
 pub mod symbol;
+pub mod temporal;
 #[cfg(test)]
 mod testing;
 mod unit;

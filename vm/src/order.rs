@@ -1,7 +1,7 @@
 //! The one total order of the language (language.md 2.5): it serves `<`, `compare`, `sort`, `max`, map
 //! key order and printing.
 //!
-//! number < false < true < nil … the bands are in [`band`]; within a band values compare by value,
+//! number < false < true < nil … the bands are in `band`; within a band values compare by value,
 //! vectors element by element, maps by size, then keys, then values. NaN sorts after all numbers.
 
 use crate::context::Context;
@@ -23,12 +23,15 @@ fn band(value: &Value) -> u8 {
         Value::Keyword(_) => 4,
         Value::Symbol(_) => 5,
         Value::Var(_) => 6,
-        Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_) => 7,
-        Value::Regex(_) => 8,
-        Value::Set(_) => 9,
-        Value::Map(_) => 10,
-        Value::Vector(_) => 11,
-        Value::Str(_) => 12,
+        Value::LocalDate(_) => 7,
+        Value::DateTime(_) => 8,
+        Value::Duration(_) => 9,
+        Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_) => 10,
+        Value::Regex(_) => 11,
+        Value::Set(_) => 12,
+        Value::Map(_) => 13,
+        Value::Vector(_) => 14,
+        Value::Str(_) => 15,
     }
 }
 
@@ -220,6 +223,9 @@ fn compare_leaf(cx: &Context, a: &Value, b: &Value) -> Ordering {
         | (Value::Tool(a), Value::Tool(b)) => cx.text(*a).cmp(cx.text(*b)),
         (Value::Str(a), Value::Str(b)) => a.as_str().cmp(b.as_str()),
         (Value::Regex(a), Value::Regex(b)) => a.pattern().cmp(b.pattern()),
+        (Value::LocalDate(a), Value::LocalDate(b)) => a.cmp(b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+        (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
         (Value::Builtin(a), Value::Builtin(b)) => a.info().name.cmp(b.info().name),
         (Value::Closure(a), Value::Closure(b)) => (a.unit.0, a.proto.0).cmp(&(b.unit.0, b.proto.0)),
         // A function type of its own order keeps the order total.

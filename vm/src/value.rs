@@ -11,6 +11,7 @@ use crate::map::{MapNode, SetNode};
 use crate::regex::RegexNode;
 use crate::string::StringNode;
 use crate::symbol::Symbol;
+use crate::temporal::{DateTime, Duration, LocalDate};
 use crate::vector::VectorNode;
 use num_bigint::BigInt;
 use std::rc::Rc;
@@ -37,6 +38,12 @@ pub enum Value {
     Builtin(BuiltinId),
     /// A host tool as a value; the symbol holds the name without `tool/`.
     Tool(Symbol),
+    /// A day of the calendar.
+    LocalDate(LocalDate),
+    /// A point of time.
+    DateTime(DateTime),
+    /// A length of time.
+    Duration(Duration),
     /// An integer outside 64 bits.
     BigInt(Rc<BigIntNode>),
     /// A string.
@@ -142,6 +149,9 @@ impl Value {
             Value::Set(_) => "set",
             Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_) => "function",
             Value::Regex(_) => "regex",
+            Value::LocalDate(_) => "LocalDate",
+            Value::DateTime(_) => "DateTime",
+            Value::Duration(_) => "Duration",
         }
     }
 }

@@ -201,6 +201,11 @@ impl<'s> Writer<'s> {
                 let items = schema.and_then(|schema| schema.get("items"));
                 self.frames.push(Frame::List { node: Items::Set(members), next: 0, schema: items });
             }
+            Value::LocalDate(date) => write_text(&mut self.out, &date.to_string()),
+            Value::DateTime(date_time) => write_text(&mut self.out, &date_time.to_string()),
+            Value::Duration(duration) => {
+                self.out.extend_from_slice(duration.millis().to_string().as_bytes());
+            }
             other => return Err(Refusal::NotEncodable(format!("a {} has no JSON form", other.type_word()))),
         }
         Ok(())

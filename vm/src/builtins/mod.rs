@@ -13,6 +13,7 @@ mod combinators;
 mod comparison;
 pub(crate) mod construction;
 mod convert;
+mod dates;
 mod internal;
 mod json;
 pub(crate) mod lookup;
@@ -235,6 +236,7 @@ const TABLES: &[&[Builtin]] = &[
     convert::TABLE,
     strings::TABLE,
     strings::interop::TABLE,
+    dates::TABLE,
     regexes::TABLE,
     json::TABLE,
     internal::TABLE,

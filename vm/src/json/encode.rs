@@ -13,7 +13,8 @@ use std::fmt;
 pub enum Dialect {
     /// `json/generate-string`: what JSON itself knows, and integers as keys.
     Strict,
-    /// Results for the host: keywords and symbols are their names, sets are arrays; keys are names.
+    /// Results for the host: keywords and symbols are their names, sets are arrays, dates and instants are
+    /// ISO 8601 texts, durations milliseconds; keys are names.
     Names,
 }
 
@@ -160,6 +161,9 @@ impl Encoder {
                 let node = cx.symbols.string(*symbol).clone();
                 self.quoted(cx, node.as_str())?;
             }
+            Value::LocalDate(date) if names => self.quoted(cx, &date.to_string())?,
+            Value::DateTime(date_time) if names => self.quoted(cx, &date_time.to_string())?,
+            Value::Duration(duration) if names => write_int(cx, &mut self.buffer, duration.millis())?,
             Value::Vector(node) => {
                 self.buffer.push(cx, "[")?;
                 push(cx, open, Open::Vector(node, 0))?;

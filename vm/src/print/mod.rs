@@ -99,6 +99,8 @@ pub(crate) fn write_display(cx: &mut Context, buffer: &mut Buffer, value: &Value
             buffer.push(cx, node.as_str())
         }
         Value::Regex(node) => buffer.push(cx, node.pattern()),
+        Value::LocalDate(date) => buffer.push(cx, &date.to_string()),
+        Value::DateTime(date_time) => buffer.push(cx, &date_time.to_string()),
         other => write_readable(cx, buffer, other),
     }
 }
@@ -229,6 +231,10 @@ fn write_leaf(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()
             }
             buffer.push(cx, "\"")
         }
+        // Dates read as the strings that they are parsed from.
+        Value::LocalDate(date) => buffer.push(cx, &format!("\"{date}\"")),
+        Value::DateTime(date_time) => buffer.push(cx, &format!("\"{date_time}\"")),
+        Value::Duration(duration) => buffer.push(cx, &duration.to_string()),
         // Collections are taken apart by the caller.
         Value::Vector(_) | Value::Map(_) | Value::Set(_) => Ok(()),
     }

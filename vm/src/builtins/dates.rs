@@ -1,0 +1,167 @@
+//! Dates, instants and durations by the names of Java's classes, and the clock.
+
+use super::{Builtin, Category, HostFunction, Step, callback, host, internal, lookup, plain};
+use crate::combinator::{Combinator, CombinatorKind};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::temporal::{DateTime, Duration, LocalDate};
+use crate::value::Value;
+use std::cmp::Ordering;
+
+const INTEROP: Category = Category::Interop;
+
+/// The rows of this module.
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    plain("parse", INTEROP, "1", "(parse text)", "The LocalDate of YYYY-MM-DD, or the DateTime (UTC) of a text with a T.", parse),
+    plain("LocalDate/parse", INTEROP, "1", "(LocalDate/parse text)", "The same as `parse`.", parse),
+    plain("Instant/parse", INTEROP, "1", "(Instant/parse text)", "The same as `parse`.", parse),
+    callback("java.util.Date.", INTEROP, "0-1", "(java.util.Date.), (java.util.Date. x)", "The DateTime of now, of seconds or milliseconds since 1970, of an ISO 8601 or RFC 2822 text.", date),
+    host("System/currentTimeMillis", INTEROP, "0", "(System/currentTimeMillis)", "Milliseconds since 1970, the same during a whole program.", HostFunction::Now),
+    host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now),
+    plain(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
+    plain(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
+    plain(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", i64::checked_add)),
+    plain(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", i64::checked_sub)),
+    plain(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
+    plain(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
+    plain("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
+    plain(".toMillis", INTEROP, "1", "(.toMillis duration)", "The milliseconds of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toMillis")?.millis()))),
+    plain(".toDays", INTEROP, "1", "(.toDays duration)", "The whole days of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toDays")?.days()))),
+    plain("%date-time", Category::Internal, "1", "(%date-time millis)", "The DateTime of milliseconds since 1970.", from_clock),
+];
+
+/// Longest part of a text shown in a message, in characters.
+const LONGEST_SHOWN: usize = 40;
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cold]
+fn expected(name: &str, what: &str, got: &Value) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: expected {what}, got {}", got.type_word()))
+}
+
+#[cold]
+fn out_of_range(name: &str) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: the result is outside the years -9999 to 9999"))
+}
+
+fn parse(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let Some(text) = arguments[0].as_str() else { return Err(expected("parse", "string", &arguments[0])) };
+    let (value, kind, form) = match text.contains('T') {
+        true => (DateTime::parse(text).map(Value::DateTime), "date-time", "YYYY-MM-DDTHH:MM:SSZ"),
+        false => (LocalDate::parse(text).map(Value::LocalDate), "date", "YYYY-MM-DD"),
+    };
+    value.ok_or_else(|| {
+        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", shown(text)))
+    })
+}
+
+fn date(_cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    const NAME: &str = "java.util.Date.";
+    let [argument] = arguments else { return now() };
+    let date_time = match argument {
+        Value::Int(number) => DateTime::from_seconds_or_millis(*number).ok_or_else(|| out_of_range(NAME))?,
+        Value::BigInt(_) => return Err(out_of_range(NAME)),
+        Value::DateTime(value) => *value,
+        Value::LocalDate(value) => value.midnight().ok_or_else(|| out_of_range(NAME))?,
+        Value::Str(node) => {
+            let text = node.as_str();
+            let day = || LocalDate::parse(text).and_then(LocalDate::midnight);
+            DateTime::parse(text).or_else(day).or_else(|| DateTime::parse_mail(text)).ok_or_else(|| {
+                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", shown(text)))
+                    .hint("Write an ISO 8601 text such as \"2026-01-08T14:30:00Z\" or \"2026-01-08\".")
+            })?
+        }
+        other => return Err(expected(NAME, "integer, string or date", other)),
+    };
+    Ok(Step::Return(Value::DateTime(date_time)))
+}
+
+/// The clock is a host call: the DateTime is made of its answer.
+fn now() -> Result<Step> {
+    let (Some(from_clock), Some(clock)) = (internal("%date-time"), lookup(None, "currentTimeMillis")) else {
+        return Err(Fault::runtime("internal: no clock"));
+    };
+    let parts = vec![Value::Builtin(from_clock), Value::Builtin(clock)];
+    Ok(Step::TailCall(Value::Combinator(Combinator::new(CombinatorKind::Comp, parts)), Vec::new()))
+}
+
+fn from_clock(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    const NAME: &str = "java.util.Date.";
+    match &arguments[0] {
+        Value::Int(millis) => {
+            DateTime::from_millis(*millis).map(Value::DateTime).ok_or_else(|| out_of_range(NAME))
+        }
+        other => Err(expected(NAME, "integer", other)),
+    }
+}
+
+fn date_time(arguments: &[Value], index: usize, name: &str) -> Result<DateTime> {
+    match &arguments[index] {
+        Value::DateTime(value) => Ok(*value),
+        other => Err(expected(name, "DateTime", other)),
+    }
+}
+
+fn local_date(arguments: &[Value], name: &str) -> Result<LocalDate> {
+    match &arguments[0] {
+        Value::LocalDate(value) => Ok(*value),
+        other => Err(expected(name, "LocalDate", other)),
+    }
+}
+
+fn duration(arguments: &[Value], name: &str) -> Result<Duration> {
+    match &arguments[0] {
+        Value::Duration(value) => Ok(*value),
+        other => Err(expected(name, "Duration", other)),
+    }
+}
+
+fn plus_days(arguments: &[Value], name: &str, add: fn(i64, i64) -> Option<i64>) -> Result<Value> {
+    let date = local_date(arguments, name)?;
+    let days = match &arguments[1] {
+        Value::Int(days) => *days,
+        Value::BigInt(_) => return Err(out_of_range(name)),
+        other => return Err(expected(name, "an integer number of days", other)),
+    };
+    add(date.epoch_day(), days)
+        .and_then(LocalDate::from_epoch_day)
+        .map(Value::LocalDate)
+        .ok_or_else(|| out_of_range(name))
+}
+
+fn is_ordered(arguments: &[Value], name: &str, wanted: Ordering) -> Result<Value> {
+    let order = match (&arguments[0], &arguments[1]) {
+        (Value::LocalDate(a), Value::LocalDate(b)) => a.cmp(b),
+        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+        (a @ (Value::LocalDate(_) | Value::DateTime(_)), b) => {
+            let fault = Fault::type_error(format_args!(
+                "{name}: cannot compare {} with {} — use same types",
+                a.type_word(),
+                b.type_word()
+            ));
+            return Err(match b {
+                Value::Str(_) => fault.hint("Read the string first, for example (LocalDate/parse s)."),
+                _ => fault,
+            });
+        }
+        (a, _) => return Err(expected(name, "LocalDate or DateTime", a)),
+    };
+    Ok(Value::Bool(order == wanted))
+}
+
+fn between(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    const NAME: &str = "Duration/between";
+    if let [Value::LocalDate(_), Value::LocalDate(_)] = arguments {
+        return Err(expected(NAME, "DateTime", &arguments[0])
+            .hint("The days between two dates are (- (.toEpochDay end) (.toEpochDay start))."));
+    }
+    let (start, end) = (date_time(arguments, 0, NAME)?, date_time(arguments, 1, NAME)?);
+    Ok(Value::Duration(start.until(end)))
+}
