@@ -7,15 +7,15 @@ use crate::outcome::Outcome;
 use crate::program_cache::ProgramCache;
 use crate::queue::{Job, Queue, RunHandle, RunId};
 use crate::secrets::SecretRegistry;
-use crate::startup::{self, Observer, StartError};
+use crate::startup::{self, Observer, StartError, Starting};
 use crate::upstream::{ServiceOptions, StdioUpstream, Tool, ToolList, Upstream, UpstreamState};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 use crate::{context::RunContext, rendering};
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -98,6 +98,8 @@ pub struct Runtime {
     watchdog: Arc<Watchdog>,
     threads: Vec<JoinHandle<()>>,
     runs: AtomicU64,
+    /// Lenient servers on their way.
+    starting: Mutex<Vec<Starting>>,
 }
 
 impl Runtime {
@@ -138,7 +140,7 @@ impl Runtime {
                 starting.push((upstream, policy));
             }
         }
-        startup::start_all(starting, observer).await?;
+        let starting = Mutex::new(startup::start_all(starting, observer).await?);
         let workers = match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -151,6 +153,7 @@ impl Runtime {
             watchdog,
             threads: vec![thread],
             runs: AtomicU64::new(0),
+            starting,
         };
         // From here on dropping the runtime ends the threads that exist.
         for index in 0..workers {
@@ -207,6 +210,9 @@ impl Runtime {
 
     /// Waits until no server is starting any more.
     pub async fn settle(&self) {
+        let background = std::mem::take(&mut *self.starting.lock().unwrap_or_else(PoisonError::into_inner));
+        futures_util::future::join_all(background).await;
+        // A program's first call may have begun another start.
         let starting = self
             .engine
             .upstreams

@@ -92,16 +92,22 @@ pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
     Ok(())
 }
 
+/// A start that goes on in the background.
+pub(crate) type Starting = tokio::task::JoinHandle<Result<(), UpstreamFault>>;
+
 /// Starts servers in parallel and waits for the strict ones. If one of those fails, all are stopped.
+/// Gives the starts of the lenient ones.
 pub(crate) async fn start_all(
     servers: Vec<(Arc<dyn Upstream>, Startup)>,
     observer: Option<Observer>,
-) -> Result<(), StartError> {
-    let mut strict = Vec::new();
+) -> Result<Vec<Starting>, StartError> {
+    let (mut strict, mut lenient) = (Vec::new(), Vec::new());
     for (upstream, policy) in &servers {
         let task = tokio::spawn(start_one(upstream.clone(), observer.clone()));
         if *policy == Startup::Strict {
             strict.push((upstream.name().to_owned(), task));
+        } else {
+            lenient.push(task);
         }
     }
     let mut failed = Vec::new();
@@ -113,7 +119,7 @@ pub(crate) async fn start_all(
         }
     }
     if failed.is_empty() {
-        return Ok(());
+        return Ok(lenient);
     }
     stop_all(servers.iter().map(|(upstream, _)| upstream)).await;
     Err(StartError::Upstreams(failed))
