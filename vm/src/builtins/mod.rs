@@ -13,6 +13,7 @@ mod combinators;
 mod comparison;
 pub(crate) mod construction;
 mod convert;
+mod describe;
 mod dates;
 mod internal;
 mod json;
@@ -228,6 +229,7 @@ const TABLES: &[&[Builtin]] = &[
     callbacks::EACH,
     sorting::TABLE,
     walks::TABLE,
+    describe::TABLE,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,

@@ -1,0 +1,151 @@
+//! `describe`: what a value looks like, in a map of bounded size, so that a program can learn the shape of
+//! data without printing it.
+
+mod field;
+mod paths;
+
+use super::seq;
+use super::{Builtin, Category, plain};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::{MapNode, Table};
+use crate::value::Value;
+use field::{Field, Fields, example};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// The rows of this module.
+pub(super) const TABLE: &[Builtin] = &[plain(
+    "describe",
+    Category::Core,
+    "1-2",
+    "(describe value {:paths true :depth 2 :sample 3})",
+    "A bounded summary of the shape of a value: types, keys, examples, ranges.",
+    describe,
+)];
+
+/// Items of a collection that are looked at.
+const MOST_ITEMS: usize = 1_000;
+/// Keys of one map, and of all maps of a collection, that are told apart.
+const MOST_KEYS: usize = 100;
+/// Examples of one field.
+const MOST_EXAMPLES: i64 = 3;
+/// Levels of maps that `:paths` follows.
+const MOST_DEPTH: i64 = 5;
+
+/// The second argument.
+#[derive(Clone, Copy)]
+struct Options {
+    depth: usize,
+    examples: usize,
+    paths: bool,
+}
+
+/// What was left out, by the name of the bound that was hit.
+type Caps = BTreeSet<&'static str>;
+
+/// How often each type occurs.
+type Types = BTreeMap<&'static str, i64>;
+
+fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let options = options(cx, arguments.get(1))?;
+    let value = &arguments[0];
+    let mut caps = Caps::new();
+    let mut summary = vec![("type", Value::string(type_name(value)))];
+    match value {
+        Value::Map(map) => {
+            summary.push(("count", Value::Int(map.len() as i64)));
+            let mut fields = Fields::default();
+            fields.add_entries(cx, map, 0, options, &mut caps)?;
+            summary.push(("key_types", histogram(cx, &fields.key_types)?));
+            summary.push(("keys", fields.finish(cx, None)?));
+        }
+        Value::Vector(_) | Value::Set(_) => {
+            let items = seq::to_vector(cx, value.clone(), "describe")?;
+            let scanned = items.len().min(MOST_ITEMS);
+            if items.len() > MOST_ITEMS {
+                caps.insert("max_items");
+            }
+            let (mut types, mut fields, mut maps) = (Types::new(), Fields::default(), 0);
+            // From the last item to the first: the examples of a log are its newest rows.
+            for (owner, item) in items.iter().take(scanned).enumerate().rev() {
+                cx.tick(1)?;
+                *types.entry(type_name(&item)).or_default() += 1;
+                if let (Value::Map(map), Value::Vector(_)) = (&item, value) {
+                    maps += 1;
+                    fields.add_entries(cx, map, owner, options, &mut caps)?;
+                }
+            }
+            summary.push(("count", Value::Int(items.len() as i64)));
+            summary.push(("scanned", Value::Int(scanned as i64)));
+            summary.push(("item_types", histogram(cx, &types)?));
+            if maps > 0 {
+                summary.push(("key_types", histogram(cx, &fields.key_types)?));
+                summary.push(("keys", fields.finish(cx, Some(scanned))?));
+            }
+        }
+        scalar => {
+            let mut field = Field::default();
+            field.add(cx, scalar, 0, options.examples)?;
+            summary.extend(field.finish(cx, None)?);
+            summary.push(("sample", example(cx, scalar)?));
+        }
+    }
+    if options.paths {
+        summary.push(("paths", paths::paths(cx, value, options, &mut caps)?));
+    }
+    if !caps.is_empty() {
+        summary.push(("truncated", Value::Bool(true)));
+        let names = caps.iter().map(|cap| Value::string(cap)).collect();
+        summary.push(("caps_hit", Value::vector(names)));
+    }
+    keyword_map(cx, summary)
+}
+
+fn options(cx: &mut Context, given: Option<&Value>) -> Result<Options> {
+    let mut options = Options { depth: 1, examples: MOST_EXAMPLES as usize, paths: false };
+    let Some(Value::Map(map)) = given else { return Ok(options) };
+    let [depth, sample, paths] = ["depth", "sample", "paths"].map(|name| cx.keyword(name));
+    if let Some(Value::Int(depth)) = map.get(cx, &depth)? {
+        options.depth = (*depth).clamp(1, MOST_DEPTH) as usize;
+    }
+    if let Some(Value::Int(sample)) = map.get(cx, &sample)? {
+        options.examples = (*sample).clamp(1, MOST_EXAMPLES) as usize;
+    }
+    options.paths = map.get(cx, &paths)?.is_some_and(Value::is_truthy);
+    Ok(options)
+}
+
+/// The type of a value in the words of a summary.
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Int(_) | Value::BigInt(_) => "integer",
+        Value::Float(_) => "float",
+        Value::Vector(_) => "vector",
+        other => other.type_word(),
+    }
+}
+
+/// A map with keyword keys.
+fn keyword_map(cx: &mut Context, entries: Vec<(&'static str, Value)>) -> Result<Value> {
+    let mut map: Rc<MapNode> = Table::with_capacity(entries.len());
+    for (name, value) in entries {
+        let key = cx.keyword(name);
+        map = Table::insert(map, cx, key, value)?;
+    }
+    Ok(Value::Map(map))
+}
+
+/// A map with string keys.
+fn text_map(cx: &mut Context, entries: impl IntoIterator<Item = (String, Value)>) -> Result<Value> {
+    let mut map: Rc<MapNode> = Table::empty();
+    for (name, value) in entries {
+        map = Table::insert(map, cx, Value::string(&name), value)?;
+    }
+    Ok(Value::Map(map))
+}
+
+fn histogram(cx: &mut Context, types: &Types) -> Result<Value> {
+    let entries = types.iter().map(|(name, count)| ((*name).to_owned(), Value::Int(*count)));
+    text_map(cx, entries.collect::<Vec<_>>())
+}

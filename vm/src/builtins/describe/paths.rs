@@ -1,0 +1,128 @@
+//! The paths of a summary: every way of keys down to a value, vectors on the way looked through.
+
+use super::field::{Field, key_names};
+use super::{Caps, MOST_ITEMS, MOST_KEYS, Options, keyword_map, text_map};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+use std::collections::BTreeMap;
+
+/// Paths that are told apart.
+const MOST_PATHS: usize = 300;
+/// Values looked at over all paths.
+const MOST_VALUES: i64 = 10_000;
+/// Vectors inside vectors that are looked through.
+const MOST_NESTED: usize = 5;
+
+/// Paths under construction. The native stack holds one call for each level of maps and vectors, and both
+/// are bounded.
+struct Paths<'c> {
+    fields: BTreeMap<String, Field>,
+    values: i64,
+    options: Options,
+    caps: &'c mut Caps,
+}
+
+/// A map from each path to the summary of its values.
+pub(super) fn paths(cx: &mut Context, value: &Value, options: Options, caps: &mut Caps) -> Result<Value> {
+    let mut paths = Paths { fields: BTreeMap::new(), values: 0, options, caps };
+    let owners = match value {
+        Value::Vector(items) => {
+            let scanned = items.len().min(MOST_ITEMS);
+            for (owner, item) in items.iter().take(scanned).enumerate() {
+                paths.collect(cx, &item, "", 0, 0, owner)?;
+            }
+            scanned
+        }
+        other => {
+            paths.collect(cx, other, "", 0, 0, 0)?;
+            1
+        }
+    };
+    let mut entries = Vec::with_capacity(paths.fields.len());
+    for (path, field) in paths.fields {
+        let (values, mut summary) = (field.values, field.finish(cx, Some(owners))?);
+        let repeated = summary.iter().any(|(name, count)| {
+            *name == "present" && matches!(count, Value::Int(present) if values > *present)
+        });
+        if repeated {
+            summary.push(("value_count", Value::Int(values)));
+        }
+        entries.push((path, keyword_map(cx, summary)?));
+    }
+    text_map(cx, entries)
+}
+
+impl Paths<'_> {
+    fn collect(
+        &mut self,
+        cx: &mut Context,
+        value: &Value,
+        prefix: &str,
+        depth: usize,
+        nested: usize,
+        owner: usize,
+    ) -> Result<()> {
+        if depth >= self.options.depth {
+            return Ok(());
+        }
+        match value {
+            Value::Map(map) => {
+                let order = map.order(cx)?;
+                if order.len() > MOST_KEYS {
+                    self.caps.insert("max_keys");
+                }
+                let rows: Vec<usize> = order.iter().take(MOST_KEYS).map(|&row| row as usize).collect();
+                let keys: Vec<Value> = rows.iter().map(|&row| map.entries()[row].key.clone()).collect();
+                let names = key_names(cx, &keys)?;
+                for (row, name) in rows.into_iter().zip(names) {
+                    cx.tick(1)?;
+                    let name = name.replace('\\', "\\\\").replace('.', "\\.");
+                    let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+                    let child = &map.entries()[row].value;
+                    if self.add(cx, &path, child, owner)? {
+                        self.collect(cx, child, &path, depth + 1, nested, owner)?;
+                    }
+                }
+            }
+            Value::Vector(items) if !prefix.is_empty() && !items.is_empty() => {
+                if nested >= MOST_NESTED {
+                    self.caps.insert("max_depth");
+                    return Ok(());
+                }
+                if items.len() > MOST_ITEMS {
+                    self.caps.insert("max_items");
+                }
+                for item in items.iter().take(MOST_ITEMS) {
+                    cx.tick(1)?;
+                    if self.values >= MOST_VALUES {
+                        break;
+                    }
+                    self.collect(cx, &item, prefix, depth, nested + 1, owner)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes one value in; false when a bound is hit.
+    fn add(&mut self, cx: &mut Context, path: &str, value: &Value, owner: usize) -> Result<bool> {
+        if self.values >= MOST_VALUES {
+            self.caps.insert("max_path_values");
+            return Ok(false);
+        }
+        if !self.fields.contains_key(path) {
+            if self.fields.len() >= MOST_PATHS {
+                self.caps.insert("max_paths");
+                return Ok(false);
+            }
+            self.fields.insert(path.to_owned(), Field::default());
+        }
+        self.values += 1;
+        if let Some(field) = self.fields.get_mut(path) {
+            field.add(cx, value, owner, self.options.examples)?;
+        }
+        Ok(true)
+    }
+}
