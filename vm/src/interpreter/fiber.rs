@@ -4,7 +4,6 @@
 use super::charged::Charged;
 use super::windows;
 use crate::bytecode::ProtoIndex;
-use crate::heap;
 use crate::native::Native;
 use crate::prints::Prints;
 use crate::span::Span;
@@ -46,7 +45,7 @@ const _: () = assert!(size_of::<Frame>() == 16);
 pub(crate) struct Fiber {
     pub(crate) stack: Charged<Value>,
     pub(crate) frames: Charged<Frame>,
-    pub(crate) natives: Vec<Native>,
+    pub(crate) natives: Charged<Native>,
     /// A value that arrived while the fiber was not running: it goes to the frame on top.
     pub(crate) delivery: Option<Delivery>,
     /// Globals that a parallel branch defined for itself; `None` outside branches.
@@ -112,16 +111,18 @@ impl Fiber {
 
     /// Adds a native frame.
     pub(crate) fn push_native(&mut self, native: Native, dst: u32, top: u32) {
-        heap::charge(size_of::<Native>());
+        const FIRST: usize = 2;
+        if self.natives.len() == self.natives.room() {
+            let needed = (self.natives.len() + 1).max(FIRST);
+            self.natives.make_room(needed);
+        }
         self.natives.push(native);
         Fiber::push_frame(&mut self.frames, Frame::Native { dst, top });
     }
 
     /// Removes the native frame on top and says where its result goes.
     pub(crate) fn pop_native(&mut self) -> u32 {
-        if self.natives.pop().is_some() {
-            heap::release(size_of::<Native>());
-        }
+        self.natives.pop();
         match self.frames.pop() {
             Some(Frame::Native { dst, .. }) => dst,
             // Frames and natives are pushed and popped together.
@@ -131,10 +132,7 @@ impl Fiber {
 
     /// Drops everything, for an end that is not a return.
     pub(crate) fn clear(&mut self) {
-        while !self.natives.is_empty() {
-            self.natives.pop();
-            heap::release(size_of::<Native>());
-        }
+        self.natives.clear();
         self.frames.clear();
         if self.stack.room() == WINDOW {
             windows::give(self.stack.release());

@@ -330,7 +330,7 @@ impl World {
                         }
                         continue;
                     }
-                    self.schedule.clear();
+                    self.schedule.abandon();
                     self.result = value;
                     break match signal {
                         crate::bytecode::instruction::Signal::Return => Exit::Return,
@@ -350,7 +350,7 @@ impl World {
 
     /// Ends the program with a fault.
     fn fault(&mut self, fault: Box<Fault>) -> Exit {
-        self.schedule.clear();
+        self.schedule.abandon();
         Exit::Fault(fault)
     }
 }

@@ -322,14 +322,20 @@ impl Schedule {
         }
     }
 
-    /// Drops all fibers.
-    pub(super) fn clear(&mut self) {
+    /// Ends all fibers without freeing them: that may take long after a deep recursion, and the outcome
+    /// need not wait for it.
+    pub(super) fn abandon(&mut self) {
         self.cancelled.extend(self.calls.keys().copied());
         self.calls.clear();
-        self.slots.clear();
-        self.free.clear();
         self.ready.clear();
         self.hungry.clear();
+    }
+
+    /// Ends and drops all fibers.
+    fn clear(&mut self) {
+        self.abandon();
+        self.slots.clear();
+        self.free.clear();
         self.branches = 0;
     }
 }
