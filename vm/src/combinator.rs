@@ -23,6 +23,36 @@ pub enum CombinatorKind {
     SomeFn,
     /// `(fnil f default …)`.
     Fnil,
+    /// `(reduced x)`: tells `reduce` to stop. It is no function.
+    Reduced,
+    /// A sequence without an end. It is no function.
+    Endless(Endless),
+}
+
+/// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
+/// of a combinator of this kind are named in the order they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endless {
+    /// `(repeat x)`: x.
+    Repeat,
+    /// `(cycle coll)`: a vector that is not empty.
+    Cycle,
+    /// `(iterate f x)`: f, x.
+    Iterate,
+    /// `(repeatedly f)`: f.
+    Repeatedly,
+    /// `map` of another endless sequence: the sequence, f.
+    Map,
+    /// `filter` of another: the sequence, pred.
+    Filter,
+    /// `remove` of another: the sequence, pred.
+    Remove,
+    /// `keep` of another: the sequence, f.
+    Keep,
+    /// `drop` of another: the sequence, n.
+    Drop,
+    /// `drop-while` of another: the sequence, pred.
+    DropWhile,
 }
 
 /// A function made of other values.

@@ -5,7 +5,7 @@
 
 use crate::builtins::BuiltinId;
 use crate::bytecode::ProtoIndex;
-use crate::combinator::Combinator;
+use crate::combinator::{Combinator, CombinatorKind, Endless};
 use crate::heap;
 use crate::map::{MapNode, SetNode};
 use crate::regex::RegexNode;
@@ -131,7 +131,24 @@ impl Value {
     /// True for values that can be called with arguments as functions (keywords and collections are
     /// callable too but are no functions).
     pub fn is_function(&self) -> bool {
-        matches!(self, Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_))
+        match self {
+            Value::Builtin(_) | Value::Closure(_) | Value::Tool(_) => true,
+            Value::Combinator(node) => {
+                !matches!(node.kind, CombinatorKind::Reduced | CombinatorKind::Endless(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// What kind of endless sequence the value is, and its parts.
+    pub(crate) fn endless(&self) -> Option<(Endless, &[Value])> {
+        match self {
+            Value::Combinator(node) => match node.kind {
+                CombinatorKind::Endless(kind) => Some((kind, node.parts())),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The word error messages use for the type.
@@ -147,6 +164,8 @@ impl Value {
             Value::Vector(_) => "list",
             Value::Map(_) => "map",
             Value::Set(_) => "set",
+            Value::Combinator(node) if node.kind == CombinatorKind::Reduced => "reduced value",
+            Value::Combinator(_) if !self.is_function() => "endless sequence",
             Value::Builtin(_) | Value::Closure(_) | Value::Combinator(_) | Value::Tool(_) => "function",
             Value::Regex(_) => "regex",
             Value::LocalDate(_) => "LocalDate",

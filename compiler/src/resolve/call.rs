@@ -99,11 +99,24 @@ impl<'a> Resolver<'a, '_> {
             let [count, start, end, step] = [count, start, end, step].map(|form| self.resolve(form, false));
             return self.internal_call(span, "%take-range", &[count, start, end, step]);
         }
+        if let Some(twin) = self.endless_twin(info.name) {
+            let arguments = self.all(rest);
+            return self.make_call(span, Callee::Builtin(twin), arguments);
+        }
         let arguments = self.all(rest);
         if let Some(operator) = self.operator(info.name, span, arguments) {
             return Ok(operator);
         }
         self.make_call(span, Callee::Builtin(builtin), arguments)
+    }
+
+    /// In programs that make endless sequences, `first` and its relatives may have to call functions to
+    /// find the item; elsewhere they stay the plain instructions they are.
+    fn endless_twin(&self, name: &str) -> Option<BuiltinId> {
+        const MAKERS: [&str; 4] = ["iterate", "repeat", "cycle", "repeatedly"];
+        const TWINS: [(&str, &str); 3] = [("first", "%first"), ("second", "%second"), ("nth", "%nth-item")];
+        let (_, twin) = TWINS.iter().find(|(plain, _)| *plain == name)?;
+        MAKERS.iter().any(|maker| self.names.find(maker).is_some()).then(|| builtins::internal(twin))?
     }
 
     /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.

@@ -47,6 +47,8 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) warnings: Vec<Diagnostic>,
     /// Unbound names in order of appearance, with their hints.
     pub(crate) unbound: Vec<suggest::Unbound>,
+    /// Functions of a `letfn` that call each other, for the hint.
+    pub(crate) mutual: Vec<Name>,
     /// The current form is evaluated on every run that does not fault before.
     pub(crate) certain: bool,
     /// A `return` or `fail` may have ended the program before the current form.
@@ -90,6 +92,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             errors: Vec::new(),
             warnings: Vec::new(),
             unbound: Vec::new(),
+            mutual: Vec::new(),
             certain: true,
             may_have_ended: false,
             servers: ServersUsed::default(),
@@ -420,6 +423,9 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::CondFirst | Special::CondLast => self.thread_cond(special, span, rest),
             Special::SomeFirst | Special::SomeLast => self.thread_some(special, span, rest),
             Special::For | Special::Doseq => self.iteration_form(special, span, rest),
+            Special::Dotimes => self.dotimes_form(span, rest),
+            Special::Doto => self.doto_form(span, rest),
+            Special::Letfn => self.letfn_form(span, rest, tail),
             Special::Return | Special::Fail => self.exit_form(special, span, rest),
             Special::Dot => {
                 Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead."))

@@ -34,19 +34,14 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["require", "use", "import", "ns", "in-ns"],
         "Everything is loaded already; use names like `str/join` directly.",
     ),
-    (&["dotimes"], "Use (doseq [i (range n)] ...)."),
     (&["while"], "Use `loop` and `recur`."),
-    (&["letfn", "declare"], "Use `let` with `fn`, or `defn` in the order of use."),
-    (
-        &["iterate", "repeatedly", "cycle", "lazy-seq", "lazy-cat"],
-        "Sequences are eager; use `loop`, `reduce` or `range`.",
-    ),
-    (&["repeat"], "Use (map (fn [_] x) (range n))."),
+    (&["declare"], "Write `defn`s in the order of use."),
+    (&["lazy-seq", "lazy-cat"], "Sequences are eager; use `iterate`, `loop`, `reduce` or `range`."),
     (
         &["future", "promise", "delay", "deliver", "thread", "go"],
         "Use `pmap` or `pcalls` to overlap tool calls.",
     ),
-    (&["memoize"], "Bind the value once with `let` or `def`."),
+    (&["memoize", "memo"], "Functions keep nothing between calls; bind the value once with `let` or `def`."),
     (
         &["prn", "print", "pr", "printf", "newline", "print-str", "with-out-str", "tap>"],
         "Use `println`; format with `str` or `format`.",
@@ -57,23 +52,17 @@ const ABSENT: &[(&[&str], &str)] = &[
     ),
     (&["slurp", "spit", "line-seq", "read-line"], "There is no file access; call a tool."),
     (&["read-string", "eval", "load-string", "macroexpand", "defmacro", "gensym"], "Code is not data here."),
-    (&["list?"], "Use `vector?` or `sequential?`; lists are vectors."),
-    (&["list*"], "Use `cons` or `concat`."),
-    (&["transduce", "eduction", "sequence", "completing", "reduced"], "Use `reduce`, or a `->>` pipeline."),
-    (&["run!"], "Use `doseq`."),
-    (&["doto"], "Use `let`."),
-    (&["sorted-map", "sorted-set", "sorted-map-by"], "Maps and sets are always in key order; use {} or #{}."),
-    (&["keywordize-keys", "stringify-keys"], "`(:key m)` finds string keys too."),
-    (&["subset?"], "Use (every? b a)."),
-    (&["superset?"], "Use (every? a b)."),
+    (&["transduce", "eduction", "sequence", "completing"], "Use `reduce`, or a `->>` pipeline."),
+    (
+        &["sorted-map-by", "sorted-set-by"],
+        "Maps and sets are always in key order; use `sort-by` for another.",
+    ),
     (&["defn-"], "Use `defn`."),
     (&["defrecord", "deftype", "defprotocol", "defmulti", "defmethod"], "Use maps and functions."),
     (
         &["assoc!", "conj!", "dissoc!", "transient", "persistent!"],
         "Use `assoc` and `conj`; they update in place when they can.",
     ),
-    (&["nth'", "take-nth"], "Use (map first (partition-all n coll))."),
-    (&["reductions"], "Use `reduce` and collect with `conj`."),
     (&["capitalize"], "Use (str (upcase (subs s 0 1)) (subs s 1))."),
     (&["time"], "Use (System/currentTimeMillis)."),
     (
@@ -134,6 +123,12 @@ impl<'a> Resolver<'a, '_> {
             return Some(format!(
                 "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
                  the top level."
+            ));
+        }
+        if self.mutual.contains(&name) {
+            return Some(format!(
+                "`{text}` is defined later in this `letfn`, by a function that needs this one; make them one function \
+                 with an argument that tells the cases apart, or use `loop`."
             ));
         }
         if Special::lookup(text).is_some() {

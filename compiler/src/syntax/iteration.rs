@@ -1,4 +1,4 @@
-//! `for` and `doseq`.
+//! `for`, `doseq` and `dotimes`.
 
 use super::Special;
 use crate::form::{Form, FormKind};
@@ -72,6 +72,40 @@ impl<'a> Resolver<'a, '_> {
             1 => self.resolve(collection, false),
             _ => self.branch(collection, false),
         };
+        self.over(special, span, (pattern, collection), rest, body, number)
+    }
+
+    /// `(dotimes [i n] body …)`: `doseq` over the first n integers.
+    #[inline(never)]
+    pub(crate) fn dotimes_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let (pattern, count, body) = match rest {
+            [bindings, body @ ..] => match bindings.vector() {
+                Some([pattern, count]) if pattern.symbol().is_some() => (pattern, count, body),
+                _ => return Err(wrong_shape(Special::Dotimes, span)),
+            },
+            [] => return Err(wrong_shape(Special::Dotimes, span)),
+        };
+        let mark = self.function().mark();
+        let recur = self.function().recur.take();
+        let count = self.resolve(count, false);
+        let each = self
+            .internal_call(span, "%times", &[count])
+            .and_then(|numbers| self.over(Special::Doseq, span, (pattern, numbers), &[], body, 1));
+        self.function().recur = recur;
+        self.function().release(mark);
+        each
+    }
+
+    /// Iteration over one collection that is resolved.
+    fn over(
+        &mut self,
+        special: Special,
+        span: Span,
+        (pattern, collection): (&'a Form<'a>, Ref<'a>),
+        rest: &'a [Form<'a>],
+        body: &'a [Form<'a>],
+        number: usize,
+    ) -> Resolved<'a> {
         let slot = self.new_slot(span)?;
         self.function().enter_loop(1);
         let body = self.in_branch(|this| this.level_body(special, span, pattern, slot, rest, body, number));

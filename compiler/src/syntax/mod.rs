@@ -69,6 +69,9 @@ specials! {
     SomeLast "some->>" true "(some->> expr step ...)";
     For "for" true "(for [bindings] body)";
     Doseq "doseq" true "(doseq [bindings] body ...)";
+    Dotimes "dotimes" true "(dotimes [name count] body ...)";
+    Doto "doto" true "(doto expr step ...)";
+    Letfn "letfn" true "(letfn [(name [params] body ...) ...] body ...)";
     Return "return" false "(return value)";
     Fail "fail" false "(fail value)";
     Dot "." true "(.method obj)";

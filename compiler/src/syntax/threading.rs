@@ -10,7 +10,7 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Clause, Cond, Kind, Ref, Slots, SomeChain};
 use crate::resolve::operators::as_test;
 use crate::resolve::symbol::find_builtin;
-use crate::resolve::{Failed, Resolved, Resolver, error};
+use crate::resolve::{Failed, Resolved, Resolver, error, wrong_shape};
 use ptc_vm::builtins::Purity;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -180,6 +180,27 @@ impl<'a> Resolver<'a, '_> {
         }
         let body = self.resolve(end, tail);
         self.function().release(mark);
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// `(doto expr step …)`: every step gets the same value, which is the result.
+    #[inline(never)]
+    pub(crate) fn doto_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let Some((first, steps)) = rest.split_first() else { return Err(wrong_shape(Special::Doto, span)) };
+        let value = self.resolve(first, false);
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(1);
+        let slot = self.bind_hidden(value, &mut bindings)?;
+        let threaded = self.hidden(first.span, slot);
+        let mut items = Vec::with_capacity(steps.len() + 1);
+        for step in steps {
+            let call = self.step_form(step, threaded, false);
+            items.push(self.resolve(call, false));
+        }
+        items.push(self.local(first.span, slot));
+        self.function().release(mark);
+        let items = self.slice(items);
+        let body = self.expr(span, Kind::Do(items));
         Ok(self.let_expr(span, bindings, body))
     }
 

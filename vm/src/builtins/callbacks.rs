@@ -4,6 +4,7 @@
 use super::seq::to_vector;
 use super::{Builtin, Category, Step, callback, host, plain};
 use crate::builtins::HostFunction;
+use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
@@ -51,7 +52,18 @@ pub(super) const TABLE: &[Builtin] = &[
         "The results of f, which are collections, joined.",
         mapcat,
     ),
-    callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", reduce),
+    callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| {
+        reduce(cx, "reduce", a)
+    }),
+    callback(
+        "reductions",
+        Category::Core,
+        "2-3",
+        "(reductions f init? coll)",
+        "What reduce has after every item, first to last.",
+        |cx, a| reduce(cx, "reductions", a),
+    ),
+    plain("reduced", Category::Core, "1", "(reduced x)", "Ends the reduce around it with x.", reduced),
     callback(
         "reduce-kv",
         Category::Core,
@@ -216,8 +228,7 @@ pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<
             match super::internal("%get-path") {
                 Some(reader) => {
                     let parts = vec![Value::Builtin(reader), Value::Vector(path)];
-                    let kind = crate::combinator::CombinatorKind::Partial;
-                    Ok(Value::Combinator(crate::combinator::Combinator::new(kind, parts)))
+                    Ok(Value::Combinator(Combinator::new(CombinatorKind::Partial, parts)))
                 }
                 None => Err(Fault::runtime(format!("{name}: no path reader"))),
             }
@@ -249,13 +260,22 @@ pub(super) fn collection(cx: &mut Context, name: &'static str, value: Value) -> 
     to_vector(cx, value, name)
 }
 
-fn each(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
+pub(super) fn each(
+    cx: &mut Context,
+    name: &'static str,
+    kind: Kind,
+    arguments: Arguments<'_>,
+) -> Result<Step> {
+    if arguments[1].endless().is_some() {
+        return super::endless::each(cx, name, kind, arguments);
+    }
     let items = collection(cx, name, take(&mut arguments[1]))?;
     let function = callable(cx, name, take(&mut arguments[0]))?;
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
 
 fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Vec<Rc<VectorNode>>> {
+    super::endless::bound(cx, name, arguments)?;
     arguments.iter_mut().map(|argument| collection(cx, name, take(argument))).collect()
 }
 
@@ -277,18 +297,25 @@ fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
 }
 
-fn reduce(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
     let last = arguments.len() - 1;
-    let items = collection(cx, "reduce", take(&mut arguments[last]))?;
-    let function = callable(cx, "reduce", take(&mut arguments[0]))?;
-    if last == 2 {
-        let init = take(&mut arguments[1]);
-        return Ok(Step::Enter(Native::Reduce(Reduce::new(function, items, 0, init, false))));
-    }
-    Ok(match items.get(0) {
-        Some(first) => Step::Enter(Native::Reduce(Reduce::new(function, items, 1, first, false))),
-        None => Step::TailCall(function, Vec::new()),
-    })
+    let items = collection(cx, name, take(&mut arguments[last]))?;
+    let function = callable(cx, name, take(&mut arguments[0]))?;
+    let (first, next) = match (last, items.get(0)) {
+        (2, _) => (take(&mut arguments[1]), 0),
+        (_, Some(first)) => (first, 1),
+        _ if name == "reductions" => {
+            let only = Combinator::new(CombinatorKind::Juxt, vec![function]);
+            return Ok(Step::TailCall(Value::Combinator(only), Vec::new()));
+        }
+        _ => return Ok(Step::TailCall(function, Vec::new())),
+    };
+    let machine = Reduce::new(function, items, next, first, false);
+    Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))
+}
+
+fn reduced(_cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
+    Ok(Value::Combinator(Combinator::new(CombinatorKind::Reduced, vec![take(&mut arguments[0])])))
 }
 
 fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {

@@ -1,6 +1,6 @@
 //! The collection builtins called as the interpreter calls them: through their rows, under limits.
 
-use super::{Implementation, lookup};
+use super::{Implementation, Step, lookup};
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::json;
@@ -17,6 +17,10 @@ fn call(cx: &mut Context, name: &str, mut arguments: Vec<Value>) -> Result<Value
     assert!(builtin.arity.accepts(arguments.len()), "{name} takes other arguments");
     match builtin.implementation {
         Implementation::Plain(run) => run(cx, &mut arguments),
+        Implementation::Callback(run) => match run(cx, &mut arguments)? {
+            Step::Return(value) => Ok(value),
+            _ => panic!("{name} calls a function"),
+        },
         _ => panic!("{name} takes functions"),
     }
 }

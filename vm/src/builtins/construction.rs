@@ -17,6 +17,7 @@ const CORE: Category = Category::Core;
 #[rustfmt::skip]
 pub(super) const TABLE: &[Builtin] = &[
     plain("vector", CORE, "0+", "(vector item …)", "A vector of the arguments.", vector).total(),
+    plain("list*", CORE, "1+", "(list* item … coll)", "The items in front of those of the collection.", list_star),
     plain("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
     plain("vec", CORE, "1", "(vec coll)", "A vector of the items of any collection.", vec),
     plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq),
@@ -32,6 +33,16 @@ pub(super) const TABLE: &[Builtin] = &[
 
 fn vector(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::vector(arguments.iter_mut().map(take).collect()))
+}
+
+fn list_star(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let last = arguments.len() - 1;
+    let tail = seq::argument(cx, take(&mut arguments[last]), "list*", last + 1)?;
+    cx.reserve_items(tail.len().saturating_add(last))?;
+    cx.tick(tail.len() as u64)?;
+    let mut items: Vec<Value> = arguments[..last].iter_mut().map(take).collect();
+    items.extend(tail.iter());
+    Ok(Value::vector(items))
 }
 
 fn vec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -211,6 +222,7 @@ fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    super::endless::bound(cx, "interleave", arguments)?;
     let mut colls = Vec::with_capacity(arguments.len());
     for coll in arguments.iter_mut() {
         colls.push(seq::positional(cx, take(coll), "interleave")?);

@@ -15,6 +15,7 @@ use std::rc::Rc;
 #[rustfmt::skip]
 pub(super) const TABLE: &[Builtin] = &[
     row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated),
+    row("%times", "1", "(%times n)", "The integers that dotimes counts through.", times),
     row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern),
     row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth),
     row("%rest-from", "2", "(%rest-from v i)", "The items of such a vector from an index on.", rest_from),
@@ -39,6 +40,11 @@ const fn row(
 
 fn iterated(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Vector(seq::to_vector(cx, take(&mut arguments[0]), "for")?))
+}
+
+fn times(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let count = seq::length(seq::count_argument(&arguments[0], "dotimes", 1)?);
+    Ok(Value::Vector(VectorNode::range(0, 1, count)))
 }
 
 fn mismatch(message: impl std::fmt::Display) -> Box<Fault> {

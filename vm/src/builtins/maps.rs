@@ -26,6 +26,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
     plain("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap),
     plain("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
+    plain("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
     plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
     plain("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
     plain("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
@@ -135,7 +136,7 @@ fn merge(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Map(merged))
 }
 
-fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(super) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let coll = take(&mut arguments[0]);
     if !matches!(coll, Value::Nil | Value::Map(_) | Value::Vector(_)) {
         return Err(expected("select-keys", 1, "map", &coll));
@@ -152,6 +153,7 @@ fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    super::endless::bound(cx, "zipmap", arguments)?;
     let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;
     let values = seq::argument(cx, take(&mut arguments[1]), "zipmap", 2)?;
     let mut map: Rc<MapNode> = Table::empty();
@@ -169,6 +171,10 @@ fn hash_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn array_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     map_of(cx, arguments, "array-map")
+}
+
+fn sorted_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    map_of(cx, arguments, "sorted-map")
 }
 
 fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Result<Value> {

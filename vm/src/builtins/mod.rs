@@ -13,8 +13,9 @@ mod combinators;
 mod comparison;
 pub(crate) mod construction;
 mod convert;
-mod describe;
 mod dates;
+mod describe;
+pub(crate) mod endless;
 mod internal;
 mod json;
 pub(crate) mod lookup;
@@ -23,6 +24,7 @@ mod math;
 mod partitions;
 mod predicates;
 mod regexes;
+mod relations;
 pub(crate) mod seq;
 mod sequences;
 mod sets;
@@ -230,6 +232,7 @@ const TABLES: &[&[Builtin]] = &[
     sorting::TABLE,
     walks::TABLE,
     describe::TABLE,
+    endless::TABLE,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,
@@ -240,6 +243,7 @@ const TABLES: &[&[Builtin]] = &[
     strings::interop::TABLE,
     dates::TABLE,
     regexes::TABLE,
+    relations::TABLE,
     json::TABLE,
     internal::TABLE,
 ];

@@ -18,6 +18,9 @@ const CORE: Category = Category::Core;
 pub(super) const TABLE: &[Builtin] = &[
     plain("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
     plain("partition-all", CORE, "2-3", "(partition-all n step? coll)", "Parts of n items; the last may be shorter.", partition_all),
+    plain("partitionv", CORE, "2-4", "(partitionv n step? pad? coll)", "The same as `partition`.", partition),
+    plain("partitionv-all", CORE, "2-3", "(partitionv-all n step? coll)", "The same as `partition-all`.", partition_all),
+    plain("take-nth", CORE, "2", "(take-nth n coll)", "Every nth item, from the first on.", take_nth),
     plain("dedupe", CORE, "1", "(dedupe coll)", "The items without those equal to the one before.", dedupe),
     plain("distinct", CORE, "1", "(distinct coll)", "The items, each once, in order of first appearance.", distinct),
     plain("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
@@ -36,6 +39,14 @@ fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
             other.type_word()
         ))),
     }
+}
+
+fn take_nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let step = positive(&arguments[0], "take-nth", "n")?;
+    let vector = seq::argument(cx, take(&mut arguments[1]), "take-nth", 2)?;
+    cx.reserve_items(vector.len().div_ceil(step))?;
+    cx.tick(vector.len().div_ceil(step) as u64)?;
+    Ok(Value::vector((0..vector.len()).step_by(step).filter_map(|index| vector.get(index)).collect()))
 }
 
 fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -58,6 +58,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("fn?", CORE, "1", "(fn? x)", "True for functions.", |_cx, a| Ok(Value::Bool(a[0].is_function()))).total(),
     plain("ifn?", CORE, "1", "(ifn? x)", "True for everything that can be called.", is_callable).total(),
     test!("coll?", "True for vectors, maps and sets.", Value::Vector(_) | Value::Map(_) | Value::Set(_)),
+    test!("list?", "True for sequences: lists are vectors.", Value::Vector(_)),
     test!("seq?", "True for sequences.", Value::Vector(_)),
     test!("sequential?", "True for sequences.", Value::Vector(_)),
     test!("associative?", "True for maps and vectors.", Value::Vector(_) | Value::Map(_)),

@@ -168,12 +168,18 @@ pub(super) fn length(count: i64) -> usize {
 /// `name: arg N expected …, got …`.
 #[cold]
 pub(super) fn expected(name: &str, position: usize, what: &str, got: &Value) -> Box<Fault> {
+    if got.endless().is_some() {
+        return super::endless::unbounded(name);
+    }
     Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {}", got.type_word()))
 }
 
 /// `name: invalid argument types: …`.
 #[cold]
 pub(super) fn invalid(name: &str, got: &Value) -> Box<Fault> {
+    if got.endless().is_some() {
+        return super::endless::unbounded(name);
+    }
     Fault::type_error(format_args!("{name}: invalid argument types: {}", got.type_word()))
 }
 
@@ -191,7 +197,9 @@ pub(super) fn unordered(value: &Value, name: &str) -> Box<Fault> {
 
 #[cold]
 fn not_a_collection(value: &Value, name: &str) -> Box<Fault> {
-    if value.is_function() {
+    if value.endless().is_some() {
+        super::endless::unbounded(name)
+    } else if value.is_function() {
         Fault::type_error(format_args!(
             "{name}: expected a collection, got a function — collection operations like filter/map/reduce take \
              the collection last; arguments may be swapped"

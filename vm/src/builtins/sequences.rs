@@ -1,7 +1,7 @@
 //! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
 use super::seq::{self, count_argument, length};
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, Step, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -26,13 +26,17 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("fnext", CORE, "1", "(fnext coll)", "The first item of what follows: the second item.", fnext),
     plain("nfirst", CORE, "1", "(nfirst coll)", "What follows in the first item; nil when nothing is left.", nfirst),
     plain("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
-    plain("take", CORE, "2", "(take n coll)", "The first n items.", take_first),
+    callback("take", CORE, "2", "(take n coll)", "The first n items.", |cx, a| match a[1].endless() {
+        Some(_) => super::endless::take(cx, a),
+        None => take_first(cx, a).map(Step::Return),
+    }),
     plain("drop", CORE, "2", "(drop n coll)", "Everything but the first n items.", drop_first),
     plain("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
     plain("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
     plain("nthrest", CORE, "2", "(nthrest coll n)", "Everything but the first n items.", nthrest),
     plain("nthnext", CORE, "2", "(nthnext coll n)", "Everything but the first n items; nil when nothing is left.", nthnext),
     plain("split-at", CORE, "2", "(split-at n coll)", "[(take n coll) (drop n coll)].", split_at),
+    plain("splitv-at", CORE, "2", "(splitv-at n coll)", "The same as `split-at`.", split_at),
     plain("subvec", CORE, "2-3", "(subvec v start end?)", "The items from start up to end; indexes are clamped.", subvec),
     plain("peek", CORE, "1", "(peek v)", "The last item of a vector, or nil.", peek),
     plain("pop", CORE, "1", "(pop v)", "A vector without its last item; nil when there is none.", pop),
@@ -108,10 +112,16 @@ fn or_nil(vector: Rc<VectorNode>) -> Value {
 }
 
 fn rest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if arguments[0].endless().is_some() {
+        return Ok(super::endless::drop_first(1, take(&mut arguments[0])));
+    }
     Ok(Value::Vector(tail(cx, take(&mut arguments[0]), "rest")?))
 }
 
 fn next(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if arguments[0].endless().is_some() {
+        return rest(cx, arguments);
+    }
     Ok(or_nil(tail(cx, take(&mut arguments[0]), "next")?))
 }
 
@@ -154,7 +164,11 @@ fn take_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn drop_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = length(count_argument(&arguments[0], "drop", 1)?);
+    let count = count_argument(&arguments[0], "drop", 1)?;
+    if arguments[1].endless().is_some() {
+        return Ok(super::endless::drop_first(count, take(&mut arguments[1])));
+    }
+    let count = length(count);
     let vector = countable(cx, take(&mut arguments[1]), "drop")?;
     Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
 }

@@ -17,6 +17,7 @@ use std::rc::Rc;
 pub(super) const TABLE: &[Builtin] = &[
     plain("set", Category::Set, "1", "(set coll)", "A set of the items of any collection.", set),
     plain("hash-set", Category::Set, "0+", "(hash-set item …)", "A set of the arguments.", hash_set),
+    plain("sorted-set", Category::Set, "0+", "(sorted-set item …)", "A set of the arguments; every set is in key order.", hash_set),
     plain("contains?", Category::Core, "2", "(contains? coll key)", "True when a map has the key, a set the member, a vector the value.", contains),
     plain("disj", Category::Set, "1+", "(disj s item …)", "The set without these members.", disj),
     plain("union", Category::Set, "0+", "(union s …)", "The members of any of the sets.", union),

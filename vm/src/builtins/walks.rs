@@ -73,7 +73,7 @@ fn change_keys(
     cx.reserve(map.len().saturating_mul(size_of::<Entry<Value>>()))?;
     cx.tick(map.len() as u64)?;
     let mut changed = MapNode::with_capacity(map.len());
-    for &row in map.order(cx)?.to_vec().iter() {
+    for &row in map.order(cx)? {
         let entry = &map.entries()[row as usize];
         let key = change(cx, &entry.key).unwrap_or_else(|| entry.key.clone());
         changed = Table::insert(changed, cx, key, entry.value.clone())?;

@@ -363,6 +363,10 @@ impl Machine<'_> {
 fn open_combinator(combinator: &Rc<Combinator>, arguments: Vec<Value>) -> Result<Step> {
     let parts = combinator.parts();
     Ok(match combinator.kind {
+        CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
+            let word = Value::Combinator(combinator.clone()).type_word();
+            return Err(Fault::new(Reason::NotCallable, format!("not callable: {word}")));
+        }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
             let mut all = Vec::with_capacity(parts.len() + arguments.len());

@@ -39,9 +39,11 @@ impl Combine {
             CombinatorKind::EveryPred => Ok(self.predicates(returned, false)),
             CombinatorKind::SomeFn => Ok(self.predicates(returned, true)),
             // The others are opened without a machine.
-            CombinatorKind::Partial | CombinatorKind::Constantly | CombinatorKind::Fnil => {
-                Ok(Action::Return(Value::Nil))
-            }
+            CombinatorKind::Partial
+            | CombinatorKind::Constantly
+            | CombinatorKind::Fnil
+            | CombinatorKind::Reduced
+            | CombinatorKind::Endless(_) => Ok(Action::Return(Value::Nil)),
         }
     }
 

@@ -70,6 +70,8 @@ pub enum Kind {
     UpdateVals,
     /// The map in `out` with these keys changed.
     UpdateKeys,
+    /// Keep items with a truthy result, as a set.
+    Select,
     /// Nothing: `run!`.
     Run,
 }
@@ -179,9 +181,9 @@ impl Each {
                     self.out.push(value);
                 }
             }
-            Kind::Filter | Kind::Remove => {
+            Kind::Filter | Kind::Remove | Kind::Select => {
                 let item = take(&mut self.item);
-                if truthy == (self.kind == Kind::Filter) {
+                if truthy != (self.kind == Kind::Remove) {
                     self.out.push(item);
                 }
             }
@@ -308,6 +310,14 @@ impl Each {
             Kind::Every | Kind::NotAny => Value::Bool(true),
             Kind::NotEvery => Value::Bool(false),
             Kind::DropWhile => Value::vector(Vec::new()),
+            Kind::Select => {
+                let mut set = SetNode::empty();
+                for item in self.out.take() {
+                    cx.tick(1)?;
+                    set = SetNode::insert(set, cx, item, ())?;
+                }
+                Value::Set(set)
+            }
             Kind::SplitWith => Value::vector(vec![self.out.take_vector(), Value::vector(Vec::new())]),
             Kind::PartitionBy => {
                 if !self.aside.is_empty() {

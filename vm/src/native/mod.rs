@@ -10,6 +10,7 @@ pub mod items;
 pub mod map_many;
 pub mod merge;
 pub mod parallel;
+pub mod pull;
 pub mod reduce;
 pub mod replace;
 pub mod sort;
@@ -59,6 +60,8 @@ pub enum Native {
     Walk(walk::Walk),
     /// `tree-seq`.
     Tree(tree::Tree),
+    /// Items pulled out of an endless sequence.
+    Pull(pull::Pull),
     /// Calls of combinators.
     Combine(combine::Combine),
     /// `pmap`, `pcalls`.
@@ -78,6 +81,7 @@ impl Native {
             Native::Merge(machine) => machine.resume(cx, returned),
             Native::Walk(machine) => machine.resume(cx, returned),
             Native::Tree(machine) => machine.resume(cx, returned),
+            Native::Pull(machine) => machine.resume(cx, returned),
             Native::Combine(machine) => machine.resume(cx, returned),
             Native::Parallel(machine) => machine.resume(returned),
         }

@@ -11,6 +11,7 @@ pub(crate) use buffer::{Buffer, append};
 pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::integer_text;
 
+use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::{MapNode, SetNode};
@@ -214,6 +215,10 @@ fn write_leaf(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()
         Value::Var(symbol) => write_name(cx, buffer, "#'", *symbol),
         Value::Tool(symbol) => write_name(cx, buffer, "tool/", *symbol),
         Value::Builtin(_) => buffer.push(cx, "#<builtin>"),
+        Value::Combinator(_) if value.endless().is_some() => {
+            Err(crate::builtins::endless::unbounded("print"))
+        }
+        Value::Combinator(node) if node.kind == CombinatorKind::Reduced => buffer.push(cx, "#<reduced>"),
         Value::Combinator(_) => buffer.push(cx, "#fn[...]"),
         Value::Closure(closure) => {
             let parameters = parameters(cx, closure);
