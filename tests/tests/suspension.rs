@@ -60,6 +60,16 @@ const POSITIONS: &[&str] = &[
     "((fnil (fn [x] (inc (t x))) 41) nil)",
     "(replace \"a1b22\" #\"\\d+\" (fn [m] (t (str \"<\" m \">\"))))",
     "(replace-first \"a1b22\" #\"\\d+\" (fn [m] (t (str \"<\" m \">\"))))",
+    "(reduce (fn [a x] (if (> (t a) 5) (reduced (t a)) (+ a (t x)))) 0 [1 2 3 4 5 6])",
+    "(reductions (fn [a x] (+ (t a) (t x))) [1 2 3 4])",
+    "(take 5 (iterate (fn [x] (t (* 2 x))) 1))",
+    "(take 3 (repeatedly (fn [] (t 7))))",
+    "(repeatedly 3 (fn [] (t 7)))",
+    "(walk (fn [x] (t (inc x))) (fn [xs] (reduce + (t xs))) [1 2 3])",
+    "(postwalk (fn [x] (if (number? x) (t (inc x)) x)) [1 [2 {:a 3}]])",
+    "(prewalk (fn [x] (if (number? x) (t (inc x)) x)) [1 [2 {:a 3}]])",
+    "(tree-seq (fn [x] (t (vector? x))) (fn [xs] (t xs)) [1 [2 [3]] 4])",
+    "(select (fn [x] (odd? (t x))) #{1 2 3})",
     "(pmap (fn [x] (t (* x x))) (range 20))",
     "(pmap (fn [x y] [(t x) (t y)]) [1 2] [3 4])",
     "(pcalls (fn [] (t 1)) (fn [] (t \"b\")))",
@@ -104,6 +114,9 @@ fn a_call_in_any_position_changes_nothing() {
     }
 }
 
+/// Machines of the VM that never call a function of the program.
+const CALL_NOTHING: &[&str] = &["keywordize-keys", "stringify-keys", "java.util.Date."];
+
 /// A builtin that calls functions and is not tried above would go unnoticed.
 #[test]
 fn every_builtin_that_calls_functions_is_tried() {
@@ -112,6 +125,7 @@ fn every_builtin_that_calls_functions_is_tried() {
         .filter(|builtin| builtin.purity == Purity::Calls && builtin.category != Category::Internal);
     let missing: Vec<&str> = calls
         .map(|builtin| builtin.name)
+        .filter(|name| !CALL_NOTHING.contains(name))
         .filter(|name| !POSITIONS.iter().any(|program| program.contains(&format!("({name} "))))
         .collect();
     assert!(missing.is_empty(), "no program calls a tool inside {missing:?}");
