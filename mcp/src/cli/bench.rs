@@ -1,6 +1,7 @@
 //! `ptc bench`.
 
 use super::boot::start_runtime;
+use super::console;
 use super::exit::{Abort, Exit};
 use crate::bench::delay_server;
 use crate::bench::pmap::{BareClient, run as run_program};
@@ -83,7 +84,7 @@ fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {
     match workload.run() {
         Ok(measured) => {
             let millis: Vec<String> = measured.millis.iter().map(|millis| format!("{millis:.4}")).collect();
-            println!("RES {} {} {}", workload.name, measured.result, millis.join(" "));
+            console::write_line(&format!("RES {} {} {}", workload.name, measured.result, millis.join(" ")))?;
             eprintln!("{}: {} units of fuel a run", workload.title, measured.fuel);
             Ok(Exit::Ok)
         }
@@ -98,7 +99,7 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
     let config = RuntimeConfig { servers: vec![entry], ..RuntimeConfig::default() };
     let runtime = start_runtime(config).await?;
     let mut bare = BareClient::start(&command.map(String::from))?;
-    println!("| program | calls | bare client | ptc | ratio |\n|---|---|---|---|---|");
+    console::write_line("| program | calls | bare client | ptc | ratio |\n|---|---|---|---|---|")?;
     for &calls in &args.calls {
         let (mut best_bare, mut best) = (Duration::MAX, Duration::MAX);
         for _ in 0..args.rounds {
@@ -106,11 +107,15 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
             best = best.min(checked(&runtime, "pmap", calls).await?);
         }
         let ratio = best.as_secs_f64() / best_bare.as_secs_f64();
-        println!("| pmap | {calls} | {} | {} | {ratio:.2} |", millis(best_bare), millis(best));
+        console::write_line(&format!(
+            "| pmap | {calls} | {} | {} | {ratio:.2} |",
+            millis(best_bare),
+            millis(best)
+        ))?;
     }
     if args.sequential > 0 {
         let duration = checked(&runtime, "map", args.sequential).await?;
-        println!("| map | {} | | {} | |", args.sequential, millis(duration));
+        console::write_line(&format!("| map | {} | | {} | |", args.sequential, millis(duration)))?;
     }
     runtime.shutdown().await;
     Ok(Exit::Ok)

@@ -190,6 +190,18 @@ impl Machine<'_> {
             }};
         }
 
+        // Asks a value a question; the last reader drops it.
+        macro_rules! condition {
+            ($src:expr, $question:ident) => {{
+                let register = &mut registers[usize::from($src.reg)];
+                let answer = register.$question();
+                if $src.last {
+                    *register = Value::Nil;
+                }
+                answer
+            }};
+        }
+
         // The verifier has checked that control stays inside the code.
         let instruction = proto.code[pc];
         pc += 1;
@@ -273,10 +285,7 @@ impl Machine<'_> {
                     put(registers, dst.0, Value::Bool(result));
                 }
                 Instruction::Not { a, dst } => {
-                    let truthy = registers[usize::from(a.reg)].is_truthy();
-                    if a.last {
-                        registers[usize::from(a.reg)] = Value::Nil;
-                    }
+                    let truthy = condition!(a, is_truthy);
                     put(registers, dst.0, Value::Bool(!truthy));
                 }
 
@@ -371,29 +380,17 @@ impl Machine<'_> {
                     }
                 }
                 Instruction::JumpIfFalse { condition, to } => {
-                    let truthy = registers[usize::from(condition.reg)].is_truthy();
-                    if condition.last {
-                        registers[usize::from(condition.reg)] = Value::Nil;
-                    }
-                    if !truthy {
+                    if !condition!(condition, is_truthy) {
                         jump!(to.0);
                     }
                 }
                 Instruction::JumpIfTrue { condition, to } => {
-                    let truthy = registers[usize::from(condition.reg)].is_truthy();
-                    if condition.last {
-                        registers[usize::from(condition.reg)] = Value::Nil;
-                    }
-                    if truthy {
+                    if condition!(condition, is_truthy) {
                         jump!(to.0);
                     }
                 }
                 Instruction::JumpIfNil { condition, to } => {
-                    let nil = registers[usize::from(condition.reg)].is_nil();
-                    if condition.last {
-                        registers[usize::from(condition.reg)] = Value::Nil;
-                    }
-                    if nil {
+                    if condition!(condition, is_nil) {
                         jump!(to.0);
                     }
                 }
