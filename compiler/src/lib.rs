@@ -10,6 +10,7 @@
 //! - `codegen`: IR to instructions; `constants`: the tables of the program
 //! - [`externals`]: what a compilation knows beside the text, and its result
 //! - [`diagnostic`]: findings and their rendering
+//! - [`reference`]: what the language has, with documentation and examples
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod lexer;
 mod liveness;
 mod names;
 mod reader;
+pub mod reference;
 mod resolve;
 mod syntax;
 

@@ -161,7 +161,6 @@ pub(super) const TABLE: &[Builtin] = &[
         pcalls,
     ),
     plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path),
-    plain("println", Category::Core, "0+", "(println item …)", "Prints a line; nil.", println).effect(),
     host(
         "%tool-call",
         Category::Internal,
@@ -513,12 +512,6 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     }
     let functions = VectorNode::new(arguments.iter_mut().map(take).collect());
     Ok(Step::Enter(Native::Parallel(Parallel::calls(functions))))
-}
-
-fn println(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
-    let line = crate::print::println_text(cx, arguments)?;
-    cx.prints.push(&line);
-    Ok(Value::Nil)
 }
 
 /// Follows a path of keys: what a vector or a string as key function means.

@@ -1,0 +1,28 @@
+//! Names that are neither builtins nor special forms.
+
+use super::EntryKind::{Constant, HostForm};
+use super::Other;
+
+const fn other(
+    namespace: &'static str,
+    name: &'static str,
+    kind: super::EntryKind,
+    signature: &'static str,
+    doc: &'static str,
+) -> Other {
+    Other { namespace, name, kind, signature, doc }
+}
+
+#[rustfmt::skip]
+pub(super) const OTHERS: &[Other] = &[
+    other("tool", "tool/call", HostForm, "(tool/call {:server s :tool t :args {…}}), (tool/call 'server/tool {…})", "Calls a tool of an upstream: {:ok true :value v :value_kind k} or {:ok false :reason r :message text}."),
+    other("tool", "tool/servers", HostForm, "(tool/servers)", "The configured upstream servers."),
+    other("tool", "tool/name", HostForm, "(tool/name {…}), (tool/name :key value …)", "Calls a tool that the host granted under this name."),
+    other("data", "data/key", HostForm, "data/key", "One entry of the program's input; nil when it has none."),
+    other("clojure.core", "*1", Constant, "*1", "The result of the program before this one in the session; nil when there was none."),
+    other("clojure.core", "*2", Constant, "*2", "The result before `*1`."),
+    other("clojure.core", "*3", Constant, "*3", "The result before `*2`."),
+    other("java", "NaN", Constant, "NaN", "The float that is no number, also ##NaN and Double/NaN."),
+    other("java", "POSITIVE_INFINITY", Constant, "POSITIVE_INFINITY", "The largest float, also ##Inf and Double/POSITIVE_INFINITY."),
+    other("java", "NEGATIVE_INFINITY", Constant, "NEGATIVE_INFINITY", "The smallest float, also ##-Inf and Double/NEGATIVE_INFINITY."),
+];
