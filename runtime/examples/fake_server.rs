@@ -136,7 +136,9 @@ fn call(state: &State, id: &Value, params: &Value) {
         ),
         "delay" => {
             std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap()));
-            text(id, "\"late\"");
+            // No longer in flight before the client can know of the answer.
+            state.in_flight.fetch_sub(1, Ordering::SeqCst);
+            return text(id, "\"late\"");
         }
         "gather" => {
             // Answers only when `n` calls are in flight at the same time.

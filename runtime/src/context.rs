@@ -4,6 +4,7 @@
 use crate::limits::Limits;
 use crate::outcome::{CallFault, CallRecord, CallStatus, Effect};
 use ptc_vm::{Interrupt, InterruptKind};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ pub struct RunContext {
     interrupt: Interrupt,
     begun: Instant,
     calls: AtomicU32,
+    /// Calls to servers that limit them.
+    calls_by_server: Mutex<HashMap<String, u32>>,
     waiting_bytes: AtomicU64,
     ledger: Mutex<Vec<CallRecord>>,
 }
@@ -37,6 +40,7 @@ impl RunContext {
             interrupt,
             begun: Instant::now(),
             calls: AtomicU32::new(0),
+            calls_by_server: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             ledger: Mutex::new(Vec::new()),
         }
@@ -77,6 +81,15 @@ impl RunContext {
         let limit = u32::try_from(self.limits.max_upstream_calls).unwrap_or(u32::MAX);
         let take = |made: u32| (made < limit).then(|| made + 1);
         self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Takes one call from what a server grants each program; false when that is used up.
+    pub fn take_call_of(&self, server: &str, limit: u32) -> bool {
+        let mut calls = self.calls_by_server.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = calls.entry(server.to_owned()).or_default();
+        let granted = *made < limit;
+        *made += u32::from(granted);
+        granted
     }
 
     /// Calls taken from the budget.

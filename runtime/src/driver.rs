@@ -9,7 +9,7 @@ use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
 use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
 use crate::rendering;
 use crate::tool_call::{self, ParsedCall, Payload};
-use crate::upstream::{CallRequest, Upstream};
+use crate::upstream::{CallRequest, CallResult, Upstream};
 use ptc_vm::bytecode::Program;
 use ptc_vm::{CallId, Exit, Fault, InterruptKind, Isolate, IsolateOptions, Reason};
 use std::collections::HashMap;
@@ -181,8 +181,10 @@ impl Execution {
                 let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
                 self.isolate.resume(call, |_| Ok(ptc_vm::Value::Int(now)));
             }
-            Ok(Plan::OverBudget(label)) => {
-                self.refuse(call, label, Instant::now(), CallFault::CapExhausted, "cap_exhausted");
+            Ok(Plan::Refuse { label, reason, text }) => {
+                // A call that was handed out before, to load its server, keeps its beginning.
+                let begun = self.in_flight.remove(&call).map_or_else(Instant::now, |earlier| earlier.begun);
+                self.refuse(call, label, begun, reason, &text);
             }
             Ok(Plan::Load { upstream, label }) => self.hand_out(
                 call,
@@ -201,7 +203,7 @@ impl Execution {
             label,
             |upstream| async move {
                 let answer = match upstream.call(request).await {
-                    Ok(answer) => answer,
+                    Ok(CallResult::Inline(answer)) => answer,
                     Err(fault) => return ReplyBody::Fault(fault),
                 };
                 let payload = Payload::read(answer).await;

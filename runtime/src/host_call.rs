@@ -3,9 +3,9 @@
 use crate::context::{CallLabel, RunContext};
 use crate::driver::label;
 use crate::engine::Engine;
-use crate::outcome::Effect;
+use crate::outcome::{CallFault, Effect};
 use crate::tool_call::{encode, parse};
-use crate::upstream::{CallRequest, Upstream, UpstreamState};
+use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamState};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::Table;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -18,8 +18,8 @@ pub(crate) enum Plan {
     Servers,
     /// Answer with the clock.
     Now,
-    /// The call budget is used up: a world fault.
-    OverBudget(CallLabel),
+    /// Answer with a world fault.
+    Refuse { label: CallLabel, reason: CallFault, text: String },
     /// The server's tools are not known: start it and look again.
     Load { upstream: Arc<dyn Upstream>, label: CallLabel },
     /// Call the tool.
@@ -58,57 +58,81 @@ fn plan_tool_call(
 ) -> Result<Plan, Box<Fault>> {
     let servers = engine.server_names();
     let (call, args) = parse(cx, arguments, &servers)?;
-    let Some(upstream) = engine.upstreams.get(call.server.as_str()) else {
+    let catalog = engine.catalog.snapshot();
+    let (Some(upstream), Some(entry)) =
+        (engine.upstreams.get(call.server.as_str()), catalog.server(&call.server))
+    else {
         return Err(call.no_such_server(&servers));
     };
-    let tools = match upstream.tools() {
-        Some(tools) => tools,
-        None if loaded => Arc::default(),
-        None => {
-            let label = label(&call, Effect::Unknown);
-            return Ok(match context.take_call() {
-                true => Plan::Load { upstream: upstream.clone(), label },
-                false => Plan::OverBudget(label),
-            });
+    let tools = entry.proven();
+    let Some(tool) = tools.and_then(|tools| tools.get(&call.tool)) else {
+        if let Some(refusal) = tools.and_then(|tools| tools.refusal(&call.tool)) {
+            return Err(call.refused_tool(refusal));
         }
+        let state = upstream.status().state;
+        // Only a healthy upstream's list proves that a tool does not exist.
+        if let Some(tools) = tools.filter(|_| state == UpstreamState::Ready) {
+            let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+            return Err(call.no_such_tool(&known));
+        }
+        let label = label(&call, Effect::Unknown);
+        if loaded {
+            // It was there a moment ago, and has gone again.
+            let text = upstream.status().error.unwrap_or_else(|| format!("upstream is {}", state.name()));
+            return Ok(Plan::Refuse { label, reason: CallFault::UpstreamUnavailable, text });
+        }
+        return Ok(match take_call(context, &**upstream) {
+            Ok(()) => Plan::Load { upstream: upstream.clone(), label },
+            Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
+        });
     };
-    let tool = tools.get(&call.tool);
-    // Only a healthy upstream's list proves that a tool does not exist.
-    let healthy = upstream.tools().is_some() && upstream.status().state == UpstreamState::Ready;
-    if tool.is_none() && healthy {
-        let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-        return Err(call.no_such_tool(&known));
+    let text = encode(cx, &call, &args, Some(&**tool))?;
+    let label = label(&call, tool.effect());
+    if !loaded && let Err(text) = take_call(context, &**upstream) {
+        return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });
     }
-    let text = encode(cx, &call, &args, tool.map(|tool| &**tool))?;
-    let label = label(&call, tool.map_or(Effect::Unknown, |tool| tool.effect()));
-    if !loaded && !context.take_call() {
-        return Ok(Plan::OverBudget(label));
-    }
-    let limits = context.limits();
+    let (limits, own) = (context.limits(), upstream.limits());
+    let max_bytes = usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX);
     let request = CallRequest {
-        tool: call.tool.as_str().into(),
+        tool: tool.name.clone(),
         arguments: text,
-        timeout: limits.upstream_call_timeout(),
-        max_response_bytes: usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX),
+        timeout: own.timeout.unwrap_or_else(|| limits.upstream_call_timeout()),
+        sink: ResultSink::Inline { max_bytes: own.max_response_bytes.unwrap_or(max_bytes) },
     };
     Ok(Plan::Send { upstream: upstream.clone(), label, request })
 }
 
+/// Takes a call from the budgets of the program; says which of them is used up.
+fn take_call(context: &RunContext, upstream: &dyn Upstream) -> Result<(), String> {
+    let cap = CallFault::CapExhausted.name();
+    if let Some(limit) = upstream.limits().max_calls_per_program
+        && !context.take_call_of(upstream.name(), limit)
+    {
+        return Err(format!("{cap}: upstream {} allows {limit} calls a program", upstream.name()));
+    }
+    if context.take_call() { Ok(()) } else { Err(cap.to_owned()) }
+}
+
 /// The value of `(tool/servers)`: one map a server, sorted by name.
 pub(crate) fn servers(cx: &mut Context, engine: &Engine) -> Result<Value, Box<Fault>> {
+    let catalog = engine.catalog.snapshot();
     let mut rows = Vec::with_capacity(engine.upstreams.len());
-    for (name, upstream) in &engine.upstreams {
-        let tools = upstream.tools();
-        let count = tools.as_ref().map_or(0, |tools| tools.len());
-        let entries = [
-            ("name", cx.string(name)),
-            (
-                "description",
-                upstream.description().map_or(Value::Nil, |text| cx.string(&engine.secrets.scrub(text))),
-            ),
+    for server in catalog.servers() {
+        let status = engine.upstreams.get(&server.name).map(|upstream| upstream.status());
+        let count = server.tools.as_ref().map_or(0, |tools| tools.len());
+        let description = server.description.as_ref().map_or(Value::Nil, |text| cx.string(text));
+        let mut entries = vec![
+            ("name", cx.string(&server.name)),
+            ("description", description),
             ("tool_count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX))),
-            ("catalog_loaded", Value::Bool(tools.is_some())),
+            ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
+        if let Some(status) = status {
+            entries.push(("state", cx.string(status.state.name())));
+            if let Some(error) = status.error {
+                entries.push(("error", cx.string(&engine.secrets.scrub(&error))));
+            }
+        }
         let mut row = Table::with_capacity(entries.len());
         for (key, value) in entries {
             let key = cx.string(key);

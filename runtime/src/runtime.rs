@@ -8,7 +8,10 @@ use crate::program_cache::ProgramCache;
 use crate::queue::{Job, Queue, RunHandle, RunId};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
-use crate::upstream::{ServiceOptions, StdioUpstream, Tool, ToolList, Upstream, UpstreamState};
+use crate::upstream::{
+    Catalog, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream, Tool, ToolList, Upstream,
+    UpstreamState,
+};
 use crate::watchdog::Watchdog;
 use crate::worker::Worker;
 use crate::{context::RunContext, rendering};
@@ -19,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Bytes of compiled programs kept by default.
 pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
@@ -45,6 +48,11 @@ pub struct RuntimeConfig {
     pub startup: Option<Startup>,
     /// Which servers start at once.
     pub start: StartPolicy,
+    /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
+    /// once.
+    pub snapshot: Option<SnapshotMode>,
+    /// Only tools annotated as read-only exist.
+    pub read_only: bool,
     /// Isolate workers; 0 means one a core.
     pub workers: usize,
     /// Bytes of compiled programs to keep; 0 turns the cache off.
@@ -61,6 +69,8 @@ impl Default for RuntimeConfig {
             servers: Vec::new(),
             startup: None,
             start: StartPolicy::All,
+            snapshot: None,
+            read_only: false,
             workers: 0,
             cache_bytes: DEFAULT_CACHE_BYTES,
             secrets: SecretRegistry::new(),
@@ -84,7 +94,7 @@ pub struct ServerStatus {
     pub start_duration: Option<Duration>,
     /// `name version` as it introduced itself.
     pub server_info: Option<String>,
-    /// Its tools in its own order; empty while `tools_loaded` is false.
+    /// Its tools in name order; empty while `tools_loaded` is false.
     pub tools: Vec<Arc<Tool>>,
     /// A complete list was loaded.
     pub tools_loaded: bool,
@@ -112,9 +122,24 @@ impl Runtime {
     /// # Errors
     /// A server that is this very program, a strict server that did not start, no threads.
     pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
-        let RuntimeConfig { servers, startup, start, workers, cache_bytes, secrets, observer } = config;
+        let RuntimeConfig {
+            servers,
+            startup,
+            start,
+            snapshot,
+            read_only,
+            workers,
+            cache_bytes,
+            secrets,
+            observer,
+        } = config;
         startup::check(&servers)?;
         let io = tokio::runtime::Handle::current();
+        let described = servers.iter().map(|entry| {
+            let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
+            (entry.name.clone(), description)
+        });
+        let catalog = SharedCatalog::new(described);
         let mut upstreams = std::collections::BTreeMap::new();
         let mut starting = Vec::new();
         for entry in servers {
@@ -132,7 +157,14 @@ impl Runtime {
                 description: entry.description,
                 spec: entry.stdio,
                 handshake_timeout: entry.handshake_timeout,
-                frozen: policy == Startup::Strict && start == StartPolicy::All,
+                mode: match snapshot {
+                    Some(mode) => mode,
+                    None if policy == Startup::Strict && start == StartPolicy::All => SnapshotMode::Frozen,
+                    None => SnapshotMode::Live,
+                },
+                policy: entry.tools.read_only(read_only),
+                limits: entry.limits,
+                catalog: catalog.clone(),
                 secrets: secrets.clone(),
             }));
             upstreams.insert(entry.name, upstream.clone());
@@ -145,7 +177,8 @@ impl Runtime {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let engine = Arc::new(Engine { upstreams, io, secrets, cache: ProgramCache::new(cache_bytes) });
+        let engine =
+            Arc::new(Engine { upstreams, catalog, io, secrets, cache: ProgramCache::new(cache_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
             engine,
@@ -206,6 +239,17 @@ impl Runtime {
                 }
             })
             .collect()
+    }
+
+    /// The tools of all servers at this moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.engine.catalog.snapshot()
+    }
+
+    /// Wakes its holder with every version of the catalog; what was described to a client is out of date
+    /// when [`Catalog::surface`] has grown.
+    pub fn catalog_changes(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.engine.catalog.subscribe()
     }
 
     /// Waits until no server is starting any more.

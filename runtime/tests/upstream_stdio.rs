@@ -5,7 +5,7 @@ mod common;
 use common::{call, entry, is_alive, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::{Upstream, UpstreamFault, UpstreamState};
+use ptc_runtime::upstream::{CallResult, ResultSink, SnapshotMode, Upstream, UpstreamFault, UpstreamState};
 use secrecy::SecretString;
 use serde_json::json;
 use std::sync::Arc;
@@ -85,8 +85,9 @@ async fn an_oversized_answer_fails_only_its_call() {
         assert_eq!(text, format!("response {bytes} bytes exceeds max_upstream_response_bytes (2097152)"));
     }
     let mut roomy = request("big", json!({"bytes": 5_000_000}));
-    roomy.max_response_bytes = 6_000_000;
-    assert!(fake.call(roomy).await.unwrap().bytes().len() > 5_000_000);
+    roomy.sink = ResultSink::Inline { max_bytes: 6_000_000 };
+    let CallResult::Inline(answer) = fake.call(roomy).await.unwrap();
+    assert!(answer.bytes().len() > 5_000_000);
     assert_eq!(other.await.unwrap(), Ok(text("\"late\"")));
 }
 
@@ -94,7 +95,7 @@ async fn an_oversized_answer_fails_only_its_call() {
 async fn a_call_has_its_own_cap_below_the_connection_floor() {
     let fake = upstream(&[]);
     let mut tight = request("big", json!({"bytes": 5000}));
-    tight.max_response_bytes = 1000;
+    tight.sink = ResultSink::Inline { max_bytes: 1000 };
     assert!(matches!(fake.call(tight).await, Err(UpstreamFault::TooLarge { cap: 1000, .. })));
 }
 
@@ -159,7 +160,7 @@ async fn a_server_that_dies_at_start_says_why() {
     secrets.register("key-12345");
     let mut dying = entry("fake", &["--die-at-start"]);
     dying.stdio.variables.push(("LICENCE".into(), SecretString::from("key-12345".to_owned())));
-    let fake = upstream_with(dying, false, secrets);
+    let fake = upstream_with(dying, SnapshotMode::Live, secrets);
     let fault = fake.start().await.unwrap_err().to_string();
     assert!(fault.starts_with("subprocess exited (status=3)"), "{fault}");
     assert!(fault.contains("no licence key [REDACTED]"), "{fault}");
@@ -172,14 +173,15 @@ async fn a_server_that_dies_at_start_says_why() {
 async fn a_missing_command_and_a_mute_server_fail_to_start() {
     let missing = upstream_with(
         ServerEntry::stdio("x", "no-such-command-anywhere".into(), vec![]),
-        false,
+        SnapshotMode::Live,
         SecretRegistry::new(),
     );
     let fault = missing.start().await.unwrap_err();
     assert_eq!(fault.to_string(), "command not found: no-such-command-anywhere");
     let mut mute = entry("mute", &["--mute"]);
     mute.handshake_timeout = Duration::from_millis(50);
-    let fault = upstream_with(mute, false, SecretRegistry::new()).start().await.unwrap_err().to_string();
+    let fault =
+        upstream_with(mute, SnapshotMode::Live, SecretRegistry::new()).start().await.unwrap_err().to_string();
     assert!(fault.starts_with("handshake timed out after 50 ms"), "{fault}");
 }
 
@@ -199,7 +201,7 @@ async fn tool_descriptions_are_scrubbed() {
     secrets.register("key-12345");
     let mut leaky = entry("fake", &[]);
     leaky.stdio.variables.push(("LICENCE".into(), SecretString::from("key-12345".to_owned())));
-    let fake = upstream_with(leaky, false, secrets);
+    let fake = upstream_with(leaky, SnapshotMode::Live, secrets);
     fake.start().await.unwrap();
     let tools = fake.tools().unwrap();
     assert_eq!(tools.get("leaky").unwrap().description.as_deref(), Some("key is [REDACTED]"));
@@ -207,11 +209,11 @@ async fn tool_descriptions_are_scrubbed() {
 
 #[tokio::test]
 async fn list_changed_reloads_the_list_unless_it_is_frozen() {
-    for frozen in [false, true] {
-        let fake = upstream_with(entry("fake", &[]), frozen, SecretRegistry::new());
+    for mode in [SnapshotMode::Live, SnapshotMode::Frozen] {
+        let fake = upstream_with(entry("fake", &[]), mode, SecretRegistry::new());
         fake.start().await.unwrap();
         call(&fake, "grow", json!({})).await.unwrap();
-        if frozen {
+        if mode == SnapshotMode::Frozen {
             call(&fake, "stats", json!({})).await.unwrap();
             assert!(fake.tools().unwrap().get("grown").is_none());
         } else {
@@ -227,7 +229,7 @@ async fn the_environment_of_a_child_is_clean() {
     let mut own = entry("fake", &[]);
     own.stdio.variables.push(("OWN_VARIABLE".into(), SecretString::from("1".to_owned())));
     own.stdio.directory = Some("/".into());
-    let fake = upstream_with(own, false, SecretRegistry::new());
+    let fake = upstream_with(own, SnapshotMode::Live, SecretRegistry::new());
     let answer = call(&fake, "env", json!({})).await.unwrap();
     let names: Vec<&str> = answer["structuredContent"]["names"]
         .as_array()

@@ -1,10 +1,11 @@
 //! One server entry: which keys it may have, and what they mean.
 
 use super::place::Document;
+use super::tools::rule;
 use super::vars::expand;
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::SecretRegistry;
-use crate::upstream::{Environment, StdioSpec, is_inherited};
+use crate::upstream::{CallLimits, Environment, NameRule, StdioSpec, ToolPolicy, is_inherited};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -25,6 +26,10 @@ pub struct ServerEntry {
     pub stdio: StdioSpec,
     /// Wall clock of one start.
     pub handshake_timeout: Duration,
+    /// Which of its tools may be called.
+    pub tools: ToolPolicy,
+    /// Limits on calls to it.
+    pub limits: CallLimits,
     /// What a failed start means, from `required` or the shape of the file.
     pub startup: Startup,
     /// `required` was written, so that an override for all does not apply.
@@ -58,6 +63,8 @@ impl ServerEntry {
                 environment: Environment::Clean,
             },
             handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,
+            tools: ToolPolicy::default(),
+            limits: CallLimits::default(),
             startup: Startup::Strict,
             startup_is_explicit: false,
             own_binary: false,
@@ -98,6 +105,8 @@ pub(super) struct EntryReader<'a> {
     pub(super) document: &'a Document<'a>,
     pub(super) shape: Shape,
     pub(super) server: &'a str,
+    /// The rule that holds for all servers.
+    pub(super) tools: Option<&'a NameRule>,
     pub(super) secrets: &'a SecretRegistry,
     pub(super) variables: &'a dyn Fn(&str) -> Option<String>,
 }
@@ -130,7 +139,18 @@ impl EntryReader<'_> {
         if self.boolean(entry, "inheritEnv")? == Some(true) {
             made.stdio.environment = Environment::Inherited;
         }
-        made.handshake_timeout = self.handshake_timeout(entry)?;
+        made.handshake_timeout = self
+            .positive(entry, "handshake_timeout_ms")?
+            .map_or(DEFAULT_HANDSHAKE_TIMEOUT, Duration::from_millis);
+        made.tools = self.tool_policy(entry)?;
+        made.limits = CallLimits {
+            timeout: self.positive(entry, "request_timeout_ms")?.map(Duration::from_millis),
+            max_response_bytes: self.positive(entry, "max_response_bytes")?.map(saturated),
+            max_concurrent: self.positive(entry, "max_concurrent_calls")?.map(saturated),
+            max_calls_per_program: self
+                .positive(entry, "max_calls_per_program")?
+                .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+        };
         let required = self.boolean(entry, "required")?;
         made.startup_is_explicit = required.is_some();
         made.startup = match required {
@@ -214,14 +234,24 @@ impl EntryReader<'_> {
         Ok(resolved)
     }
 
-    fn handshake_timeout(&self, entry: &Map<String, Value>) -> Result<Duration, ConfigError> {
-        let key = "handshake_timeout_ms";
-        match entry.get(key) {
-            None => Ok(DEFAULT_HANDSHAKE_TIMEOUT),
-            Some(value) => match value.as_u64().filter(|&millis| millis > 0) {
-                Some(millis) => Ok(Duration::from_millis(millis)),
-                None => Err(self.wrong(key, "handshake_timeout_ms must be a positive number")),
-            },
+    /// The entry's own rule and the one for all servers.
+    fn tool_policy(&self, entry: &Map<String, Value>) -> Result<ToolPolicy, ConfigError> {
+        let own = match entry.get("tools") {
+            None => None,
+            Some(value) => rule(value).map_err(|(below, message)| {
+                let path: Vec<&str> = std::iter::once("tools").chain(below).collect();
+                self.error(&path, format!("upstream {}: {message}", self.server))
+            })?,
+        };
+        let rules = own.into_iter().chain(self.tools.cloned());
+        Ok(rules.fold(ToolPolicy::default(), ToolPolicy::with_rule))
+    }
+
+    fn positive(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<u64>, ConfigError> {
+        let Some(value) = entry.get(key) else { return Ok(None) };
+        match value.as_u64().filter(|&number| number > 0) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.wrong(key, &format!("{key} must be a positive number"))),
         }
     }
 
@@ -250,6 +280,10 @@ impl EntryReader<'_> {
         path.extend_from_slice(below);
         self.document.error(&path, message)
     }
+}
+
+fn saturated(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn not_built(server: &str, transport: &str) -> String {

@@ -7,6 +7,7 @@ mod entry;
 mod error;
 mod lookup;
 mod place;
+mod tools;
 mod vars;
 
 pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, ServerEntry};
@@ -94,9 +95,23 @@ impl Config {
             return Err(document.error(&[], "upstreams config must be a JSON object"));
         };
         let (shape, entries) = servers_of(&root, &document)?;
+        let shared = match root.get("tools") {
+            None => None,
+            Some(value) => tools::rule(value).map_err(|(below, message)| {
+                let path: Vec<&str> = std::iter::once("tools").chain(below).collect();
+                document.error(&path, message)
+            })?,
+        };
         let mut servers = Vec::with_capacity(entries.len());
         for (server, value) in entries {
-            let reader = entry::EntryReader { document: &document, shape, server, secrets, variables };
+            let reader = entry::EntryReader {
+                document: &document,
+                shape,
+                server,
+                tools: shared.as_ref(),
+                secrets,
+                variables,
+            };
             servers.extend(reader.read(value)?);
         }
         Ok(Config { shape, servers })

@@ -1,5 +1,7 @@
 use super::*;
+use crate::upstream::{CallLimits, NameRule, ToolPattern, ToolPolicy};
 use secrecy::ExposeSecret;
+use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     let variables = |name: &str| match name {
@@ -93,4 +95,31 @@ fn placeholders_outside_env_are_literal() {
         parse(r#"{"mcpServers": {"a": {"command": "${TOKEN}", "args": ["${TOKEN}"]}}}"#).ok().unwrap();
     assert_eq!(config.servers[0].stdio.command, "${TOKEN}");
     assert_eq!(config.servers[0].stdio.arguments, ["${TOKEN}"]);
+}
+
+#[test]
+fn limits_and_tool_lists_of_a_server() {
+    let text = r#"{"tools": {"block": ["db/*"]}, "upstreams": {"fs": {"transport": "mcp_stdio", "command": "x",
+        "tools": {"allow": ["read*"]}, "request_timeout_ms": 1500, "max_response_bytes": 10,
+        "max_concurrent_calls": 4, "max_calls_per_program": 7}}}"#;
+    let config = parse(text).ok().unwrap();
+    let fs = &config.servers[0];
+    let limits = CallLimits {
+        timeout: Some(Duration::from_millis(1500)),
+        max_response_bytes: Some(10),
+        max_concurrent: Some(4),
+        max_calls_per_program: Some(7),
+    };
+    assert_eq!(fs.limits, limits);
+    let policy = ToolPolicy::default()
+        .with_rule(NameRule::Allow(vec![ToolPattern::new("read*")]))
+        .with_rule(NameRule::Block(vec![ToolPattern::new("db/*")]));
+    assert_eq!(fs.tools, policy);
+    let both = r#"{"upstreams": {"a": {"command": "x", "transport": "mcp_stdio",
+ "tools": {"allow": ["b"], "block": ["c"]}}}}"#;
+    assert_eq!(error(both), "u.json:2:28: upstream a: tools.allow and tools.block exclude each other");
+    let odd = "{\"upstreams\": {},\n \"tools\": {\"allow\": [1]}}";
+    assert_eq!(error(odd), "u.json:2:12: tools.allow must be a list of tool names");
+    let zero = r#"{"mcpServers": {"a": {"command": "x", "max_concurrent_calls": 0}}}"#;
+    assert!(error(zero).ends_with("upstream a: max_concurrent_calls must be a positive number"));
 }

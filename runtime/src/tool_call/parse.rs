@@ -1,6 +1,7 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
 use super::{fault, shown};
+use crate::upstream::Refusal;
 use ptc_vm::{Context, Fault, Value};
 
 /// A call that is well formed; whether its server and tool exist is not known yet.
@@ -128,6 +129,11 @@ impl ParsedCall {
         }
         fault(format!("no tool '{}' in upstream '{}'. Known tools: {known}", self.tool, self.server))
             .hint_closest(&self.tool, tools)
+    }
+
+    /// The fault of a call to a tool that the server has and the configuration refuses.
+    pub(crate) fn refused_tool(&self, refusal: Refusal) -> Box<Fault> {
+        fault(format!("no tool '{}' in upstream '{}': {refusal}", self.tool, self.server))
     }
 
     /// The fault of a call that leaves required arguments out.

@@ -220,6 +220,11 @@ impl Connection {
         }
     }
 
+    /// Configured name of the server.
+    pub(super) fn name(&self) -> &str {
+        &self.shared.name
+    }
+
     /// Sends a notification.
     pub(super) fn notify(&self, method: &str) {
         self.shared.send(wire::notification(method, None));

@@ -1,12 +1,12 @@
 //! initialize, notifications/initialized, tools/list with all its pages.
 
 use super::connection::{Connection, NO_SUCH_METHOD, Request};
-use super::tool::{Tool, ToolList};
+use super::tool::Tool;
 use super::{RawAnswer, UpstreamFault};
 use crate::secrets::SecretRegistry;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -17,7 +17,10 @@ const PROTOCOL_VERSION: &str = "2025-11-25";
 const LIST_CAP: usize = 16 << 20;
 
 /// Most pages of the tool list.
-const PAGES: usize = 200;
+const PAGES: usize = 1_000;
+
+/// Most tools of one server.
+const TOOLS: usize = 100_000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +41,7 @@ struct ServerInfo {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolPage {
-    tools: Vec<Tool>,
+    tools: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
@@ -69,7 +72,7 @@ pub(super) async fn list_tools(
     connection: &Connection,
     secrets: &SecretRegistry,
     timeout: Duration,
-) -> Result<ToolList, UpstreamFault> {
+) -> Result<Vec<Tool>, UpstreamFault> {
     let mut tools = Vec::new();
     let mut seen = HashSet::new();
     let mut params = "{}".to_owned();
@@ -80,8 +83,20 @@ pub(super) async fn list_tools(
             answer => answer?,
         };
         let page: ToolPage = decode(&answer, secrets, "tools/list")?;
-        tools.extend(page.tools);
-        let Some(cursor) = page.next_cursor else { return Ok(ToolList::new(tools)) };
+        for tool in page.tools {
+            // One tool that cannot be read is no reason to lose the others.
+            match serde_json::from_value::<Tool>(tool) {
+                Ok(tool) if !tool.name.is_empty() => tools.push(tool),
+                Ok(_) => tracing::warn!(upstream = connection.name(), "ignored a tool without a name"),
+                Err(error) => {
+                    tracing::warn!(upstream = connection.name(), %error, "ignored a malformed tool")
+                }
+            }
+        }
+        if tools.len() > TOOLS {
+            return Err(UpstreamFault::Protocol(format!("tools/list has more than {TOOLS} tools")));
+        }
+        let Some(cursor) = page.next_cursor else { return Ok(tools) };
         if !seen.insert(cursor.clone()) {
             return Err(UpstreamFault::Protocol("tools/list repeats a cursor".into()));
         }
@@ -90,7 +105,7 @@ pub(super) async fn list_tools(
     if seen.len() == PAGES {
         return Err(UpstreamFault::Protocol(format!("tools/list has more than {PAGES} pages")));
     }
-    Ok(ToolList::new(tools))
+    Ok(tools)
 }
 
 /// Catalog text is scrubbed before anything sees it.

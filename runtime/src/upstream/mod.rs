@@ -2,20 +2,26 @@
 //!
 //! [`Upstream`] knows nothing of processes or sockets; `stdio` is the first implementation. Everything
 //! about one connection (ids, caps, timeouts) lives in `connection`, everything about restarts in
-//! `service`.
+//! `service`. What all servers have together is the [`Catalog`].
 
+mod catalog;
 mod connection;
 mod group;
 mod handshake;
 mod line;
+mod policy;
 mod process;
+mod request;
 mod service;
 mod stderr;
 mod tool;
 mod wire;
 
+pub use catalog::{Catalog, CatalogServer, SharedCatalog, SnapshotMode};
+pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub(crate) use process::is_inherited;
 pub use process::{Environment, StdioSpec, resolve_command};
+pub use request::{CallLimits, CallRequest, CallResult, ResultSink};
 pub use service::{ServiceOptions, StdioUpstream};
 pub use tool::{Annotations, Tool, ToolList};
 pub use wire::RawAnswer;
@@ -23,19 +29,6 @@ pub use wire::RawAnswer;
 use crate::outcome::CallFault;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// One `tools/call`, ready to send.
-#[derive(Clone, Debug)]
-pub struct CallRequest {
-    /// Tool name as the upstream lists it.
-    pub tool: Arc<str>,
-    /// JSON object text.
-    pub arguments: String,
-    /// Wall clock of the call, a needed start included.
-    pub timeout: Duration,
-    /// Most bytes of the answer, enforced before it is decoded.
-    pub max_response_bytes: usize,
-}
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,15 +128,18 @@ pub trait Upstream: Send + Sync {
     /// Where it is in its life.
     fn status(&self) -> UpstreamStatus;
 
-    /// The last complete tool list; `None` until one was loaded.
+    /// What its configuration says about calls.
+    fn limits(&self) -> &CallLimits;
+
+    /// The last complete tool list; `None` until one was loaded. The same as in the catalog.
     fn tools(&self) -> Option<Arc<ToolList>>;
 
     /// Starts it if needed and waits until it takes calls. Concurrent callers share one start.
     async fn start(&self) -> Result<(), UpstreamFault>;
 
     /// Calls a tool, starting the upstream if its recovery window allows. Dropping the future cancels
-    /// the call upstream. The bytes are the raw `result` member.
-    async fn call(&self, request: CallRequest) -> Result<RawAnswer, UpstreamFault>;
+    /// the call upstream.
+    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault>;
 
     /// Shuts it down for good; calls in flight fail.
     async fn stop(&self);

@@ -6,14 +6,17 @@ use super::group::{ProcessGroup, Signal};
 use super::line::LineReader;
 use super::process::StdioSpec;
 use super::stderr::{StderrTail, log_lines};
-use super::tool::ToolList;
-use super::{CallRequest, RawAnswer, Upstream, UpstreamFault, UpstreamState, UpstreamStatus, handshake};
+use super::tool::{Tool, ToolList};
+use super::{
+    CallLimits, CallRequest, CallResult, ResultSink, SharedCatalog, SnapshotMode, ToolPolicy, Upstream,
+    UpstreamFault, UpstreamState, UpstreamStatus, handshake,
+};
 use crate::secrets::SecretRegistry;
 use std::process::ExitStatus;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Child;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 /// The first recovery window; each crash without an answered call in between doubles it.
@@ -38,8 +41,14 @@ pub struct ServiceOptions {
     pub spec: StdioSpec,
     /// Wall clock of one start, handshake and listing included.
     pub handshake_timeout: Duration,
-    /// Keep the first tool list for good: no relisting after `list_changed` or a restart.
-    pub frozen: bool,
+    /// How long its tool list is good for.
+    pub mode: SnapshotMode,
+    /// Which of its tools may be called.
+    pub policy: ToolPolicy,
+    /// Limits on calls.
+    pub limits: CallLimits,
+    /// Where its tool list is published.
+    pub catalog: SharedCatalog,
     /// Where secrets are known.
     pub secrets: SecretRegistry,
 }
@@ -53,7 +62,8 @@ pub struct StdioUpstream {
 
 struct Shared {
     options: ServiceOptions,
-    tools: RwLock<Option<Arc<ToolList>>>,
+    /// One permit a call that may be in flight.
+    turns: Option<Semaphore>,
 }
 
 enum Command {
@@ -79,7 +89,9 @@ struct Session {
 impl StdioUpstream {
     /// Creates the upstream and its owner task on the current tokio runtime; nothing is started yet.
     pub fn new(options: ServiceOptions) -> StdioUpstream {
-        let shared = Arc::new(Shared { options, tools: RwLock::new(None) });
+        let turns =
+            options.limits.max_concurrent.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let shared = Arc::new(Shared { options, turns });
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);
         tokio::spawn(Owner { shared: shared.clone(), inbox, publish, recovery: SHORTEST_RECOVERY }.run());
@@ -147,28 +159,42 @@ impl Upstream for StdioUpstream {
         status
     }
 
+    fn limits(&self) -> &CallLimits {
+        &self.shared.options.limits
+    }
+
     fn tools(&self) -> Option<Arc<ToolList>> {
-        self.shared.tools()
+        let options = &self.shared.options;
+        options.catalog.snapshot().server(&options.name)?.tools.clone()
     }
 
     async fn start(&self) -> Result<(), UpstreamFault> {
         self.session().await.map(|_| ())
     }
 
-    async fn call(&self, request: CallRequest) -> Result<RawAnswer, UpstreamFault> {
+    async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
         let begun = Instant::now();
-        let session = match timeout(request.timeout, self.session()).await {
-            Ok(session) => session?,
+        let prepare = async {
+            let turn = match &self.shared.turns {
+                // The semaphore is never closed.
+                Some(turns) => turns.acquire().await.ok(),
+                None => None,
+            };
+            Ok::<_, UpstreamFault>((turn, self.session().await?))
+        };
+        let (_turn, session) = match timeout(request.timeout, prepare).await {
+            Ok(prepared) => prepared?,
             Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
         };
         let name = serde_json::Value::from(&*request.tool);
         let params = format!("{{\"name\":{name},\"arguments\":{}}}", request.arguments);
+        let ResultSink::Inline { max_bytes: cap } = request.sink;
         let left = request.timeout.saturating_sub(begun.elapsed());
-        let rpc =
-            Request { method: "tools/call", params: &params, cap: request.max_response_bytes, timeout: left };
+        let rpc = Request { method: "tools/call", params: &params, cap, timeout: left };
         match session.connection.request(rpc).await {
+            Ok(answer) => Ok(CallResult::Inline(answer)),
             Err(UpstreamFault::Timeout(_)) => Err(UpstreamFault::Timeout(request.timeout)),
-            answer => answer,
+            Err(fault) => Err(fault),
         }
     }
 
@@ -181,14 +207,16 @@ impl Upstream for StdioUpstream {
 }
 
 impl Shared {
-    fn tools(&self) -> Option<Arc<ToolList>> {
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn publish_tools(&self, tools: Vec<Tool>) {
+        let ServiceOptions { name, policy, catalog, mode, .. } = &self.options;
+        catalog.publish(name, ToolList::new(name, tools, policy), *mode);
     }
 
-    fn publish_tools(&self, list: ToolList) {
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        if tools.is_none() || !self.options.frozen {
-            *tools = Some(Arc::new(list));
+    /// The process that had the last list is gone; a frozen list holds for the one that comes next.
+    fn outdate_tools(&self) {
+        let ServiceOptions { name, catalog, mode, .. } = &self.options;
+        if *mode == SnapshotMode::Live {
+            catalog.outdate(name);
         }
     }
 }
@@ -238,6 +266,7 @@ impl Owner {
             };
             match self.attend(&mut running).await {
                 End::Gone { why, clean } => {
+                    self.shared.outdate_tools();
                     running.connection.close(&why);
                     let answered = running.connection.answered();
                     drop(running);
@@ -354,7 +383,7 @@ impl Owner {
         loop {
             tokio::select! {
                 (why, clean) = running.gone() => return End::Gone { why, clean },
-                () = connection.tools_changed(), if !self.shared.options.frozen => self.relist(&connection),
+                () = connection.tools_changed(), if self.shared.options.mode == SnapshotMode::Live => self.relist(&connection),
                 command = self.inbox.recv() => match command {
                     Some(Command::Start) => {}
                     Some(Command::Stop(done)) => return End::Stop(Some(done)),

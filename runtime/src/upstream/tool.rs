@@ -1,13 +1,14 @@
 //! Tools as an upstream lists them.
 
+use super::policy::{Refusal, ToolPolicy};
 use crate::outcome::Effect;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One tool.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
     /// Name as the upstream lists it.
@@ -25,12 +26,19 @@ pub struct Tool {
     #[serde(default)]
     pub output_schema: Option<Value>,
     /// What it may do.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub annotations: Annotations,
+    /// What the upstream attached for programs rather than people.
+    #[serde(default, rename = "_meta")]
+    pub meta: Option<Value>,
+}
+
+fn null_is_default<'de, D: Deserializer<'de>>(input: D) -> Result<Annotations, D::Error> {
+    Option::<Annotations>::deserialize(input).map(Option::unwrap_or_default)
 }
 
 /// Hints of the upstream about a tool; none of them is a promise.
-#[derive(Clone, Debug, Default, Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Annotations {
     /// Changes nothing.
@@ -51,6 +59,7 @@ impl Tool {
     /// What a call may change.
     pub fn effect(&self) -> Effect {
         match (self.annotations.read_only_hint, self.annotations.destructive_hint) {
+            (Some(true), Some(true)) => Effect::Unknown,
             (Some(true), _) => Effect::Read,
             (_, Some(true)) => Effect::Write,
             _ => Effect::Unknown,
@@ -73,21 +82,22 @@ impl Tool {
     }
 }
 
-/// A complete tool list, in the upstream's order.
-#[derive(Debug, Default)]
+/// A complete tool list in name order, without the tools that the policy refuses.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
-    tools: Vec<Arc<Tool>>,
-    by_name: HashMap<Arc<str>, usize>,
+    tools: BTreeMap<Arc<str>, Arc<Tool>>,
+    refused: BTreeMap<Arc<str>, Refusal>,
 }
 
 impl ToolList {
-    /// Indexes a list; of two tools with one name the first counts.
-    pub fn new(tools: Vec<Tool>) -> ToolList {
+    /// The tools of `server`; of two tools with one name the first counts.
+    pub fn new(server: &str, tools: Vec<Tool>, policy: &ToolPolicy) -> ToolList {
         let mut list = ToolList::default();
         for tool in tools {
-            if !list.by_name.contains_key(&tool.name) {
-                list.by_name.insert(tool.name.clone(), list.tools.len());
-                list.tools.push(Arc::new(tool));
+            if let Some(refusal) = policy.refusal(server, &tool) {
+                list.refused.insert(tool.name, refusal);
+            } else {
+                list.tools.entry(tool.name.clone()).or_insert_with(|| Arc::new(tool));
             }
         }
         list
@@ -95,12 +105,17 @@ impl ToolList {
 
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.by_name.get(name).and_then(|&at| self.tools.get(at))
+        self.tools.get(name)
     }
 
-    /// Every tool.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tools.iter()
+    /// Why a tool that the upstream has is not in the list.
+    pub fn refusal(&self, name: &str) -> Option<Refusal> {
+        self.refused.get(name).copied()
+    }
+
+    /// Every tool, in name order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
+        self.tools.values()
     }
 
     /// How many.

@@ -6,7 +6,10 @@ pub(crate) mod programs;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::{CallRequest, ServiceOptions, StdioUpstream, Upstream, UpstreamFault};
+use ptc_runtime::upstream::{
+    CallRequest, CallResult, ResultSink, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream,
+    Upstream, UpstreamFault,
+};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,19 +29,26 @@ pub(crate) fn entry(name: &str, arguments: &[&str]) -> ServerEntry {
     ServerEntry::stdio(name, fake_server().display().to_string(), arguments)
 }
 
-pub(crate) fn upstream_with(entry: ServerEntry, frozen: bool, secrets: SecretRegistry) -> StdioUpstream {
+pub(crate) fn upstream_with(
+    entry: ServerEntry,
+    mode: SnapshotMode,
+    secrets: SecretRegistry,
+) -> StdioUpstream {
     StdioUpstream::new(ServiceOptions {
+        catalog: SharedCatalog::new([(entry.name.clone(), None)]),
         name: entry.name,
         description: entry.description,
         spec: entry.stdio,
         handshake_timeout: entry.handshake_timeout,
-        frozen,
+        mode,
+        policy: entry.tools,
+        limits: entry.limits,
         secrets,
     })
 }
 
 pub(crate) fn upstream(arguments: &[&str]) -> StdioUpstream {
-    upstream_with(entry("fake", arguments), false, SecretRegistry::new())
+    upstream_with(entry("fake", arguments), SnapshotMode::Live, SecretRegistry::new())
 }
 
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
@@ -46,7 +56,7 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
         tool: tool.into(),
         arguments: arguments.to_string(),
         timeout: Duration::from_secs(20),
-        max_response_bytes: 2 << 20,
+        sink: ResultSink::Inline { max_bytes: 2 << 20 },
     }
 }
 
@@ -55,7 +65,7 @@ pub(crate) async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<Value, UpstreamFault> {
-    let answer = upstream.call(request(tool, arguments)).await?;
+    let CallResult::Inline(answer) = upstream.call(request(tool, arguments)).await?;
     Ok(serde_json::from_slice(answer.bytes()).unwrap())
 }
 

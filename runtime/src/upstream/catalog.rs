@@ -1,0 +1,212 @@
+//! What front ends, discovery and the compiler know about tools: one immutable snapshot of all servers.
+//!
+//! A reader takes a snapshot and works on it in peace; writers (the owners of the upstreams) publish the
+//! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
+
+use super::tool::{Tool, ToolList};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// How long a tool list is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotMode {
+    /// The first complete list counts for the lifetime of the process.
+    Frozen,
+    /// A list counts until the server says that it changed, or is started again.
+    Live,
+}
+
+/// The tools of all configured servers at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    version: u64,
+    surface: u64,
+    servers: BTreeMap<Arc<str>, CatalogServer>,
+}
+
+/// One configured server.
+#[derive(Clone, Debug)]
+pub struct CatalogServer {
+    /// Configured name.
+    pub name: Arc<str>,
+    /// Configured description, scrubbed.
+    pub description: Option<Arc<str>>,
+    /// The last complete list; `None` until one was loaded.
+    pub tools: Option<Arc<ToolList>>,
+    /// False once the server that had this list is gone: it is still good for descriptions, but proves
+    /// nothing about the server that will be started next.
+    pub is_current: bool,
+}
+
+impl CatalogServer {
+    /// The list, if it proves what the server has.
+    pub fn proven(&self) -> Option<&Arc<ToolList>> {
+        self.tools.as_ref().filter(|_| self.is_current)
+    }
+}
+
+impl Catalog {
+    /// Grows with every change. Whoever keeps something that was worked out from a snapshot compares it.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Grows only when a list has other contents than the list before it: what was described to a client
+    /// is out of date. A crash and a restart with the same tools leave it alone.
+    pub fn surface(&self) -> u64 {
+        self.surface
+    }
+
+    /// Every configured server, in name order.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = &CatalogServer> {
+        self.servers.values()
+    }
+
+    /// The server of this name.
+    pub fn server(&self, name: &str) -> Option<&CatalogServer> {
+        self.servers.get(name)
+    }
+
+    /// The tool of this name in the last list of a server.
+    pub fn tool(&self, server: &str, tool: &str) -> Option<&Arc<Tool>> {
+        self.server(server)?.tools.as_ref()?.get(tool)
+    }
+}
+
+/// The current catalog. Clones share it.
+#[derive(Clone)]
+pub struct SharedCatalog {
+    current: Arc<watch::Sender<Arc<Catalog>>>,
+}
+
+impl SharedCatalog {
+    /// A catalog of servers whose tools are not known yet: names and descriptions.
+    pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
+        let entry = |(name, description): (Arc<str>, _)| {
+            (name.clone(), CatalogServer { name, description, tools: None, is_current: false })
+        };
+        let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
+        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))) }
+    }
+
+    /// The catalog at this moment.
+    pub fn snapshot(&self) -> Arc<Catalog> {
+        self.current.borrow().clone()
+    }
+
+    /// Wakes its holder with every version.
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.current.subscribe()
+    }
+
+    /// Takes a complete list of a server. A frozen server keeps the first one it had.
+    pub(super) fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
+        self.change(server, |entry| {
+            let became_current = !std::mem::replace(&mut entry.is_current, true);
+            let keeps =
+                entry.tools.as_ref().is_some_and(|old| mode == SnapshotMode::Frozen || **old == tools);
+            if keeps {
+                return if became_current { Change::Version } else { Change::None };
+            }
+            entry.tools = Some(Arc::new(tools));
+            Change::Surface
+        });
+    }
+
+    /// The server that had the last list is gone.
+    pub(super) fn outdate(&self, server: &str) {
+        self.change(server, |entry| match std::mem::replace(&mut entry.is_current, false) {
+            true => Change::Version,
+            false => Change::None,
+        });
+    }
+
+    fn change(&self, server: &str, work: impl FnOnce(&mut CatalogServer) -> Change) {
+        self.current.send_if_modified(|current| {
+            let mut next = Catalog::clone(current);
+            let Some(entry) = next.servers.get_mut(server) else { return false };
+            let change = work(entry);
+            next.version += u64::from(change != Change::None);
+            next.surface += u64::from(change == Change::Surface);
+            *current = Arc::new(next);
+            change != Change::None
+        });
+    }
+}
+
+/// What a writer did.
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    None,
+    Version,
+    Surface,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::ToolPolicy;
+    use serde_json::json;
+
+    fn list(names: &[&str]) -> ToolList {
+        let tools = names.iter().map(|name| serde_json::from_value(json!({ "name": name })).unwrap());
+        ToolList::new("fs", tools.collect(), &ToolPolicy::default())
+    }
+
+    fn catalog() -> SharedCatalog {
+        SharedCatalog::new([("fs".into(), Some("files".into())), ("db".into(), None)])
+    }
+
+    #[test]
+    fn a_snapshot_stays_as_it_was_taken() {
+        let catalog = catalog();
+        let before = catalog.snapshot();
+        catalog.publish("fs", list(&["b", "a"]), SnapshotMode::Live);
+        let after = catalog.snapshot();
+        assert!(before.server("fs").unwrap().tools.is_none());
+        let names: Vec<&str> =
+            after.server("fs").unwrap().tools.as_ref().unwrap().iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["a", "b"]);
+        let servers: Vec<&str> = after.servers().map(|server| &*server.name).collect();
+        assert_eq!(servers, ["db", "fs"]);
+        assert_eq!((before.version(), after.version()), (0, 1));
+    }
+
+    #[test]
+    fn the_surface_changes_only_with_contents() {
+        let catalog = catalog();
+        let mut watching = catalog.subscribe();
+        let mut steps = Vec::new();
+        let mut step = |proven: bool| {
+            let now = catalog.snapshot();
+            assert_eq!(now.server("fs").unwrap().proven().is_some(), proven);
+            steps.push((now.version(), now.surface(), watching.has_changed().unwrap()));
+            watching.mark_unchanged();
+        };
+        catalog.publish("fs", list(&["a"]), SnapshotMode::Live);
+        step(true);
+        catalog.publish("fs", list(&["a"]), SnapshotMode::Live);
+        step(true);
+        catalog.outdate("fs");
+        step(false);
+        catalog.outdate("fs");
+        step(false);
+        catalog.publish("fs", list(&["a"]), SnapshotMode::Live);
+        step(true);
+        catalog.publish("fs", list(&["a", "b"]), SnapshotMode::Live);
+        step(true);
+        let want = [(1, 1, true), (1, 1, false), (2, 1, true), (2, 1, false), (3, 1, true), (4, 2, true)];
+        assert_eq!(steps, want);
+    }
+
+    #[test]
+    fn a_frozen_server_keeps_its_first_list() {
+        let catalog = catalog();
+        catalog.publish("fs", list(&["a"]), SnapshotMode::Frozen);
+        catalog.publish("fs", list(&["b"]), SnapshotMode::Frozen);
+        let now = catalog.snapshot();
+        assert!(now.tool("fs", "a").is_some() && now.tool("fs", "b").is_none());
+        assert_eq!((now.version(), now.surface()), (1, 1));
+    }
+}

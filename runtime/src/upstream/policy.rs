@@ -1,0 +1,192 @@
+//! Which tools of a server may be called: allow and block lists by name, and read-only operation.
+//!
+//! The policy acts where tool lists are made, so that a refused tool exists for no front end.
+
+use super::tool::Tool;
+use crate::outcome::Effect;
+use std::fmt;
+
+/// The rules of one server. All of them must admit a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolPolicy {
+    rules: Vec<NameRule>,
+    read_only: bool,
+}
+
+/// A list of names; what it does not decide is admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// Only tools that match one of these.
+    Allow(Vec<ToolPattern>),
+    /// No tool that matches one of these.
+    Block(Vec<ToolPattern>),
+}
+
+/// A tool name, or many: `*` stands for any characters, `?` for one. Written `tool`, `server/tool` or
+/// `mcp__server__tool`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPattern {
+    text: String,
+}
+
+/// Why a tool may not be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An allow list does not name it.
+    NotAllowed,
+    /// A block list names it.
+    Blocked,
+    /// Only tools annotated as read-only may be called, and this one is not.
+    NotReadOnly,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NotAllowed => "it is not among the tools.allow of the configuration",
+            Refusal::Blocked => "tools.block of the configuration names it",
+            Refusal::NotReadOnly => {
+                "only read-only tools may be called, and it is not annotated with readOnlyHint"
+            }
+        })
+    }
+}
+
+impl ToolPolicy {
+    /// With one more rule.
+    #[must_use]
+    pub fn with_rule(mut self, rule: NameRule) -> ToolPolicy {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Admits only tools that are annotated as read-only, or takes that back.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> ToolPolicy {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Why a tool of `server` may not be called; `None` when it may.
+    pub fn refusal(&self, server: &str, tool: &Tool) -> Option<Refusal> {
+        for rule in &self.rules {
+            let matches =
+                |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(server, &tool.name));
+            match rule {
+                NameRule::Allow(patterns) if !matches(patterns) => return Some(Refusal::NotAllowed),
+                NameRule::Block(patterns) if matches(patterns) => return Some(Refusal::Blocked),
+                NameRule::Allow(_) | NameRule::Block(_) => {}
+            }
+        }
+        (self.read_only && tool.effect() != Effect::Read).then_some(Refusal::NotReadOnly)
+    }
+}
+
+impl ToolPattern {
+    /// Reads a pattern.
+    pub fn new(text: impl Into<String>) -> ToolPattern {
+        ToolPattern { text: text.into() }
+    }
+
+    /// True when it names this tool of this server.
+    pub fn matches(&self, server: &str, tool: &str) -> bool {
+        let text = self.text.as_str();
+        if glob(text, tool) {
+            return true;
+        }
+        if text.starts_with("mcp__") {
+            return glob(text, &format!("mcp__{server}__{tool}"));
+        }
+        text.contains('/') && glob(text, &format!("{server}/{tool}"))
+    }
+}
+
+/// Whole-text match of a pattern with `*` and `?`. Remembers only the last star, so it takes at most
+/// pattern times text steps.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                // The last star takes one character more.
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                p = at + 1;
+                t = taken + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn globs_match_whole_names() {
+        let cases = [
+            ("read", "read", true),
+            ("read", "read_file", false),
+            ("read*", "read_file", true),
+            ("*file", "read_file", true),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b", "xxaxxbxx", false),
+            ("re?d", "read", true),
+            ("re?d", "red", false),
+            ("*", "", true),
+            ("**", "x", true),
+            ("é?", "éa", true),
+            ("", "x", false),
+        ];
+        for (pattern, text, want) in cases {
+            assert_eq!(glob(pattern, text), want, "{pattern} on {text}");
+        }
+        // No blow-up on hostile patterns.
+        assert!(!glob(&"*a".repeat(200), &"a".repeat(190)));
+    }
+
+    #[test]
+    fn three_spellings_name_a_tool() {
+        for text in ["read", "fs/read", "mcp__fs__read", "fs/*", "mcp__fs__*", "*/read", "r*"] {
+            assert!(ToolPattern::new(text).matches("fs", "read"), "{text}");
+        }
+        for text in ["db/read", "mcp__db__read", "fs", "fs/write", "mcp__fs__write"] {
+            assert!(!ToolPattern::new(text).matches("fs", "read"), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_rules_must_admit_a_tool() {
+        let tool = |name: &str, annotations| {
+            serde_json::from_value::<Tool>(json!({"name": name, "annotations": annotations})).unwrap()
+        };
+        let read = tool("read", json!({"readOnlyHint": true}));
+        let write = tool("write", json!({"destructiveHint": true}));
+        let vague = tool("vague", json!(null));
+        let patterns = |texts: &[&str]| texts.iter().map(|text| ToolPattern::new(*text)).collect();
+        let policy = ToolPolicy::default()
+            .with_rule(NameRule::Allow(patterns(&["read", "write"])))
+            .with_rule(NameRule::Block(patterns(&["fs/w*"])));
+        assert_eq!(policy.refusal("fs", &read), None);
+        assert_eq!(policy.refusal("fs", &write), Some(Refusal::Blocked));
+        assert_eq!(policy.refusal("db", &write), None);
+        assert_eq!(policy.refusal("fs", &vague), Some(Refusal::NotAllowed));
+        let read_only = ToolPolicy::default().read_only(true);
+        assert_eq!(read_only.refusal("fs", &read), None);
+        for tool in [&write, &vague] {
+            assert_eq!(read_only.refusal("fs", tool), Some(Refusal::NotReadOnly));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A call on its way to an upstream, and the limits an upstream puts on calls.
+
+use super::RawAnswer;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One `tools/call`, ready to send.
+#[derive(Clone, Debug)]
+pub struct CallRequest {
+    /// Tool name as the upstream lists it.
+    pub tool: Arc<str>,
+    /// JSON object text.
+    pub arguments: String,
+    /// Wall clock of the call, a needed start and a wait for its turn included.
+    pub timeout: Duration,
+    /// Where the result goes.
+    pub sink: ResultSink,
+}
+
+/// Where the result of a call goes. Spilling to a file is another sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultSink {
+    /// Into memory; a larger answer is refused before it is decoded.
+    Inline {
+        /// Most bytes of the answer.
+        max_bytes: usize,
+    },
+}
+
+/// The result of a call, in the sink it was sent with.
+#[derive(Clone, Debug)]
+pub enum CallResult {
+    /// In memory: the raw `result` member.
+    Inline(RawAnswer),
+}
+
+/// What one upstream's configuration says about calls to it. What it leaves open the program's own limits
+/// decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Wall clock of one call.
+    pub timeout: Option<Duration>,
+    /// Most bytes of one answer.
+    pub max_response_bytes: Option<usize>,
+    /// Calls in flight at once, of all programs; more of them wait for their turn.
+    pub max_concurrent: Option<usize>,
+    /// Calls that one program may make.
+    pub max_calls_per_program: Option<u32>,
+}

@@ -1,0 +1,104 @@
+//! Which tools exist for programs, and how often they may call them.
+
+mod common;
+
+use common::entry;
+use common::programs::{failure, run, runtime_of, value};
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::outcome::{CallFault, CallStatus};
+use ptc_runtime::upstream::{CallLimits, NameRule, ToolPattern, ToolPolicy};
+use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
+
+fn patterns(texts: &[&str]) -> Vec<ToolPattern> {
+    texts.iter().map(|text| ToolPattern::new(*text)).collect()
+}
+
+fn limited(limits: CallLimits) -> Vec<ServerEntry> {
+    let mut fake = entry("fake", &[]);
+    fake.limits = limits;
+    vec![fake, entry("other", &[])]
+}
+
+#[tokio::test]
+async fn a_refused_tool_exists_for_nobody() {
+    let mut allowed = entry("allowed", &[]);
+    allowed.tools = ToolPolicy::default().with_rule(NameRule::Allow(patterns(&["a*", "allowed/echo"])));
+    let mut blocked = entry("blocked", &[]);
+    blocked.tools = ToolPolicy::default().with_rule(NameRule::Block(patterns(&["mcp__blocked__e*"])));
+    let runtime = runtime_of(vec![allowed, blocked], StartPolicy::All, 1).await;
+    let catalog = runtime.catalog();
+    let names: Vec<&str> =
+        catalog.server("allowed").unwrap().tools.as_ref().unwrap().iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["add", "ask", "echo"]);
+    assert!(catalog.tool("blocked", "echo").is_none() && catalog.tool("blocked", "add").is_some());
+    assert_eq!(
+        value(&runtime, "(map :tool_count (tool/servers))").await,
+        format!("[3 {}]", { catalog.server("blocked").unwrap().tools.as_ref().unwrap().len() })
+    );
+    // The name is computed, so that no check before the run can see it.
+    let failed = failure(&runtime, "(tool/call {:server \"allowed\" :tool (str \"cra\" \"sh\")})").await;
+    assert_eq!(
+        failed.message,
+        "no tool 'crash' in upstream 'allowed': it is not among the tools.allow of the configuration"
+    );
+    let failed = failure(&runtime, "(tool/call {:server \"blocked\" :tool (str \"ec\" \"ho\")})").await;
+    assert_eq!(
+        failed.message,
+        "no tool 'echo' in upstream 'blocked': tools.block of the configuration names it"
+    );
+}
+
+#[tokio::test]
+async fn read_only_operation_refuses_what_is_not_annotated() {
+    let servers = vec![entry("fake", &[])];
+    let config = RuntimeConfig { servers, read_only: true, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.unwrap();
+    assert_eq!(value(&runtime, "(:ok (tool/call 'fake/add {:a 1 :b 2}))").await, "true");
+    let failed = failure(&runtime, "(tool/call {:server \"fake\" :tool (str \"ec\" \"ho\")})").await;
+    assert!(failed.message.contains("only read-only tools may be called"), "{}", failed.message);
+}
+
+#[tokio::test]
+async fn a_server_limits_the_calls_of_each_program() {
+    let limits = CallLimits { max_calls_per_program: Some(2), ..CallLimits::default() };
+    let runtime = runtime_of(limited(limits), StartPolicy::All, 1).await;
+    let program = "[(map (fn [n] (:reason (tool/call 'fake/echo {:n n}) :fine)) (range 3))
+                    (:message (tool/call 'fake/echo)) (:ok (tool/call 'other/echo))]";
+    for _ in 0..2 {
+        let want = "[[:fine :fine :cap_exhausted] \
+                    \"cap_exhausted: upstream fake allows 2 calls a program\" true]";
+        assert_eq!(value(&runtime, program).await, want);
+    }
+    let outcome = run(&runtime, program).await;
+    assert_eq!(outcome.usage.upstream_calls, 3);
+}
+
+#[tokio::test]
+async fn a_server_limits_the_calls_in_flight() {
+    let limits = CallLimits { max_concurrent: Some(3), ..CallLimits::default() };
+    let runtime = runtime_of(limited(limits), StartPolicy::All, 1).await;
+    let program = "(count (filter :ok (pmap (fn [_] (tool/call 'fake/delay {:ms 1})) (range 40))))";
+    assert_eq!(value(&runtime, program).await, "40");
+    let most = value(&runtime, "(:most_in_flight (:value (tool/call 'fake/stats)))").await;
+    assert!((1..=3).contains(&most.parse::<u32>().unwrap()), "{most}");
+}
+
+#[tokio::test]
+async fn a_server_has_its_own_timeout_and_response_cap() {
+    let limits = CallLimits {
+        timeout: Some(std::time::Duration::from_millis(40)),
+        max_response_bytes: Some(500),
+        ..CallLimits::default()
+    };
+    let runtime = runtime_of(limited(limits), StartPolicy::All, 1).await;
+    let outcome = run(&runtime, "(tool/call 'fake/hang) (tool/call 'fake/big {:bytes 1000}) nil").await;
+    let reasons: Vec<CallFault> = outcome
+        .upstream_calls
+        .iter()
+        .map(|call| match call.status {
+            CallStatus::Error { reason, .. } => reason,
+            CallStatus::Ok => panic!("{call:?}"),
+        })
+        .collect();
+    assert_eq!(reasons, [CallFault::Timeout, CallFault::ResponseTooLarge]);
+}
