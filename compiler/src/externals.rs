@@ -45,11 +45,20 @@ pub struct CompileOptions {
     pub max_program_bytes: usize,
     /// Distinct symbols and keywords.
     pub max_symbols: usize,
+    /// Locals are taken by their last reader. Without it every local lives to the end of its scope: no
+    /// program may tell the difference, which is what tests use it for.
+    #[doc(hidden)]
+    pub last_uses: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
-        CompileOptions { source_name: "program".into(), max_program_bytes: 1_000_000, max_symbols: 10_000 }
+        CompileOptions {
+            source_name: "program".into(),
+            max_program_bytes: 1_000_000,
+            max_symbols: 10_000,
+            last_uses: true,
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //! - `liveness`: last uses and the places where locals die
 //! - `codegen`: IR to instructions; `constants`: the tables of the program
 //! - [`externals`]: what a compilation knows beside the text, and its result
-//! - [`diagnostic`]: findings and their rendering
+//! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
 //! - [`reference`]: what the language has, with documentation and examples
 
 #![forbid(unsafe_code)]
@@ -20,6 +20,8 @@ pub mod diagnostic;
 mod duplicate;
 pub mod externals;
 mod form;
+#[doc(hidden)]
+pub mod inspect;
 mod ir;
 mod lexer;
 mod liveness;
@@ -62,9 +64,12 @@ pub fn compile(
         return Err(errors);
     }
     warnings.append(&mut resolver.warnings);
-    liveness::analyse(main);
+    if options.last_uses {
+        liveness::analyse(main);
+    }
     let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
-    let (protos, tables) = codegen::generate(main, resolver.tables).map_err(|error| vec![*error])?;
+    let (protos, tables) =
+        codegen::generate(main, resolver.tables, options.last_uses).map_err(|error| vec![*error])?;
     let program = Program {
         source_name: options.source_name.as_str().into(),
         source_bytes: source.len() as u32,

@@ -79,6 +79,7 @@ impl Execution {
             print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
             strict_data: options.strict_data,
             interrupt: handle.interrupt.clone(),
+            ..IsolateOptions::default()
         });
         let mut execution = Execution {
             handle,

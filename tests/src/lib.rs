@@ -8,6 +8,7 @@
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
+//! - [`variants`]: runs programs with optimisations on and off; [`checks`]: what holds for any input
 //! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
 //!
 //! # The binary under test
@@ -20,6 +21,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: what is broken should be loud")]
 
 pub mod binary;
+pub mod checks;
 pub mod conformance;
 pub mod pr_text;
 pub mod processes;
@@ -27,6 +29,7 @@ pub mod serve;
 pub mod small_stack;
 pub mod third_party;
 pub mod upstreams;
+pub mod variants;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -34,6 +34,8 @@ pub struct Context {
     pub(crate) units: Rc<Vec<Rc<Unit>>>,
     /// How deep collections used as map keys nest in the comparison under way.
     pub(crate) key_depth: u32,
+    /// Frequent instructions run in the hot loop.
+    pub(crate) hot_loop: bool,
 }
 
 /// Deepest nesting of collections used as keys that ordering and equality follow: the only place

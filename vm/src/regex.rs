@@ -231,6 +231,13 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
     compile(pattern).map(|_| ())
 }
 
+/// The pattern as the matching engine gets it, and whether that is the backtracking one: for tests.
+#[doc(hidden)]
+pub fn translated(pattern: &str) -> (String, bool) {
+    let translated = translate::translate(pattern);
+    (translated.pattern, translated.backtracking)
+}
+
 /// A matcher and the logical bytes of its program.
 fn compile(pattern: &str) -> Result<(Matcher, usize), String> {
     let translated = translate::translate(pattern);

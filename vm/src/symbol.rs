@@ -35,6 +35,8 @@ pub struct Symbols {
     entries: Vec<Rc<StringNode>>,
     table: HashTable<u32>,
     dynamic: usize,
+    /// Keys met in data stay strings without a symbol.
+    pub(crate) plain_keys: bool,
 }
 
 impl Symbols {
@@ -61,6 +63,11 @@ impl Symbols {
         }
         self.dynamic += 1;
         Some(self.insert(text, hash))
+    }
+
+    /// The symbol of a key met in data, which is only faster than a string with the same text.
+    pub fn intern_key(&mut self, text: &str) -> Option<Symbol> {
+        if self.plain_keys { None } else { self.intern_dynamic(text) }
     }
 
     /// The symbol of a text, if it has one.

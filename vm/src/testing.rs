@@ -37,6 +37,7 @@ pub(crate) fn with_limits<T: Send + 'static>(
             parallel_width: 1,
             units: Rc::new(Vec::new()),
             key_depth: 0,
+            hot_loop: true,
         };
         let result = work(&mut cx);
         drop(cx);

@@ -25,13 +25,19 @@ impl Emitter<'_> {
         let saved = self.top;
         let mut ends = Vec::new();
         for (index, clause) in cond.clauses.iter().enumerate() {
+            let scope = self.open_scope();
+            let mut edges = Vec::new();
             if let Some(binding) = &clause.binding {
                 self.bind(binding, &mut None)?;
+                self.test_jump(span, &clause.test, &mut edges)?;
+                let dying = self.leaving(&[binding.slot]);
+                edges.iter_mut().for_each(|edge| edge.dying = edge.dying.union(dying));
+            } else {
+                self.test_jump(span, &clause.test, &mut edges)?;
             }
-            let mut edges = Vec::new();
-            self.test_jump(span, &clause.test, &mut edges)?;
             self.drop_slots(span, clause.dying_body.get());
             self.value(clause.body, target)?;
+            self.close_scope(span, scope);
             let is_last = index + 1 == cond.clauses.len();
             let nothing_follows = is_last
                 && cond.otherwise.is_none()
@@ -239,7 +245,12 @@ impl Emitter<'_> {
             if is_unread {
                 self.emit(step.span, Instruction::Drop { src: take(register) });
             }
-            self.value(step, Target::Into(register))?;
+            match self.generator.last_uses {
+                true => self.value(step, Target::Into(register))?,
+                false => {
+                    self.replace(step.span, register, |this, fresh| this.value(step, Target::Fresh(fresh)))?
+                }
+            }
         }
         self.arrive_edges(span, stops);
         self.top = saved;

@@ -36,6 +36,8 @@ pub(super) struct Label(usize);
 pub(super) struct RecurHead {
     pub(super) label: Label,
     pub(super) counter: u8,
+    /// Where the registers pinned inside begin in `Emitter::pinned`.
+    pub(super) inside: usize,
 }
 
 /// Emits one arity of a function.
@@ -50,7 +52,7 @@ pub(super) struct Emitter<'g> {
     highest: u8,
     /// Where the last jump was made to arrive.
     last_arrival: usize,
-    /// Loop counters that a return leaves behind, outermost first.
+    /// Loop counters that a return leaves behind, outermost first; without last uses, locals too.
     pub(super) pinned: Vec<u8>,
     pub(super) heads: Vec<RecurHead>,
     /// Registers in which enclosing `for` forms collect.
@@ -87,14 +89,15 @@ impl<'g> Emitter<'g> {
         };
         for slot in 0..parameters {
             emitter.slots[usize::from(slot)] = slot + 1;
+            emitter.pin(slot + 1);
         }
         let span = arity.span;
         if arity.has_recur {
             let counter = emitter.register(span)?;
             emitter.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(counter) });
             emitter.pinned.push(counter);
-            let label = emitter.label();
-            emitter.heads.push(RecurHead { label, counter });
+            let (label, inside) = (emitter.label(), emitter.pinned.len());
+            emitter.heads.push(RecurHead { label, counter, inside });
         }
         emitter.drop_slots(span, arity.unread.get());
         emitter.value(arity.body, Target::Return)?;

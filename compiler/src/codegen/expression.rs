@@ -239,12 +239,13 @@ impl Emitter<'_> {
     }
 
     fn let_(&mut self, bindings: &[Binding<'_>], body: Ref<'_>, target: Target) -> Result<(), Failed> {
-        let saved = self.top;
+        let (saved, scope) = (self.top, self.open_scope());
         let mut bound = None;
         for binding in bindings {
             self.bind(binding, &mut bound)?;
         }
         self.value(body, target)?;
+        self.close_scope(body.span, scope);
         self.top = saved;
         Ok(())
     }
@@ -256,6 +257,11 @@ impl Emitter<'_> {
         }
         if *bound == Some(binding.slot) {
             let register = self.slot(binding.slot);
+            if !self.generator.last_uses {
+                let value = binding.value;
+                return self
+                    .replace(value.span, register, |this, fresh| this.value(value, Target::Fresh(fresh)));
+            }
             return self.value(binding.value, Target::Into(register));
         }
         let register = match &binding.value.kind {
@@ -269,6 +275,7 @@ impl Emitter<'_> {
             }
         };
         self.set_slot(binding.slot, register);
+        self.pin(register);
         *bound = Some(binding.slot);
         Ok(())
     }

@@ -11,28 +11,29 @@ use ptc_vm::{Reason, Span, builtins};
 impl Emitter<'_> {
     #[inline(never)]
     pub(super) fn loop_(&mut self, span: Span, loop_: &Loop<'_>, target: Target) -> Result<(), Failed> {
-        let saved = self.top;
+        let (saved, scope) = (self.top, self.open_scope());
         for binding in loop_.bindings {
             let register = self.register(span)?;
             self.value(binding.value, Target::Fresh(register))?;
             self.set_slot(binding.slot, register);
+            self.pin(register);
         }
         let counter = self.register(span)?;
         self.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(counter) });
-        let label = self.label();
-        self.heads.push(RecurHead { label, counter });
-        self.drop_slots(span, loop_.unread.get());
-        if target == Target::Return {
+        let (label, is_tail) = (self.label(), target == Target::Return);
+        if is_tail {
             self.pinned.push(counter);
-            self.value(loop_.body, target)?;
-            self.pinned.pop();
-        } else {
-            self.value(loop_.body, target)?;
-            if self.is_reachable() {
-                self.emit(span, Instruction::Drop { src: take(counter) });
-            }
         }
+        self.heads.push(RecurHead { label, counter, inside: self.pinned.len() });
+        self.drop_slots(span, loop_.unread.get());
+        self.value(loop_.body, target)?;
         self.heads.pop();
+        if is_tail {
+            self.pinned.pop();
+        } else if self.is_reachable() {
+            self.emit(span, Instruction::Drop { src: take(counter) });
+        }
+        self.close_scope(span, scope);
         self.top = saved;
         Ok(())
     }
@@ -55,7 +56,11 @@ impl Emitter<'_> {
                 moves.push((register, variable));
             }
         }
+        self.drop_pinned_from(span, head.inside);
         for (from, to) in moves {
+            if !self.generator.last_uses {
+                self.emit(span, Instruction::Drop { src: take(to) });
+            }
             self.emit(span, Instruction::Move { src: take(from), dst: Dst(to) });
         }
         self.top = saved;
@@ -70,7 +75,7 @@ impl Emitter<'_> {
         let Some(seq) = builtins::internal("%seq") else {
             return Err(error(Reason::CompileError, span, "internal: no builtin %seq"));
         };
-        let saved = self.top;
+        let (saved, scope) = (self.top, self.open_scope());
         let (vector, index, element) = (self.register(span)?, self.register(span)?, self.register(span)?);
         let place = each.collection.span;
         // `Next` wants the vector and the index in neighbouring registers; the element comes after them.
@@ -82,6 +87,8 @@ impl Emitter<'_> {
         let head = self.label();
         let end = self.jump(span, Instruction::Next { seq: Pinned(vector), dst: Dst(element), to: Far(0) });
         self.set_slot(each.slot, element);
+        self.pin(element);
+        let mut bound = vec![each.slot];
         if each.unread.get() {
             self.emit(span, Instruction::Drop { src: take(element) });
         }
@@ -90,6 +97,7 @@ impl Emitter<'_> {
             let (test, dying, edges) = match step {
                 EachStep::Bind(binding) => {
                     self.bind(binding, &mut None)?;
+                    bound.push(binding.slot);
                     continue;
                 }
                 EachStep::When(test, dying) => (test, dying, &mut skips),
@@ -97,11 +105,13 @@ impl Emitter<'_> {
             };
             let before = edges.len();
             self.test_jump(span, test, edges)?;
+            let dying = dying.get().union(self.leaving(&bound));
             for edge in &mut edges[before..] {
-                edge.dying = edge.dying.union(dying.get());
+                edge.dying = edge.dying.union(dying);
             }
         }
         self.value(each.body, Target::Ignore)?;
+        self.close_scope(span, scope);
         let skipped: Vec<Edge> = skips;
         self.arrive_edges(span, skipped);
         self.leave_to(span, head);

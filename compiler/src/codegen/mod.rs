@@ -10,6 +10,7 @@ mod emitter;
 mod expression;
 mod literal;
 mod loops;
+mod scope;
 
 use crate::constants::Tables;
 use crate::ir::Function;
@@ -26,11 +27,17 @@ pub(crate) struct Generator {
     far: bool,
     /// Some compare-and-jump did not reach.
     too_far: bool,
+    /// Last uses are known; without them a local stays full until its scope ends.
+    last_uses: bool,
 }
 
 /// Generates a program; its entry is function 0.
-pub(crate) fn generate(main: &Function<'_>, tables: Tables) -> Result<(Vec<Proto>, Tables), Failed> {
-    let mut generator = Generator { tables, protos: Vec::new(), far: false, too_far: false };
+pub(crate) fn generate(
+    main: &Function<'_>,
+    tables: Tables,
+    last_uses: bool,
+) -> Result<(Vec<Proto>, Tables), Failed> {
+    let mut generator = Generator { tables, protos: Vec::new(), far: false, too_far: false, last_uses };
     generator.function(main)?;
     if generator.too_far {
         generator.protos.clear();

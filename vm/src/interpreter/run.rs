@@ -82,7 +82,9 @@ impl Machine<'_> {
         loop {
             match self.fiber.frames.last() {
                 Some(Frame::Code { .. }) => {
-                    self.run_hot()?;
+                    if self.cx.hot_loop {
+                        self.run_hot()?;
+                    }
                     if let After::Stop(stop) = self.run_one()? {
                         return Ok(Some(stop));
                     }

@@ -52,6 +52,12 @@ pub struct IsolateOptions {
     pub strict_data: bool,
     /// Raised by the driver at the deadline or on cancellation.
     pub interrupt: Interrupt,
+    /// Runs frequent instructions in the hot loop. No program may tell: tests turn it off to see that.
+    #[doc(hidden)]
+    pub hot_loop: bool,
+    /// Interns keys met in data. No program may tell: tests turn it off to see that.
+    #[doc(hidden)]
+    pub intern_keys: bool,
 }
 
 impl Default for IsolateOptions {
@@ -64,6 +70,8 @@ impl Default for IsolateOptions {
             print_bytes: 1 << 20,
             strict_data: false,
             interrupt: Interrupt::default(),
+            hot_loop: true,
+            intern_keys: true,
         }
     }
 }
@@ -110,8 +118,10 @@ struct World {
 impl Isolate {
     /// An empty isolate.
     pub fn new(options: IsolateOptions) -> Isolate {
+        let mut symbols = Symbols::default();
+        symbols.plain_keys = !options.intern_keys;
         let cx = Context {
-            symbols: Symbols::default(),
+            symbols,
             fuel: Fuel::new(options.fuel, options.interrupt),
             prints: Prints::new(options.print_bytes),
             regexes: RegexCache::default(),
@@ -121,6 +131,7 @@ impl Isolate {
             parallel_width: options.parallel_width.max(1),
             units: Rc::default(),
             key_depth: 0,
+            hot_loop: options.hot_loop,
         };
         let world = World {
             cx,

@@ -229,7 +229,7 @@ impl Decoder<'_> {
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        let node = match cx.symbols.intern_dynamic(text) {
+        let node = match cx.symbols.intern_key(text) {
             Some(symbol) => cx.symbols.string(symbol).clone(),
             None => StringNode::new(text),
         };

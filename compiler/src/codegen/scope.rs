@@ -1,0 +1,74 @@
+//! Code without last uses, where a local stays full until its scope ends. Only tests ask for it: whatever
+//! a program does must not depend on who reads a value last.
+
+use super::emitter::{Emitter, take};
+use crate::ir::Slots;
+use crate::resolve::Failed;
+use ptc_vm::Span;
+use ptc_vm::bytecode::{Dst, Instruction};
+
+/// Where a scope began in the list of pinned registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope(usize);
+
+impl Emitter<'_> {
+    pub(super) fn open_scope(&self) -> Scope {
+        Scope(self.pinned.len())
+    }
+
+    /// Keeps the register of a local full until its scope is closed.
+    pub(super) fn pin(&mut self, register: u8) {
+        if !self.generator.last_uses {
+            self.pinned.push(register);
+        }
+    }
+
+    /// Drops the locals of a scope, unless control has left it already.
+    pub(super) fn close_scope(&mut self, span: Span, scope: Scope) {
+        if !self.generator.last_uses {
+            let ended = self.pinned.split_off(scope.0);
+            if self.is_reachable() {
+                self.drop_registers(span, &ended);
+            }
+        }
+    }
+
+    /// Drops what was pinned since then, on a jump that leaves its scopes.
+    pub(super) fn drop_pinned_from(&mut self, span: Span, from: usize) {
+        if !self.generator.last_uses {
+            let left = self.pinned[from..].to_vec();
+            self.drop_registers(span, &left);
+        }
+    }
+
+    fn drop_registers(&mut self, span: Span, registers: &[u8]) {
+        for &register in registers.iter().rev() {
+            self.emit(span, Instruction::Drop { src: take(register) });
+        }
+    }
+
+    /// Locals that die on an edge that leaves their scope.
+    pub(super) fn leaving(&self, slots: &[u8]) -> Slots {
+        let mut dying = Slots::EMPTY;
+        if !self.generator.last_uses {
+            slots.iter().for_each(|&slot| dying.insert(slot));
+        }
+        dying
+    }
+
+    /// Evaluates a value for a register that holds an older one until then.
+    pub(super) fn replace(
+        &mut self,
+        span: Span,
+        register: u8,
+        evaluate: impl FnOnce(&mut Self, u8) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let saved = self.top;
+        let fresh = self.register(span)?;
+        evaluate(self, fresh)?;
+        self.top = saved;
+        self.emit(span, Instruction::Drop { src: take(register) });
+        self.emit(span, Instruction::Move { src: take(fresh), dst: Dst(register) });
+        Ok(())
+    }
+}

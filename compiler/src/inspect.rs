@@ -1,0 +1,91 @@
+//! The first stages of the compiler as tests see them: no stage depends on this.
+
+use crate::diagnostic::Diagnostic;
+use crate::form::{Form, FormKind};
+use crate::lexer::Token;
+use crate::names::Names;
+use crate::reader;
+use bumpalo::Bump;
+use logos::Logos;
+use ptc_vm::Span;
+
+/// The tokens of a text: place and kind, no kind for text that is none.
+pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
+    let place = |range: std::ops::Range<usize>| Span::new(range.start as u32, range.end as u32);
+    Token::lexer(source)
+        .spanned()
+        .map(|(token, range)| (place(range), token.ok().map(|token| format!("{token:?}"))))
+        .collect()
+}
+
+/// The forms of a text as text that reads as the same forms, one a line; and the warnings of the reader.
+///
+/// # Errors
+/// What makes the text unreadable.
+pub fn reprint(source: &str, max_symbols: usize) -> Result<(String, Vec<Diagnostic>), Box<Diagnostic>> {
+    let arena = Bump::new();
+    let (mut names, mut warnings) = (Names::default(), Vec::new());
+    let forms = reader::read(&arena, source, &mut names, max_symbols, &mut warnings).map_err(Box::new)?;
+    let mut out = String::new();
+    for form in forms {
+        write(&mut out, &names, form);
+        out.push('\n');
+    }
+    Ok((out, warnings))
+}
+
+/// Forms nest as deep as the reader allows.
+fn write(out: &mut String, names: &Names<'_>, form: &Form<'_>) {
+    let mut all = |open: &str, items: &[Form<'_>], close: char| {
+        out.push_str(open);
+        for item in items {
+            write(out, names, item);
+            out.push(' ');
+        }
+        out.push(close);
+    };
+    match form.kind {
+        FormKind::List(items) | FormKind::Thread { items, .. } => all("(", items, ')'),
+        FormKind::Vector(items) => all("[", items, ']'),
+        FormKind::Map(items) => all("{", items, '}'),
+        FormKind::Set(items) => all("#{", items, '}'),
+        FormKind::ShortFn(items) => all("#(", items, ')'),
+        FormKind::Nil => out.push_str("nil"),
+        FormKind::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+        FormKind::Int(value) => out.push_str(&value.to_string()),
+        FormKind::BigInt(digits) => out.push_str(digits),
+        FormKind::Float(value) if value.is_nan() => out.push_str("##NaN"),
+        FormKind::Float(value) if value.is_infinite() => {
+            out.push_str(if value > 0.0 { "##Inf" } else { "##-Inf" })
+        }
+        FormKind::Float(value) => out.push_str(&format!("{value:?}")),
+        FormKind::Str(text) => quote(out, "\"", text),
+        FormKind::Regex(text) => quote(out, "#\"", text),
+        FormKind::Keyword(name) => prefixed(out, ":", names.text(name)),
+        FormKind::Symbol(name) => out.push_str(names.text(name)),
+        FormKind::Quote(name) => prefixed(out, "'", names.text(name)),
+        FormKind::VarQuote(name) => prefixed(out, "#'", names.text(name)),
+    }
+}
+
+fn prefixed(out: &mut String, prefix: &str, text: &str) {
+    out.push_str(prefix);
+    out.push_str(text);
+}
+
+fn quote(out: &mut String, open: &str, text: &str) {
+    out.push_str(open);
+    for character in text.chars() {
+        match character {
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,20 @@
+use super::check_diagnostic;
+use ptc_compiler::inspect::reprint;
+
+/// Far more names than the text can hold, so that only the text decides.
+const SYMBOLS: usize = 1 << 20;
+
+/// Forms written as text read as the same forms; whatever is unreadable is reported at its place.
+pub fn parse(data: &[u8]) {
+    let Ok(source) = std::str::from_utf8(data) else { return };
+    match reprint(source, SYMBOLS) {
+        Ok((once, warnings)) => {
+            warnings.iter().for_each(|warning| check_diagnostic(source, warning));
+            let again = reprint(&once, SYMBOLS);
+            let (twice, warnings) = again.unwrap_or_else(|error| panic!("{error:?} in {once:?}"));
+            assert_eq!(once, twice, "reads otherwise when printed: {source:?}");
+            assert!(warnings.is_empty(), "{warnings:?} in {once:?}");
+        }
+        Err(error) => check_diagnostic(source, &error),
+    }
+}

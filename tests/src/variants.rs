@@ -1,0 +1,199 @@
+//! A program run in ways that no program may tell apart: with an optimisation off, in slices of another
+//! size. All runs must agree on value, prints, fault and fuel.
+
+use ptc_compiler::{CompileOptions, Externals};
+use ptc_vm::builtins::HostFunction;
+use ptc_vm::json::{self, Dialect};
+use ptc_vm::{CallId, Exit, Isolate, IsolateOptions, Reason, Span, Value};
+use std::sync::Arc;
+
+/// What a run may spend.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Units of fuel.
+    pub fuel: u64,
+    /// Logical bytes alive at once.
+    pub memory_bytes: u64,
+}
+
+/// A way to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// What is different about it.
+    pub name: &'static str,
+    /// Locals are taken by their last reader.
+    pub last_uses: bool,
+    /// Frequent instructions run in the hot loop.
+    pub hot_loop: bool,
+    /// Keys met in data are interned.
+    pub intern_keys: bool,
+    /// Fuel of a slice.
+    pub slice: u64,
+}
+
+/// As programs run usually.
+pub const USUAL: Variant =
+    Variant { name: "usual", last_uses: true, hot_loop: true, intern_keys: true, slice: 100_000 };
+
+/// All ways to run; the first is the usual one.
+pub const VARIANTS: &[Variant] = &[
+    USUAL,
+    Variant { name: "again", ..USUAL },
+    Variant { name: "short slices", slice: 37, ..USUAL },
+    Variant { name: "moves off", last_uses: false, ..USUAL },
+    Variant { name: "hot loop off", hot_loop: false, ..USUAL },
+    Variant { name: "keys not interned", intern_keys: false, ..USUAL },
+    Variant { name: "all off", last_uses: false, hot_loop: false, intern_keys: false, slice: 1_000 },
+];
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With the value of its last form, as `pr-str` prints it.
+    Done(String),
+    /// With `(return v)`.
+    Return(String),
+    /// With `(fail v)`.
+    Fail(String),
+    /// With a fault: reason, message, place, hints.
+    Fault(Reason, String, Option<Span>, Vec<String>),
+}
+
+/// What a run leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended.
+    pub ending: Ending,
+    /// The lines it printed.
+    pub prints: Vec<String>,
+    /// The fuel it spent.
+    pub fuel: u64,
+}
+
+impl Ran {
+    fn reason(&self) -> Option<Reason> {
+        match &self.ending {
+            Ending::Fault(reason, ..) => Some(*reason),
+            _ => None,
+        }
+    }
+}
+
+/// The data behind `data/…`: every kind of JSON value, and keys that repeat.
+const CONTEXT: &str = r#"{"n": 5, "x": 2.5, "text": "one two\nthree", "none": null, "ok": true,
+    "big": 123456789012345678901234567890, "tags": ["b", "a", "b"], "nested": {"a": {"b": [1, {"c": 2}]}},
+    "rows": [{"id": 1, "name": "ann", "tags": ["x", "y"], "score": 1.5},
+             {"id": 2, "name": "bob", "tags": [], "score": null},
+             {"id": 3, "name": "cy", "long key that is never interned, being long": 1}]}"#;
+
+/// Bytes of a printed result that are looked at.
+const SHOWN: usize = 1 << 16;
+
+/// Runs a program one way. `None`: it does not compile that way.
+///
+/// # Panics
+/// When it leaves a byte behind, or blocks although every call is answered.
+pub fn run(source: &str, budget: &Budget, variant: &Variant) -> Option<Ran> {
+    let options = CompileOptions { last_uses: variant.last_uses, ..CompileOptions::default() };
+    let program = ptc_compiler::compile(source, &Externals::default(), &options).ok()?.program;
+    let mut isolate = Isolate::new(IsolateOptions {
+        fuel: budget.fuel,
+        memory_bytes: budget.memory_bytes,
+        loop_limit: None,
+        parallel_width: 3,
+        print_bytes: 4_096,
+        hot_loop: variant.hot_loop,
+        intern_keys: variant.intern_keys,
+        ..IsolateOptions::default()
+    });
+    let started = isolate.set_context(CONTEXT.as_bytes()).and_then(|()| isolate.load(Arc::clone(&program)));
+    let ending = match started {
+        Ok(unit) => {
+            isolate.start(unit);
+            drive(&mut isolate, variant.slice)
+        }
+        Err(fault) => Exit::Fault(fault),
+    };
+    let fuel = isolate.fuel_used();
+    let ending = ending_of(&mut isolate, ending);
+    let prints = isolate.prints();
+    let left = isolate.close();
+    assert_eq!(left, 0, "{} left {left} bytes behind: {source}\n{}", variant.name, program.disassemble());
+    Some(Ran { ending, prints, fuel })
+}
+
+/// Runs to the end, answering host calls as they come.
+fn drive(isolate: &mut Isolate, slice: u64) -> Exit {
+    loop {
+        match isolate.run(slice) {
+            Exit::HostCall(call) => answer(isolate, call),
+            Exit::SliceEnd => {}
+            Exit::Blocked => panic!("blocked, though every call is answered"),
+            end => return end,
+        }
+    }
+}
+
+/// The clock stands still; every tool gives its arguments back.
+fn answer(isolate: &mut Isolate, call: CallId) {
+    let echo = isolate.call(call, |cx, function, arguments| match function {
+        HostFunction::Now => Ok(Some("1700000000000".to_owned())),
+        _ => match arguments.last() {
+            Some(argument) => json::encode(cx, argument, Dialect::Names, 4_096).map(Result::ok),
+            None => Ok(None),
+        },
+    });
+    isolate.resume(call, |cx| match echo {
+        Some(Ok(Some(text))) => json::decode(cx, text.as_bytes()).map_err(Into::into),
+        Some(Err(fault)) => Err(fault),
+        _ => Ok(Value::Nil),
+    });
+}
+
+fn ending_of(isolate: &mut Isolate, exit: Exit) -> Ending {
+    let fault = |fault: Box<ptc_vm::Fault>| {
+        let place = fault.place.map(|(_, span)| span);
+        Ending::Fault(fault.reason, fault.message, place, fault.hints)
+    };
+    let wrap = match exit {
+        Exit::Done => Ending::Done,
+        Exit::Return => Ending::Return,
+        Exit::Fail => Ending::Fail,
+        Exit::Fault(found) => return fault(found),
+        other => panic!("no end: {other:?}"),
+    };
+    match isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, SHOWN)) {
+        Ok(printed) => wrap(printed.text),
+        Err(found) => fault(found),
+    }
+}
+
+/// Runs a program in all ways and returns what the usual one gave. `None`: it does not compile.
+///
+/// # Panics
+/// When two ways differ.
+pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
+    let usual = run(source, budget, &USUAL)?;
+    for variant in &VARIANTS[1..] {
+        let Some(other) = run(source, budget, variant) else {
+            assert!(!variant.last_uses, "{} does not compile: {source}", variant.name);
+            continue;
+        };
+        let name = variant.name;
+        assert!(agree(&usual, &other), "{name} differs: {source}\nusual: {usual:#?}\n{name}: {other:#?}");
+    }
+    Some(usual)
+}
+
+fn agree(a: &Ran, b: &Ran) -> bool {
+    let (a_reason, b_reason) = (a.reason(), b.reason());
+    // Where memory runs out depends on what is shared and when it is freed.
+    if [a_reason, b_reason].contains(&Some(Reason::MemoryExceeded)) {
+        return true;
+    }
+    // The limit of fuel is exact; which of the instructions at that point notices is not.
+    if (a_reason, b_reason) == (Some(Reason::FuelExceeded), Some(Reason::FuelExceeded)) {
+        return a.fuel == b.fuel;
+    }
+    a == b
+}
