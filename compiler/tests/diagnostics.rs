@@ -79,10 +79,11 @@ fn special_forms_say_their_shape() {
 
 #[test]
 fn unbound_names_come_together_with_hints() {
-    let error = first_error("(mapp inc (foo 1)) (foo 2)");
-    assert_eq!(error.message, "Undefined variables: mapp, foo");
-    assert_eq!(error.span.start, 1);
-    assert_eq!(error.hints[0], "`mapp` at line 1, column 2: Did you mean `map`?");
+    let errors = errors_with("(mapp inc (foo 1)) (foo 2)", &Externals::default());
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["Undefined variable: mapp", "Undefined variable: foo"]);
+    assert_eq!((errors[0].span.start, errors[1].span.start), (1, 11));
+    assert_eq!(errors[0].hints, ["Did you mean `map`?"]);
     let hint = |source: &str| first_error(source).hints.first().cloned().unwrap_or_default();
     assert_eq!(hint("(let [user-name 1] user_name)"), "Use hyphens, not underscores: `user-name`");
     assert_eq!(hint("(map let [1])"), "'let' is a special form, use (let ...) with parentheses");

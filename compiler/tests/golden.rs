@@ -1,18 +1,13 @@
 //! Golden programs: `golden/<name>.clj` beside `golden/<name>.out`, which holds the disassembly and the
 //! warnings, or the rendered errors. Regenerate with `PTC_BLESS=1 cargo test -p ptc-compiler --test golden`.
 
-use ptc_compiler::{CompileOptions, Diagnostic, Externals, compile, diagnostic};
-use std::fmt::Write as _;
+use ptc_compiler::diagnostic::{Palette, Report};
+use ptc_compiler::{CompileOptions, Diagnostic, Externals, compile};
 use std::path::Path;
 
 fn rendered(source: &str, findings: &[Diagnostic]) -> String {
-    let mut out = String::new();
-    for one in findings {
-        let span = Some(one.span);
-        let text = diagnostic::render(source, "program", one.reason, &one.message, span, &one.hints);
-        let _ = writeln!(out, "{text}");
-    }
-    out
+    let text = |finding| Report::of_diagnostic(finding, source).text("program", Palette::PLAIN);
+    findings.iter().map(|finding| format!("{}\n", text(finding))).collect()
 }
 
 fn outcome(source: &str) -> String {

@@ -16,7 +16,7 @@ fn check(source: &str) {
         match isolate.run(5_000) {
             Exit::HostCall(call) => isolate.resume(call, |_| Ok(Value::Nil)),
             Exit::SliceEnd => {}
-            Exit::Done | Exit::Return | Exit::Fail | Exit::Fault(_) | Exit::Blocked => break,
+            Exit::Done | Exit::Return | Exit::Fail(_) | Exit::Fault(_) | Exit::Blocked => break,
         }
     }
     assert_eq!(isolate.close(), 0, "leaked by\n{source}\n{}", compiled.program.disassemble());

@@ -1,15 +1,16 @@
 //! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc`.
 
+use ptc_compiler::diagnostic::Diagnostic;
 use ptc_mcp::tool::EdgeReason;
 use ptc_mcp::tool::caps::Profile;
 use ptc_mcp::tool::profile::{ToolResult, apply};
 use ptc_mcp::tool::record::Record;
 use ptc_mcp::tool::schema::Schema;
 use ptc_runtime::outcome::{
-    Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Position,
+    Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Report,
     Usage,
 };
-use ptc_vm::Reason;
+use ptc_vm::{Reason, Span};
 use serde_json::json;
 use std::time::Duration;
 
@@ -55,13 +56,14 @@ fn good() -> Outcome {
 }
 
 fn bad() -> Outcome {
+    let finding = Diagnostic::error(Reason::UnboundVar, Span::new(3, 7), "Undefined variable: fooo")
+        .hint("Did you mean `foo`?");
     outcome(Err(Failure {
         reason: Reason::UnboundVar,
         message: "Undefined variable: fooo".into(),
-        position: Some(Position { line: 1, column: 4 }),
-        hints: vec!["Did you mean `foo`?".into()],
         value: None,
-        rendered: "unbound_var: Undefined variable: fooo\n --> program:1:4\nhint: Did you mean `foo`?".into(),
+        reports: vec![Report::of_diagnostic(&finding, "(+ fooo 1)")],
+        more: 0,
     }))
 }
 
@@ -108,10 +110,9 @@ fn a_program_that_called_fail() {
     outcome.result = Err(Failure {
         reason: Reason::Fail,
         message: "{:why \"no stock\"}".into(),
-        position: None,
-        hints: Vec::new(),
         value: Some("{:why \"no stock\"}".into()),
-        rendered: "fail: {:why \"no stock\"}".into(),
+        reports: vec![Report::new(Reason::Fail, "{:why \"no stock\"}")],
+        more: 0,
     });
     golden("fail", &Record::of(outcome, None));
 }

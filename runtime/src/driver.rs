@@ -132,8 +132,8 @@ impl Execution {
                 Exit::SliceEnd => return Progress::Ready,
                 Exit::Blocked => return Progress::Waiting,
                 Exit::Fault(fault) => self.fail(&fault),
-                exit @ (Exit::Done | Exit::Return | Exit::Fail) => {
-                    let result = rendering::result(&mut self.isolate, &exit, &self.options);
+                exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
+                    let result = rendering::result(&mut self.isolate, &exit, &self.source, &self.options);
                     match result {
                         Ok(result) => self.finish(result),
                         Err(fault) => self.fail(&fault),
@@ -154,9 +154,11 @@ impl Execution {
     /// Ends a program that waits: its deadline passed, or its caller gave up.
     pub(crate) fn end_waiting(&mut self, kind: InterruptKind) {
         self.context.interrupt(kind);
-        let fault = match kind {
-            InterruptKind::Deadline => Fault::new(Reason::Timeout, ""),
-            InterruptKind::Cancelled => Fault::new(Reason::Cancelled, "the program was cancelled"),
+        // The interrupt is the first thing that the isolate looks at, and it knows the place.
+        let fault = match (self.isolate.run(0), kind) {
+            (Exit::Fault(fault), _) => fault,
+            (_, InterruptKind::Deadline) => Fault::new(Reason::Timeout, ""),
+            (_, InterruptKind::Cancelled) => Fault::new(Reason::Cancelled, "the program was cancelled"),
         };
         self.fail(&fault);
     }
@@ -328,9 +330,8 @@ impl Execution {
     fn fail(&mut self, fault: &Fault) {
         let mut failure = rendering::fault(fault, &self.source, &self.options);
         if fault.reason == Reason::Timeout && !self.in_flight.is_empty() {
-            failure.hints.insert(0, self.calls_in_flight());
-            failure.rendered.push_str("\nhint: ");
-            failure.rendered.push_str(&failure.hints[0]);
+            let calls = self.calls_in_flight();
+            failure.reports.iter_mut().for_each(|report| report.hints.insert(0, calls.clone()));
         }
         self.finish(Err(failure));
     }
@@ -417,7 +418,7 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
             engine.cache.insert(source.clone(), compiled.program.clone());
             Ok(compiled.program)
         }
-        Err(diagnostics) => Err(rendering::rejection(&diagnostics, source, &options.source_name)),
+        Err(diagnostics) => Err(rendering::rejection(&diagnostics, source)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one run of a program produced: plain data that crosses threads.
 
+pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
 use ptc_vm::Reason;
 use std::time::Duration;
 
@@ -64,23 +65,43 @@ pub struct Failure {
     pub reason: Reason,
     /// One line that says what is wrong.
     pub message: String,
-    /// Where, when the failure has a place in the source.
-    pub position: Option<Position>,
-    /// What to change.
-    pub hints: Vec<String>,
     /// For `(fail v)`: `pr-str` of `v`.
     pub value: Option<String>,
-    /// The same failure as text for people and models: message, snippet with caret, hints.
-    pub rendered: String,
+    /// The same with places and hints, for every rendering. A rejected program may have several errors,
+    /// which stand in the order of their importance; a program that ran has one.
+    pub reports: Vec<Report>,
+    /// Reports that were left out.
+    pub more: usize,
 }
 
-/// A place in the source, counted from 1; columns count characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// Line.
-    pub line: u32,
-    /// Column.
-    pub column: u32,
+impl Failure {
+    /// Where the first error is.
+    pub fn position(&self) -> Option<Position> {
+        self.reports.first().and_then(Report::position)
+    }
+
+    /// What to change about the first error.
+    pub fn hints(&self) -> &[String] {
+        self.reports.first().map_or(&[], |report| &report.hints)
+    }
+
+    /// For models: all reports in few tokens.
+    pub fn compact(&self) -> String {
+        self.all(Report::compact, "\n")
+    }
+
+    /// For people: all reports with snippets.
+    pub fn text(&self, source_name: &str, palette: Palette) -> String {
+        self.all(|report| report.text(source_name, palette), "\n\n")
+    }
+
+    fn all(&self, render: impl Fn(&Report) -> String, separator: &str) -> String {
+        let mut parts: Vec<String> = self.reports.iter().map(render).collect();
+        if self.more > 0 {
+            parts.push(format!("… and {} more errors", self.more));
+        }
+        parts.join(separator)
+    }
 }
 
 /// One upstream call as the operator sees it.

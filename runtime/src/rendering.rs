@@ -1,12 +1,12 @@
-//! The end of a run as plain data: answers rendered while their isolate is alive, failures as text.
+//! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
 use crate::context::RunContext;
 use crate::options::RunOptions;
-use crate::outcome::{Answer, CallStatus, Completion, Failure, JsonRefusal, Outcome, Position, Usage};
+use crate::outcome::{Answer, CallStatus, Completion, Failure, JsonRefusal, Outcome, Place, Report, Usage};
 use crate::secrets::SecretRegistry;
-use ptc_compiler::diagnostic::{Diagnostic, Severity, line_column, render};
+use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
-use ptc_vm::{Exit, Fault, Isolate, Reason, Span};
+use ptc_vm::{Exit, Fault, Isolate, Reason};
 
 /// Findings of the compiler that are rendered.
 const SHOWN: usize = 5;
@@ -15,28 +15,22 @@ const SHOWN: usize = 5;
 pub(crate) fn result(
     isolate: &mut Isolate,
     exit: &Exit,
+    source: &str,
     options: &RunOptions,
 ) -> Result<Result<Answer, Failure>, Box<Fault>> {
     let completion = match exit {
         Exit::Return => Completion::Return,
         _ => Completion::Value,
     };
-    let failed = matches!(exit, Exit::Fail);
     isolate.result(|cx, value| {
         let printed = ptc_vm::print::pr_str(cx, value, options.result_bytes)?;
-        if failed {
+        if let Exit::Fail(fault) = exit {
             let message = match value.as_str() {
                 Some(text) if !printed.truncated => text.to_owned(),
                 _ => printed.text.clone(),
             };
-            return Ok(Err(Failure {
-                reason: Reason::Fail,
-                rendered: format!("{}: {message}", Reason::Fail.raw()),
-                message,
-                position: None,
-                hints: Vec::new(),
-                value: Some(printed.text),
-            }));
+            let report = Report { message, ..Report::of_fault(fault, source) };
+            return Ok(Err(Failure { value: Some(printed.text), ..plain(report) }));
         }
         let json = match options.want_json {
             true => Some(json(cx, value, options.json_bytes)?),
@@ -66,70 +60,62 @@ fn json(
 
 /// A fault of the running program.
 pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failure {
-    let mut fault = fault.clone();
+    let mut report = Report::of_fault(fault, source);
     if fault.reason == Reason::Timeout {
-        fault.message = format!("execution exceeded {}ms limit", options.limits.timeout_ms);
-        if fault.hints.is_empty() {
-            fault.hints.push(
-                "Do less work, call tools in parallel with pmap, or ask for a higher time limit.".into(),
-            );
-        }
+        report.message = format!("execution exceeded {}ms limit", options.limits.timeout_ms);
     }
-    let span = fault.place.map(|(_, span)| span);
-    let rendered = render(source, &options.source_name, fault.reason, &fault.message, span, &fault.hints);
-    Failure {
-        reason: fault.reason,
-        message: fault.message,
-        position: span.map(|span| position(source, span)),
-        hints: fault.hints,
-        value: None,
-        rendered,
-    }
+    plain(report)
 }
 
 /// A program that the compiler refused.
-pub(crate) fn rejection(diagnostics: &[Diagnostic], source: &str, source_name: &str) -> Failure {
+pub(crate) fn rejection(diagnostics: &[Diagnostic], source: &str) -> Failure {
     let errors: Vec<&Diagnostic> =
         diagnostics.iter().filter(|finding| finding.severity == Severity::Error).collect();
     let Some(first) = errors.first() else {
         return defect("the compiler refused the program without a reason");
     };
-    let mut rendered: Vec<String> = errors
-        .iter()
-        .take(SHOWN)
-        .map(|e| render(source, source_name, e.reason, &e.message, Some(e.span), &e.hints))
-        .collect();
-    if errors.len() > SHOWN {
-        rendered.push(format!("… and {} more", errors.len() - SHOWN));
-    }
     Failure {
         reason: first.reason,
-        message: first.message.clone(),
-        position: Some(position(source, first.span)),
-        hints: first.hints.clone(),
+        message: summary(first, &errors),
         value: None,
-        rendered: rendered.join("\n\n"),
+        reports: errors.iter().take(SHOWN).map(|error| Report::of_diagnostic(error, source)).collect(),
+        more: errors.len().saturating_sub(SHOWN),
+    }
+}
+
+/// The message of the first error; unbound names are named together.
+fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
+    let unbound = errors.iter().filter(|error| error.reason == Reason::UnboundVar);
+    let names: Vec<&str> = unbound.filter_map(|error| Some(error.message.split_once(": ")?.1)).collect();
+    match first.reason {
+        Reason::UnboundVar if names.len() > 1 => format!("Undefined variables: {}", names.join(", ")),
+        _ => first.message.clone(),
     }
 }
 
 /// The caller gave up before the program started.
 pub(crate) fn cancelled() -> Failure {
-    plain(Reason::Cancelled, "the program was cancelled")
+    plain(
+        Report::new(Reason::Cancelled, "the program was cancelled")
+            .hint("The caller gave up; nothing is wrong with the program."),
+    )
 }
 
 /// A defect of this implementation.
 pub(crate) fn defect(message: &str) -> Failure {
-    plain(Reason::ExecutionError, message)
+    plain(
+        Report::new(Reason::ExecutionError, message)
+            .hint("This is a defect of ptc: write the program in another way, and report it."),
+    )
 }
 
-fn plain(reason: Reason, message: &str) -> Failure {
+fn plain(report: Report) -> Failure {
     Failure {
-        reason,
-        message: message.to_owned(),
-        position: None,
-        hints: Vec::new(),
+        reason: report.reason,
+        message: report.message.clone(),
         value: None,
-        rendered: format!("{}: {message}", reason.raw()),
+        reports: vec![report],
+        more: 0,
     }
 }
 
@@ -154,8 +140,7 @@ pub(crate) fn scrub(outcome: &mut Outcome, secrets: &SecretRegistry) {
         }
         Err(failure) => {
             secrets.scrub_string(&mut failure.message);
-            secrets.scrub_string(&mut failure.rendered);
-            failure.hints.iter_mut().for_each(|hint| secrets.scrub_string(hint));
+            failure.reports.iter_mut().for_each(|report| scrub_report(report, secrets));
             if let Some(value) = &mut failure.value {
                 secrets.scrub_string(value);
             }
@@ -169,7 +154,13 @@ pub(crate) fn scrub(outcome: &mut Outcome, secrets: &SecretRegistry) {
     }
 }
 
-fn position(source: &str, span: Span) -> Position {
-    let (line, column) = line_column(source, span.start);
-    Position { line, column }
+fn scrub_report(report: &mut Report, secrets: &SecretRegistry) {
+    let scrub_place = |place: &mut Place| {
+        secrets.scrub_string(&mut place.line_text);
+        secrets.scrub_string(&mut place.excerpt);
+    };
+    secrets.scrub_string(&mut report.message);
+    report.hints.iter_mut().for_each(|hint| secrets.scrub_string(hint));
+    report.place.iter_mut().for_each(scrub_place);
+    report.calls.iter_mut().for_each(|call| scrub_place(&mut call.place));
 }

@@ -5,7 +5,7 @@ mod common;
 use common::programs::{failure, options, run, runtime, runtime_of, value};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallStatus, Completion, JsonRefusal, Position};
+use ptc_runtime::outcome::{CallFault, CallStatus, Completion, JsonRefusal, Palette, Position};
 use ptc_runtime::{Runtime, StartPolicy};
 use ptc_vm::Reason;
 
@@ -39,11 +39,12 @@ async fn prints_before_a_failure_are_kept() {
 async fn failures_have_a_place() {
     let runtime = bare().await;
     let failed = failure(&runtime, "(let [a 1]\n  (+ a \"x\"))").await;
-    assert_eq!(failed.position.map(|place| place.line), Some(2));
-    assert!(failed.rendered.contains("--> program:2:"), "{}", failed.rendered);
+    assert_eq!(failed.position().map(|place| place.line), Some(2));
+    assert!(failed.text("program", Palette::PLAIN).contains("--> program:2:"));
+    assert!(failed.compact().contains("\nat 2:3: (+ a \"x\")\n"), "{}", failed.compact());
     let rejected = failure(&runtime, "(+ nope 1)").await;
     assert_eq!(
-        (rejected.reason, rejected.position),
+        (rejected.reason, rejected.position()),
         (Reason::UnboundVar, Some(Position { line: 1, column: 4 }))
     );
 }
@@ -119,7 +120,8 @@ async fn a_program_that_waits_too_long_times_out_and_names_what_it_waited_for() 
     let outcome = runtime.run("(tool/call {:server \"fake\" :tool \"hang\"})", quick).await;
     let failed = outcome.result.unwrap_err();
     assert_eq!(failed.reason, Reason::Timeout);
-    assert!(failed.hints[0].contains("fake/hang"), "{:?}", failed.hints);
+    assert!(failed.hints()[0].contains("fake/hang"), "{:?}", failed.hints());
+    assert!(failed.position().is_some());
     let [record] = outcome.upstream_calls.as_slice() else { panic!("{:?}", outcome.upstream_calls) };
     assert!(matches!(record.status, CallStatus::Error { reason: CallFault::Cancelled, .. }));
     let stats = value(&runtime, "(:value (tool/call 'fake/stats))").await;

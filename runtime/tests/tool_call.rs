@@ -133,7 +133,7 @@ async fn a_failing_branch_cancels_its_siblings_calls() {
     let program = "(pmap (fn [n] (if (= n 2) (/ 1 (:n (:value (tool/call 'fake/echo {:n 0})))) (tool/call 'fake/hang))) [0 1 2])";
     let outcome = run(&runtime, program).await;
     let failed = outcome.result.unwrap_err();
-    assert_eq!(failed.reason, Reason::PmapError, "{}", failed.rendered);
+    assert_eq!(failed.reason, Reason::PmapError, "{}", failed.compact());
     let cancelled =
         |status: &CallStatus| matches!(status, CallStatus::Error { reason: CallFault::Cancelled, .. });
     assert_eq!(outcome.upstream_calls.iter().filter(|call| cancelled(&call.status)).count(), 2);

@@ -7,6 +7,7 @@
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::hint::{self, Wanted};
 use crate::value::Value;
 use num_bigint::BigInt;
 use num_integer::Integer;
@@ -77,17 +78,20 @@ fn pair<'v>(a: &'v Value, b: &'v Value) -> Option<Pair<'v>> {
 pub(crate) fn invalid_types(name: &str, arguments: &[&Value]) -> Box<Fault> {
     let words: Vec<&str> = arguments.iter().map(|argument| argument.type_word()).collect();
     Fault::type_error(format_args!("{name}: invalid argument types: {}", words.join(", ")))
+        .mismatch(Wanted::Number, &words)
 }
 
 /// The fault of `inc` and `dec`.
 #[cold]
-pub(crate) fn bad_argument() -> Box<Fault> {
-    Fault::arithmetic("bad argument in arithmetic expression")
+pub(crate) fn bad_argument(got: &Value) -> Box<Fault> {
+    let word = got.type_word();
+    Fault::arithmetic(format_args!("bad argument in arithmetic expression: got {word}"))
+        .mismatch(Wanted::Number, &[word])
 }
 
 #[cold]
 pub(crate) fn division_by_zero() -> Box<Fault> {
-    Fault::arithmetic("division by zero")
+    Fault::arithmetic("division by zero").hint(hint::DIVISION)
 }
 
 fn limbs(value: &BigInt) -> u64 {
@@ -137,7 +141,7 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 pub fn add_small(cx: &mut Context, a: Value, small: i64, written: Written) -> Result<Value> {
     match (&a, written) {
         (Value::Int(_) | Value::Float(_) | Value::BigInt(_), _) => add(cx, a, Value::Int(small)),
-        (_, Written::Increment) => Err(bad_argument()),
+        (_, Written::Increment) => Err(bad_argument(&a)),
         (_, Written::Plus) => Err(invalid_types("add", &[&a, &Value::Int(small)])),
         (_, Written::Minus) => Err(invalid_types("subtract", &[&a, &Value::Int(small)])),
     }

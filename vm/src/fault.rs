@@ -14,23 +14,52 @@ pub struct Fault {
     pub reason: Reason,
     /// One line that says what is wrong.
     pub message: String,
+    /// The types of the values that do not fit, where that is what is wrong.
+    pub types: Vec<&'static str>,
     /// The call that failed and the program it is in; set by the interpreter.
     pub place: Option<(UnitId, Span)>,
+    /// Calls of the program's functions that led there: the innermost two and the outermost.
+    pub calls: Vec<CallSite>,
     /// What to change.
     pub hints: Vec<String>,
+}
+
+/// A call of a function of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallSite {
+    /// The name of the function; empty for one without.
+    pub function: Box<str>,
+    /// The program that the call is in.
+    pub unit: UnitId,
+    /// The call.
+    pub span: Span,
 }
 
 impl Fault {
     /// A fault.
     #[cold]
     pub fn new(reason: Reason, message: impl Into<String>) -> Box<Fault> {
-        Box::new(Fault { reason, message: message.into(), place: None, hints: Vec::new() })
+        Box::new(Fault {
+            reason,
+            message: message.into(),
+            types: Vec::new(),
+            place: None,
+            calls: Vec::new(),
+            hints: Vec::new(),
+        })
     }
 
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self: Box<Fault>, hint: impl Into<String>) -> Box<Fault> {
         self.hints.push(hint.into());
+        self
+    }
+
+    /// Notes the types of values that do not fit.
+    #[must_use]
+    pub fn types(mut self: Box<Fault>, types: &[&'static str]) -> Box<Fault> {
+        self.types.extend_from_slice(types);
         self
     }
 
@@ -59,6 +88,5 @@ impl Fault {
             Reason::MemoryExceeded,
             format!("memory limit exceeded: the program needs {live} bytes, the limit is {limit} bytes"),
         )
-        .hint("Work on smaller parts, keep only the fields you need, or use reduce instead of building collections.")
     }
 }

@@ -116,8 +116,7 @@ impl Fuel {
         match self.interrupt.get() {
             None => Ok(()),
             Some(InterruptKind::Deadline) => {
-                Err(Fault::new(Reason::Timeout, "the program ran longer than its time limit")
-                    .hint("Do less work, call tools in parallel with pmap, or ask for a higher time limit."))
+                Err(Fault::new(Reason::Timeout, "the program ran longer than its time limit"))
             }
             Some(InterruptKind::Cancelled) => Err(Fault::new(Reason::Cancelled, "the program was cancelled")),
         }
@@ -126,6 +125,5 @@ impl Fuel {
     #[cold]
     pub(crate) fn exhausted(&self) -> Box<Fault> {
         Fault::new(Reason::FuelExceeded, format!("the program used up its {} units of fuel", self.limit))
-            .hint("Check for endless loops; otherwise process less data or ask for more fuel.")
     }
 }

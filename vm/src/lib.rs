@@ -31,6 +31,7 @@ pub mod fault;
 pub mod fuel;
 pub mod hash;
 pub mod heap;
+mod hint;
 mod interpreter;
 pub mod isolate;
 pub mod json;
@@ -53,7 +54,7 @@ pub mod value;
 pub mod vector;
 
 pub use context::Context;
-pub use fault::{Fault, Result};
+pub use fault::{CallSite, Fault, Result};
 pub use fuel::{Interrupt, InterruptKind};
 pub use isolate::{CallId, Exit, Isolate, IsolateOptions};
 pub use reason::{Class, Reason};

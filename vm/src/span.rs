@@ -15,6 +15,11 @@ impl Span {
         Span { start, end }
     }
 
+    /// The other lies inside.
+    pub const fn covers(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
     /// The smallest span that covers both.
     #[must_use]
     pub fn to(self, other: Span) -> Span {

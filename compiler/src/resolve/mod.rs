@@ -126,11 +126,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
         })
     }
 
-    /// All errors, or nothing: unbound names come merged into one, after the errors of form.
+    /// All errors, or nothing: unbound names come after the errors of form, which may have caused them.
     pub(crate) fn finish_errors(&mut self) -> Vec<Diagnostic> {
         self.errors.sort_by_key(|error| error.span.start);
         let mut errors = std::mem::take(&mut self.errors);
-        errors.extend(self.merge_unbound());
+        errors.extend(self.take_unbound());
         errors.truncate(MAX_ERRORS);
         errors
     }

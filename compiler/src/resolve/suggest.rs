@@ -2,7 +2,7 @@
 //! does.
 
 use super::Resolver;
-use crate::diagnostic::{Diagnostic, line_column};
+use crate::diagnostic::Diagnostic;
 use crate::names::Name;
 use crate::syntax::Special;
 use ptc_vm::builtins::{self, Category};
@@ -97,24 +97,16 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    /// One error for all unbound names, at the first of them; each with its own hint.
-    pub(crate) fn merge_unbound(&mut self) -> Option<Diagnostic> {
-        let first = self.unbound.first()?.span;
-        let texts: Vec<&str> = self.unbound.iter().map(|unbound| self.names.text(unbound.name)).collect();
-        let plural = if texts.len() == 1 { "" } else { "s" };
-        let message = format!("Undefined variable{plural}: {}", texts.join(", "));
-        let mut diagnostic = Diagnostic::error(Reason::UnboundVar, first, message);
-        if let [only] = self.unbound.as_slice() {
-            diagnostic.hints.extend(only.hint.clone());
-            return Some(diagnostic);
-        }
-        for unbound in &self.unbound {
-            let text = self.names.text(unbound.name);
-            let (line, column) = line_column(self.source, unbound.span.start);
-            let hint = unbound.hint.as_ref().map_or(String::new(), |hint| format!(": {hint}"));
-            diagnostic.hints.push(format!("`{text}` at line {line}, column {column}{hint}"));
-        }
-        Some(diagnostic)
+    /// One error for each unbound name, in order of appearance.
+    pub(crate) fn take_unbound(&mut self) -> impl Iterator<Item = Diagnostic> {
+        let error = |unbound: &Unbound| {
+            let message = format!("Undefined variable: {}", self.names.text(unbound.name));
+            let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
+            error.hints.extend(unbound.hint.clone());
+            error
+        };
+        let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();
+        errors.into_iter()
     }
 
     fn hint(&self, name: Name) -> Option<String> {

@@ -34,7 +34,7 @@ pub async fn run(runtime: &Runtime, form: &str, calls: usize) -> Round {
     let start = Instant::now();
     let outcome = runtime.run(program(form, calls), options).await;
     let duration = start.elapsed();
-    let answer = outcome.result.map(|answer| answer.text).map_err(|failure| failure.rendered);
+    let answer = outcome.result.map(|answer| answer.text).map_err(|failure| failure.compact());
     Round { duration, answer }
 }
 

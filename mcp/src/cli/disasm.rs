@@ -3,7 +3,8 @@
 use super::console;
 use super::exit::{Abort, Exit};
 use super::source::Source;
-use ptc_compiler::diagnostic::render;
+use super::style::Style;
+use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CompileOptions, Externals};
 
 /// Arguments of `ptc disasm`.
@@ -25,17 +26,10 @@ pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
             Ok(Exit::Ok)
         }
         Err(diagnostics) => {
-            for finding in diagnostics {
-                let span = Some(finding.span);
-                let (text, name) = (&source.text, &source.name);
-                console::complain(&render(
-                    text,
-                    name,
-                    finding.reason,
-                    &finding.message,
-                    span,
-                    &finding.hints,
-                ));
+            let palette = Style::stderr().palette();
+            for finding in &diagnostics {
+                let report = Report::of_diagnostic(finding, &source.text);
+                console::complain(&report.text(&source.name, palette));
             }
             Ok(Exit::ProgramFailed)
         }

@@ -9,10 +9,11 @@ use super::source::{Source, context};
 use super::style::Style;
 use crate::tool::profile::{call_json, usage_json};
 use crate::tool::record::Run;
+use crate::tool::report::reports_json;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, Outcome};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Arguments of `ptc eval`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +55,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
         context,
         limits,
         want_json: args.output == OutputFormat::Json,
-        source_name: source.name,
+        source_name: source.name.clone(),
         now_ms: args.now,
         ..RunOptions::default()
     };
@@ -62,13 +63,13 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     booted.runtime.shutdown().await;
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
-        OutputFormat::Text => print_text(&outcome)?,
+        OutputFormat::Text => print_text(&source.name, &outcome)?,
         OutputFormat::Json => console::write_line(&json_report(outcome).to_string())?,
     }
     Ok(exit)
 }
 
-fn print_text(outcome: &Outcome) -> Result<(), Abort> {
+fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
     let mut text: String = outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     match &outcome.result {
         Ok(answer) => {
@@ -78,10 +79,7 @@ fn print_text(outcome: &Outcome) -> Result<(), Abort> {
         }
         Err(failure) => {
             console::write(&text)?;
-            let rendered = if failure.rendered.is_empty() { &failure.message } else { &failure.rendered };
-            let (head, rest) = rendered.split_once('\n').unwrap_or((rendered, ""));
-            let rest = if rest.is_empty() { String::new() } else { format!("\n{rest}") };
-            console::complain(&format!("{}{rest}", Style::stderr().red(head)));
+            console::complain(&failure.text(source_name, Style::stderr().palette()));
             Ok(())
         }
     }
@@ -101,7 +99,7 @@ fn json_report(outcome: Outcome) -> Value {
                 report.insert("json".into(), json);
             }
         }
-        Err(failure) => put_failure(&mut report, failure),
+        Err(failure) => put_failure(&mut report, &failure),
     }
     report.insert("prints".into(), outcome.prints.clone().into());
     let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();
@@ -114,17 +112,11 @@ fn json_report(outcome: Outcome) -> Value {
     report.into()
 }
 
-fn put_failure(report: &mut Map<String, Value>, failure: Failure) {
+fn put_failure(report: &mut Map<String, Value>, failure: &Failure) {
     report.insert("error".into(), failure.reason.raw().into());
-    report.insert("message".into(), failure.message.into());
-    if let Some(value) = failure.value {
-        report.insert("value".into(), value.into());
+    report.insert("message".into(), failure.message.as_str().into());
+    if let Some(value) = &failure.value {
+        report.insert("value".into(), value.as_str().into());
     }
-    if let Some(place) = failure.position {
-        report.insert("position".into(), json!({ "line": place.line, "column": place.column }));
-    }
-    if !failure.hints.is_empty() {
-        report.insert("hints".into(), failure.hints.into());
-    }
-    report.insert("rendered".into(), failure.rendered.into());
+    report.insert("diagnostics".into(), reports_json(&failure.reports));
 }

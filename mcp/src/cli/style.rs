@@ -1,5 +1,6 @@
 //! Colour, only on a terminal and only without `NO_COLOR`.
 
+use ptc_runtime::outcome::Palette;
 use std::io::IsTerminal;
 
 /// Paints for one stream.
@@ -42,6 +43,11 @@ impl Style {
     /// Source code and names.
     pub fn cyan(self, text: &str) -> String {
         self.paint("36", text)
+    }
+
+    /// The marks of rendered errors.
+    pub fn palette(self) -> Palette {
+        if self.enabled { Palette::COLOUR } else { Palette::PLAIN }
     }
 
     fn paint(self, code: &str, text: &str) -> String {

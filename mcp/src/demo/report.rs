@@ -34,7 +34,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let mut text = String::new();
     let (answer, bytes) = match &outcome.result {
         Ok(answer) => (one_item_a_line(&answer.text), answer.text_bytes),
-        Err(failure) => (failure.rendered.clone(), 0),
+        Err(failure) => (failure.compact(), 0),
     };
     let _ = writeln!(text, "{}", style.bold("Answer (all that goes back to the model)"));
     for line in answer.lines() {

@@ -7,6 +7,7 @@
 //! - [`validate`]: a JSON value against such a schema.
 //! - [`record`]: one run, with the schema's verdict, before any profile.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
+//! - [`report`]: the JSON form of errors and warnings.
 //! - [`caps`]: how much of each part a profile shows.
 //! - [`description`]: the text that teaches a model the language and the configured servers.
 //! - [`catalog`]: the servers and tools that the description may list.
@@ -19,6 +20,7 @@ pub mod definition;
 pub mod description;
 pub mod profile;
 pub mod record;
+pub mod report;
 pub mod schema;
 pub mod validate;
 

@@ -104,11 +104,12 @@ impl Record {
 
 impl ErrorEnding {
     fn of(failure: Failure) -> ErrorEnding {
-        let Failure { reason, message, position, value, rendered, .. } = failure;
+        let (detail, position) = (failure.compact(), failure.position());
+        let Failure { reason, message, value, .. } = failure;
         ErrorEnding {
             reason: reason.class().name(),
             kind: Some(reason.raw()),
-            detail: if rendered.is_empty() { message.clone() } else { rendered },
+            detail,
             message,
             value,
             position: position.map(|place| (place.line, place.column)),

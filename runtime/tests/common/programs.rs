@@ -30,7 +30,7 @@ pub(crate) async fn run(runtime: &Runtime, source: &str) -> Outcome {
 /// `pr-str` of the answer.
 pub(crate) async fn value(runtime: &Runtime, source: &str) -> String {
     let outcome = run(runtime, source).await;
-    outcome.result.unwrap_or_else(|failure| panic!("{}", failure.rendered)).text
+    outcome.result.unwrap_or_else(|failure| panic!("{}", failure.compact())).text
 }
 
 pub(crate) async fn failure(runtime: &Runtime, source: &str) -> Failure {

@@ -60,7 +60,7 @@ fn faults_say_what_they_got() {
             ),
             (
                 add_small(cx, Value::Nil, 1, Written::Increment),
-                "arithmetic_error: bad argument in arithmetic expression",
+                "arithmetic_error: bad argument in arithmetic expression: got nil",
             ),
             (divide(cx, Value::Float(1.0), Value::Int(0)), "arithmetic_error: division by zero"),
             (divide(cx, Value::Int(1), Value::Float(0.0)), "##Inf"),

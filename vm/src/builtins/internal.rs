@@ -4,6 +4,7 @@ use super::lookup::{element, index};
 use super::{Builtin, Category, plain, seq};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::hint::Wanted;
 use crate::map::{MapNode, Table};
 use crate::reason::Reason;
 use crate::value::Value;
@@ -47,8 +48,11 @@ fn times(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Vector(VectorNode::range(0, 1, count)))
 }
 
-fn mismatch(message: impl std::fmt::Display) -> Box<Fault> {
-    Fault::new(Reason::DestructureError, message.to_string())
+/// A value that does not fit its pattern: `expected …, got …`.
+fn mismatch(expected: &str, got: &Value) -> Box<Fault> {
+    let word = got.type_word();
+    Fault::new(Reason::DestructureError, format!("expected {expected}, got {word}"))
+        .mismatch(Wanted::Pattern, &[word])
 }
 
 fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -56,7 +60,7 @@ fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         value @ (Value::Vector(_) | Value::Nil | Value::Str(_)) => {
             Ok(Value::Vector(seq::to_vector(cx, value, "destructuring")?))
         }
-        other => Err(mismatch(format_args!("expected list or nil, got {}", other.type_word()))),
+        other => Err(mismatch("list or nil", &other)),
     }
 }
 
@@ -81,7 +85,7 @@ fn rest_from(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn map_pattern(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         map @ (Value::Map(_) | Value::Nil) => Ok(map),
-        other => Err(mismatch(format_args!("expected map or nil, got {}", other.type_word()))),
+        other => Err(mismatch("map or nil", &other)),
     }
 }
 
@@ -89,7 +93,7 @@ fn kwargs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         map @ (Value::Map(_) | Value::Nil) => Ok(map),
         Value::Vector(pairs) => keyword_arguments(cx, &pairs),
-        other => Err(mismatch(format_args!("expected keyword args, got {}", other.type_word()))),
+        other => Err(mismatch("keyword args", &other)),
     }
 }
 
@@ -100,7 +104,9 @@ fn keyword_arguments(cx: &mut Context, pairs: &VectorNode) -> Result<Value> {
         _ => (pairs.len(), None),
     };
     if count % 2 == 1 {
-        return Err(mismatch(format_args!("keyword args must be even, got odd count: {count}")));
+        let message = format!("keyword args must be even, got odd count: {count}");
+        return Err(Fault::new(Reason::DestructureError, message)
+            .hint("Pass each name with its value, as in (f x :limit 10)."));
     }
     let mut map: Rc<MapNode> = Table::empty();
     for at in (0..count).step_by(2) {

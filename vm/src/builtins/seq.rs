@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::hint::Wanted;
 use crate::map::{MapNode, SetNode};
 use crate::string::STRING_BYTES;
 use crate::value::Value;
@@ -171,7 +172,17 @@ pub(super) fn expected(name: &str, position: usize, what: &str, got: &Value) -> 
     if got.endless().is_some() {
         return super::endless::unbounded(name);
     }
-    Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {}", got.type_word()))
+    let word = got.type_word();
+    let wanted = match what {
+        "seqable" => Wanted::Collection,
+        "integer" | "number" => Wanted::Number,
+        _ => {
+            return Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
+                .types(&[word]);
+        }
+    };
+    Fault::type_error(format_args!("{name}: arg {position} expected {what}, got {word}"))
+        .mismatch(wanted, &[word])
 }
 
 /// `name: invalid argument types: …`.
@@ -180,7 +191,9 @@ pub(super) fn invalid(name: &str, got: &Value) -> Box<Fault> {
     if got.endless().is_some() {
         return super::endless::unbounded(name);
     }
-    Fault::type_error(format_args!("{name}: invalid argument types: {}", got.type_word()))
+    let word = got.type_word();
+    Fault::type_error(format_args!("{name}: invalid argument types: {word}"))
+        .mismatch(Wanted::Collection, &[word])
 }
 
 #[cold]
@@ -205,6 +218,8 @@ fn not_a_collection(value: &Value, name: &str) -> Box<Fault> {
              the collection last; arguments may be swapped"
         ))
     } else {
-        Fault::type_error(format_args!("{name}: expected seqable, got {}", value.type_word()))
+        let word = value.type_word();
+        Fault::type_error(format_args!("{name}: expected seqable, got {word}"))
+            .mismatch(Wanted::Collection, &[word])
     }
 }

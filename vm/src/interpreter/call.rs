@@ -7,6 +7,7 @@ use crate::builtins::{BuiltinId, HostFunction, Implementation, Step};
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::fault::{Fault, Result};
 use crate::heap;
+use crate::hint::Wanted;
 use crate::native::combine::Combine;
 use crate::native::{Action, Native};
 use crate::reason::Reason;
@@ -241,10 +242,8 @@ impl Machine<'_> {
             |_| value.type_word().to_owned(),
             |printed| if printed.truncated { format!("{}…", printed.text) } else { printed.text },
         );
-        Fault::new(Reason::NotCallable, format!("not callable: {shown}")).hint(format!(
-            "A {} stands in call position; for a list of values use [a b] or (vector a b).",
-            value.type_word()
-        ))
+        Fault::new(Reason::NotCallable, format!("not callable: {shown}"))
+            .mismatch(Wanted::Function, &[value.type_word()])
     }
 
     /// Hands a value to the frame on top.

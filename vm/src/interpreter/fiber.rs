@@ -3,7 +3,11 @@
 
 use super::charged::Charged;
 use super::windows;
+use crate::builtins::BuiltinId;
 use crate::bytecode::ProtoIndex;
+use crate::bytecode::instruction::Instruction;
+use crate::fault::{CallSite, Fault};
+use crate::hint;
 use crate::native::Native;
 use crate::prints::Prints;
 use crate::span::Span;
@@ -77,6 +81,63 @@ impl Fiber {
             }
             Frame::Native { .. } => None,
         })
+    }
+
+    /// Says in a fault where the fiber is and what to do about it. A place that is already known stays.
+    #[cold]
+    pub(crate) fn locate(&self, units: &[Rc<Unit>], fault: &mut Fault) {
+        if fault.place.is_none() {
+            fault.place = self.place(units);
+            fault.calls = self.calls(units, fault.place);
+        }
+        hint::complete(fault, self.builtin(units), self.frames.len());
+    }
+
+    /// The program, function and instruction that a frame of code is at.
+    fn instruction(&self, units: &[Rc<Unit>], frame: usize) -> Option<(UnitId, Rc<Unit>, ProtoIndex, usize)> {
+        match *self.frames.get(frame)? {
+            Frame::Code { unit, proto, pc, .. } => {
+                let owner = units.get(unit.0 as usize)?.clone();
+                Some((unit, owner, proto, (pc as usize).saturating_sub(1)))
+            }
+            Frame::Native { .. } => None,
+        }
+    }
+
+    /// The builtin that the topmost function of the program has called, if it has called one.
+    fn builtin(&self, units: &[Rc<Unit>]) -> Option<BuiltinId> {
+        let top = (0..self.frames.len()).rev().find(|&at| matches!(self.frames[at], Frame::Code { .. }))?;
+        let (_, unit, proto, at) = self.instruction(units, top)?;
+        match *unit.program.protos.get(usize::from(proto.0))?.code.get(at)? {
+            Instruction::CallBuiltin { builtin, .. }
+            | Instruction::Call1 { builtin, .. }
+            | Instruction::Call2 { builtin, .. } => Some(builtin),
+            _ => None,
+        }
+    }
+
+    /// The innermost two calls of functions and the outermost, without those that the place lies in: a
+    /// function written where it is passed needs no call site.
+    fn calls(&self, units: &[Rc<Unit>], place: Option<(UnitId, Span)>) -> Vec<CallSite> {
+        const INNERMOST: usize = 2;
+        let is_code = |at: &usize| matches!(self.frames[*at], Frame::Code { .. });
+        let inner: Vec<usize> = (0..self.frames.len()).rev().filter(is_code).take(INNERMOST + 1).collect();
+        let outer: Vec<usize> = (0..self.frames.len()).filter(is_code).take(2).collect();
+        let mut pairs: Vec<(usize, usize)> = inner.windows(2).map(|pair| (pair[1], pair[0])).collect();
+        if let [caller, callee] = outer[..]
+            && !pairs.contains(&(caller, callee))
+        {
+            pairs.push((caller, callee));
+        }
+        let site = |(caller, callee): (usize, usize)| {
+            let (unit, owner, proto, at) = self.instruction(units, caller)?;
+            let span = *owner.program.protos.get(usize::from(proto.0))?.spans.get(at)?;
+            let (_, owner, proto, _) = self.instruction(units, callee)?;
+            let function = owner.program.protos.get(usize::from(proto.0))?.name.clone();
+            let is_around = place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
+            (!is_around).then_some(CallSite { function, unit, span })
+        };
+        pairs.into_iter().filter_map(site).collect()
     }
 
     /// Makes room for a window at `base`; the stack is charged like any node.

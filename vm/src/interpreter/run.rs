@@ -68,9 +68,7 @@ impl Machine<'_> {
                 Ok(Some(stop)) => return stop,
                 Ok(None) => stop = self.run_frames(),
                 Err(mut fault) => {
-                    if fault.place.is_none() {
-                        fault.place = self.fiber.place(self.units);
-                    }
+                    self.fiber.locate(self.units, &mut fault);
                     return Stop::Fault(fault);
                 }
             }

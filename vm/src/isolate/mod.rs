@@ -21,6 +21,7 @@ mod schedule;
 
 use crate::builtins::HostFunction;
 use crate::bytecode::Program;
+use crate::bytecode::instruction::Signal;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::fuel::{Fuel, Interrupt};
@@ -28,6 +29,7 @@ use crate::heap::{self, Heap};
 use crate::interpreter::Stop;
 use crate::link::{GlobalSlots, link};
 use crate::prints::Prints;
+use crate::reason::Reason;
 use crate::regex::RegexCache;
 use crate::symbol::Symbols;
 use crate::value::{UnitId, Value};
@@ -87,8 +89,8 @@ pub enum Exit {
     Done,
     /// The program ended with `(return v)`.
     Return,
-    /// The program ended with `(fail v)`.
-    Fail,
+    /// The program ended with `(fail v)`: a fault without a message that says where.
+    Fail(Box<Fault>),
     /// The program faulted.
     Fault(Box<Fault>),
     /// A fiber has made a host call; others may go on, so run again.
@@ -297,7 +299,7 @@ impl Drop for Isolate {
 impl World {
     fn run(&mut self, slice: u64) -> Exit {
         if let Err(mut fault) = self.cx.fuel.poll() {
-            fault.place = self.schedule.place(&self.cx);
+            self.schedule.locate(&self.cx, &mut fault);
             return self.fault(fault);
         }
         self.cx.fuel.grant(slice);
@@ -309,7 +311,7 @@ impl World {
                     self.schedule.requeue(fiber);
                     break if self.cx.fuel.is_empty() {
                         let mut fault = self.cx.fuel.exhausted();
-                        fault.place = self.schedule.place(&self.cx);
+                        self.schedule.locate(&self.cx, &mut fault);
                         self.fault(fault)
                     } else {
                         Exit::SliceEnd
@@ -332,24 +334,30 @@ impl World {
                 Stop::Signal(signal, value) => {
                     if self.schedule.is_branch(fiber) {
                         let name = match signal {
-                            crate::bytecode::instruction::Signal::Return => "return",
-                            crate::bytecode::instruction::Signal::Fail => "fail",
+                            Signal::Return => "return",
+                            Signal::Fail => "fail",
                         };
-                        let fault = self.schedule.signal_fault(fiber, name);
-                        if let Some(fault) = self.schedule.branch_failed(fiber, fault) {
+                        let mut fault = self.schedule.signal_fault(fiber, name);
+                        self.schedule.locate_in(fiber, &self.cx, &mut fault);
+                        if let Some(fault) = self.schedule.branch_failed(fiber, fault, &self.cx) {
                             break self.fault(fault);
                         }
                         continue;
                     }
-                    self.schedule.abandon();
                     self.result = value;
-                    break match signal {
-                        crate::bytecode::instruction::Signal::Return => Exit::Return,
-                        crate::bytecode::instruction::Signal::Fail => Exit::Fail,
+                    let exit = match signal {
+                        Signal::Return => Exit::Return,
+                        Signal::Fail => {
+                            let mut fault = Fault::new(Reason::Fail, "");
+                            self.schedule.locate_in(fiber, &self.cx, &mut fault);
+                            Exit::Fail(fault)
+                        }
                     };
+                    self.schedule.abandon();
+                    break exit;
                 }
                 Stop::Fault(fault) => {
-                    if let Some(fault) = self.schedule.branch_failed(fiber, fault) {
+                    if let Some(fault) = self.schedule.branch_failed(fiber, fault, &self.cx) {
                         break self.fault(fault);
                     }
                 }

@@ -7,13 +7,12 @@ use super::CallId;
 use crate::builtins::HostFunction;
 use crate::bytecode::ProtoIndex;
 use crate::context::Context;
-use crate::fault::{Fault, Result};
+use crate::fault::{CallSite, Fault, Result};
 use crate::interpreter::fiber::{Delivery, Fiber, Frame};
 use crate::interpreter::{Machine, Stop};
 use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::reason::Reason;
-use crate::span::Span;
 use crate::value::{UnitId, Value};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -94,11 +93,21 @@ impl Schedule {
         Some(slot)
     }
 
-    /// Where the fiber that ran last, or the first one that waits for the host, is.
-    pub(super) fn place(&self, cx: &Context) -> Option<(UnitId, Span)> {
+    /// Says in a fault where the fiber that ran last, or the first one that waits for the host, is.
+    pub(super) fn locate(&self, cx: &Context, fault: &mut Fault) {
         let waiting = || self.calls.values().next().map(|call| call.fiber);
-        let id = self.ready.back().copied().or_else(waiting)?;
-        self.slots.get(id.0 as usize)?.as_ref()?.fiber.place(&cx.units)
+        let last = self.ready.back().copied().or_else(waiting);
+        let slot = last.and_then(|id| self.slots.get(id.0 as usize)?.as_ref());
+        if let Some(slot) = slot {
+            slot.fiber.locate(&cx.units, fault);
+        }
+    }
+
+    /// Says in a fault where a fiber is.
+    pub(super) fn locate_in(&mut self, id: FiberId, cx: &Context, fault: &mut Fault) {
+        if let Some(slot) = self.slot(id) {
+            slot.fiber.locate(&cx.units, fault);
+        }
     }
 
     /// The next fiber to run.
@@ -121,7 +130,7 @@ impl Schedule {
         let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
         if let Some(mut fault) = slot.fault.take() {
             // The call that the host refused.
-            fault.place = fault.place.or_else(|| slot.fiber.place(&cx.units));
+            slot.fiber.locate(&cx.units, &mut fault);
             return Stop::Fault(fault);
         }
         let fiber = &mut slot.fiber;
@@ -281,7 +290,12 @@ impl Schedule {
 
     /// A fiber has faulted: a branch takes its siblings with it and hands the fault up. `Some` when the
     /// program ends with it.
-    pub(super) fn branch_failed(&mut self, id: FiberId, fault: Box<Fault>) -> Option<Box<Fault>> {
+    pub(super) fn branch_failed(
+        &mut self,
+        id: FiberId,
+        fault: Box<Fault>,
+        cx: &Context,
+    ) -> Option<Box<Fault>> {
         let (mut id, mut fault) = (id, fault);
         loop {
             let Some((parent, index)) = self.slot(id).and_then(|slot| slot.parent) else {
@@ -289,6 +303,7 @@ impl Schedule {
             };
             if let Some(parallel) = self.parallel(parent) {
                 fault = parallel.branch_fault(index, fault);
+                self.note_call(parent, cx, &mut fault);
             }
             let children = match self.slot(parent) {
                 Some(slot) => std::mem::take(&mut slot.children),
@@ -303,6 +318,20 @@ impl Schedule {
                 return Some(fault);
             }
             id = parent;
+        }
+    }
+
+    /// Adds the parallel form of a branch to the calls that led to its fault, unless the branch is written
+    /// inside it.
+    fn note_call(&mut self, parent: FiberId, cx: &Context, fault: &mut Fault) {
+        const MOST: usize = 4;
+        let name = self.parallel(parent).map_or("pmap", |parallel| parallel.name());
+        let Some((unit, span)) = self.slot(parent).and_then(|slot| slot.fiber.place(&cx.units)) else {
+            return;
+        };
+        let is_around = fault.place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
+        if !is_around && fault.calls.len() < MOST {
+            fault.calls.push(CallSite { function: name.into(), unit, span });
         }
     }
 

@@ -1,0 +1,117 @@
+//! Hints that only the text can give: notations of other languages at the place of an error. They hold for
+//! errors of the compiler and for faults of running programs alike.
+
+use crate::lexer::{Token, is_symbol_char};
+use logos::Logos;
+use ptc_vm::{Reason, Span};
+
+/// A look at the text around a span: the hint, if the notation is there.
+type Detector = fn(&Place<'_>) -> Option<String>;
+
+/// Reasons, and what to look for when an error has one of them; the first that finds something counts.
+const DETECTORS: &[(&[Reason], Detector)] = &[
+    (&[Reason::UnboundVar, Reason::InvalidForm], call_outside),
+    (&[Reason::UnboundVar], assignment),
+    (&[Reason::NotCallable], infix),
+    (&[Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], arguments_outside),
+    (&[Reason::UnboundVar, Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], subscript),
+];
+
+/// Operators that other languages write between their operands.
+const OPERATORS: &[&str] =
+    &["+", "-", "*", "/", "<", ">", "<=", ">=", "=", "==", "not=", "and", "or", "mod", "rem", "quot"];
+
+/// The text of an error with what stands around it.
+struct Place<'s> {
+    before: &'s str,
+    covered: &'s str,
+    after: &'s str,
+}
+
+/// The hint for the notation at a place, if an error of this reason can come from it.
+pub(super) fn hint(source: &str, span: Span, reason: Reason) -> Option<String> {
+    let (start, end) = (span.start as usize, span.end as usize);
+    let place =
+        Place { before: source.get(..start)?, covered: source.get(start..end)?, after: source.get(end..)? };
+    DETECTORS.iter().filter(|(reasons, _)| reasons.contains(&reason)).find_map(|(_, look)| look(&place))
+}
+
+/// `foo(x)`: the place is `foo`.
+fn call_outside(place: &Place<'_>) -> Option<String> {
+    let is_name = !place.covered.is_empty() && place.covered.chars().all(is_symbol_char);
+    let is_head = place.before.trim_end().ends_with('(');
+    (is_name && !is_head && place.after.starts_with('('))
+        .then(|| format!("The name of a call stands inside the parentheses: ({} …).", place.covered))
+}
+
+/// `foo(x)`: the place is `(x)`.
+fn arguments_outside(place: &Place<'_>) -> Option<String> {
+    let name_start = place.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
+    let name = place.before.get(name_start..).filter(|name| !name.is_empty())?;
+    place
+        .covered
+        .starts_with('(')
+        .then(|| format!("The name of a call stands inside the parentheses: ({name} …)."))
+}
+
+/// `x = 1`.
+fn assignment(place: &Place<'_>) -> Option<String> {
+    let after = place.after.trim_start();
+    let is_equals = after.strip_prefix('=').is_some_and(|rest| rest.starts_with([' ', '(', '"', '[', '{']));
+    let name = place.covered;
+    is_equals.then(|| format!("Give a value a name with (def {name} …), or (let [{name} …] …) for a part."))
+}
+
+/// `(1 + 2)`.
+fn infix(place: &Place<'_>) -> Option<String> {
+    let inner = place.covered.strip_prefix('(')?;
+    let mut tokens = Token::lexer(inner);
+    let first = tokens.next()?.ok()?;
+    if matches!(first, Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet) {
+        return None;
+    }
+    let first = tokens.slice();
+    let second = tokens.next()?.ok()?;
+    let operator = tokens.slice();
+    (second == Token::Symbol && OPERATORS.contains(&operator))
+        .then(|| format!("Operators come first: ({operator} {first} …)."))
+}
+
+/// `x[0]`.
+fn subscript(place: &Place<'_>) -> Option<String> {
+    let is_symbol_end = |at: usize| place.covered[..at].chars().next_back().is_some_and(is_symbol_char);
+    let inside = place.covered.match_indices('[').find(|(at, _)| is_symbol_end(*at)).map(|(at, _)| {
+        let start = place.covered[..at].rfind(|c| !is_symbol_char(c)).map_or(0, |before| before + 1);
+        &place.covered[start..at]
+    });
+    let is_name = !place.covered.is_empty() && place.covered.chars().all(is_symbol_char);
+    let name = match inside {
+        Some(name) => name,
+        None if is_name && place.after.starts_with('[') => place.covered,
+        None => return None,
+    };
+    Some(format!("Read an item with (get {name} key) or (nth {name} index)."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hinted(source: &str, covered: &str, reason: Reason) -> String {
+        let start = source.find(covered).expect("the text is in the source") as u32;
+        hint(source, Span::new(start, start + covered.len() as u32), reason).unwrap_or_default()
+    }
+
+    #[test]
+    fn notations_of_other_languages_are_recognised() {
+        let unbound = Reason::UnboundVar;
+        assert!(hinted("len(data/xs)", "len", unbound).contains("(len …)"));
+        assert!(hinted("total = 5", "total", unbound).contains("(def total …)"));
+        assert!(hinted("(1 + 2)", "(1 + 2)", Reason::NotCallable).contains("(+ 1 …)"));
+        assert!(hinted("count(data/xs)", "(data/xs)", Reason::NotCallable).contains("(count …)"));
+        assert!(hinted("(f xs[0])", "(f xs[0])", Reason::ArityError).contains("(nth xs index)"));
+        assert_eq!(hinted("(foo 1)", "foo", unbound), "");
+        assert_eq!(hinted("(= x 1)", "x", unbound), "");
+        assert_eq!(hinted("([1] 0)", "([1] 0)", Reason::NotCallable), "");
+    }
+}

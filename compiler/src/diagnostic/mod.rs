@@ -1,0 +1,73 @@
+//! The one shape of an error: what is wrong, where, and what to change.
+//!
+//! # Layout
+//! - this file: [`Diagnostic`], a finding of the compiler with a span of its source
+//! - `place`: a span of a source text as line, column and snippet
+//! - `report`: [`Report`], a diagnostic or a fault with its places looked up; its renderings for people and
+//!   for models (JSON is written from the same fields at the edge)
+//! - `habit`: hints that come from how the text is written, for notations of other languages
+
+mod habit;
+mod place;
+mod report;
+
+pub use place::{Place, Position, line_column};
+pub use report::{Call, Palette, Report};
+
+use ptc_vm::{Reason, Span};
+
+/// Warnings kept of one kind of check: a text of brackets only would yield a million.
+pub(crate) const MAX_WARNINGS: usize = 50;
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The program does not run.
+    Error,
+    /// `ptc check` shows it; the program runs.
+    Warning,
+}
+
+impl Severity {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// One finding of the compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// The raw reason.
+    pub reason: Reason,
+    /// One line that says what is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// What to change, the most likely first.
+    pub hints: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(reason: Reason, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Error, reason, message: message.into(), span, hints: Vec::new() }
+    }
+
+    /// A warning.
+    pub fn warning(reason: Reason, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(reason, span, message) }
+    }
+
+    /// Adds a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
+        self.hints.push(hint.into());
+        self
+    }
+}

@@ -1,0 +1,115 @@
+//! A span of a source text as people name it: line, column, and the text around it.
+
+use ptc_vm::Span;
+
+/// Characters of a source line that are shown.
+const WIDEST_LINE: usize = 160;
+/// Characters of the covered text that are shown.
+const LONGEST_EXCERPT: usize = 80;
+
+/// A point of the source, counted from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Line.
+    pub line: u32,
+    /// Column.
+    pub column: u32,
+}
+
+/// A span of the source with what is needed to show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The first character.
+    pub start: Position,
+    /// Just behind the last character.
+    pub end: Position,
+    /// The line of the first character; a part of it when it is long.
+    pub line_text: String,
+    /// Characters of `line_text` before the first covered one.
+    pub indent: usize,
+    /// Covered characters on that line, at least 1.
+    pub width: usize,
+    /// The covered text on one line, shortened.
+    pub excerpt: String,
+}
+
+impl Place {
+    /// Looks a span up. Spans beyond the text are cut.
+    pub fn of(source: &str, span: Span) -> Place {
+        let (line, column) = line_column(source, span.start);
+        let (end_line, end_column) = line_column(source, span.end.max(span.start));
+        let text = source.lines().nth(line as usize - 1).unwrap_or("");
+        let before = column as usize - 1;
+        let skip = (before + 1).saturating_sub(WIDEST_LINE / 2);
+        let line_text: String =
+            text.chars().skip(skip).take(WIDEST_LINE).map(|c| if c == '\t' { ' ' } else { c }).collect();
+        let covered = source.get(span.start as usize..span.end as usize).unwrap_or("");
+        let on_line = covered.lines().next().unwrap_or("").chars().count();
+        let room = line_text.chars().count().saturating_sub(before - skip).max(1);
+        Place {
+            start: Position { line, column },
+            end: Position { line: end_line, column: end_column },
+            line_text,
+            indent: before - skip,
+            width: on_line.clamp(1, room),
+            excerpt: excerpt(covered),
+        }
+    }
+}
+
+/// The text with runs of blanks as one, shortened.
+fn excerpt(covered: &str) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    // Only what can be shown is looked at: a form may be as long as the program.
+    for word in covered.split_ascii_whitespace() {
+        let gap = usize::from(!out.is_empty());
+        let room = LONGEST_EXCERPT.saturating_sub(count + gap);
+        if gap == 1 {
+            out.push(' ');
+        }
+        let length = word.chars().take(room + 1).count();
+        if length > room {
+            out.extend(word.chars().take(room));
+            out.push('…');
+            return out;
+        }
+        out.push_str(word);
+        count += gap + length;
+    }
+    out
+}
+
+/// Line and column of a byte offset, both from 1; the column counts characters.
+pub fn line_column(source: &str, offset: u32) -> (u32, u32) {
+    let mut offset = (offset as usize).min(source.len());
+    while !source.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &source[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() as u32 + 1;
+    (line, before[line_start..].chars().count() as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_and_cut_long_texts() {
+        let source = "(str \"äö\")\n  (foo\n    1)";
+        let place = Place::of(source, Span::new(15, 26));
+        assert_eq!(
+            (place.start, place.end),
+            (Position { line: 2, column: 3 }, Position { line: 3, column: 7 })
+        );
+        assert_eq!((place.line_text.as_str(), place.indent, place.width), ("  (foo", 2, 4));
+        assert_eq!(place.excerpt, "(foo 1)");
+        let long = format!("(+ {})", "1 ".repeat(500));
+        let place = Place::of(&long, Span::new(900, 901));
+        assert!(place.line_text.chars().count() <= WIDEST_LINE && place.indent < WIDEST_LINE);
+        assert!(Place::of(&long, Span::new(0, 900)).excerpt.ends_with('…'));
+        assert_eq!(Place::of("", Span::new(7, 9)).width, 1);
+    }
+}

@@ -1,0 +1,185 @@
+//! A finding with its places looked up: plain data that needs no source text any more.
+
+use super::place::{Place, Position};
+use super::{Diagnostic, Severity, habit};
+use ptc_vm::{Fault, Reason, Span};
+use std::fmt::Write as _;
+
+/// A call that led to a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The function that was called; empty for one without a name.
+    pub function: String,
+    /// The call.
+    pub place: Place,
+}
+
+/// An error or a warning, ready to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Error or warning.
+    pub severity: Severity,
+    /// The raw reason.
+    pub reason: Reason,
+    /// One line that says what is wrong.
+    pub message: String,
+    /// Where; `None` only for what has no source, such as a program that is cancelled before it starts.
+    pub place: Option<Place>,
+    /// The calls of functions of the program that led there, the innermost first.
+    pub calls: Vec<Call>,
+    /// The types of the values that do not fit, where that is what is wrong.
+    pub types: Vec<&'static str>,
+    /// What to change, the most likely first.
+    pub hints: Vec<String>,
+}
+
+/// The marks around the parts of a rendered report.
+#[derive(Clone, Copy, Debug)]
+pub struct Palette {
+    error: &'static str,
+    warning: &'static str,
+    place: &'static str,
+    hint: &'static str,
+    end: &'static str,
+}
+
+impl Palette {
+    /// No marks.
+    pub const PLAIN: Palette = Palette { error: "", warning: "", place: "", hint: "", end: "" };
+    /// Colours of a terminal.
+    pub const COLOUR: Palette = Palette {
+        error: "\x1b[31m",
+        warning: "\x1b[33m",
+        place: "\x1b[2m",
+        hint: "\x1b[36m",
+        end: "\x1b[0m",
+    };
+}
+
+impl Report {
+    /// A finding of the compiler.
+    pub fn of_diagnostic(finding: &Diagnostic, source: &str) -> Report {
+        let mut report = Report::new(finding.reason, finding.message.clone());
+        report.severity = finding.severity;
+        report.hints = finding.hints.clone();
+        report.set_place(source, finding.span);
+        report
+    }
+
+    /// A fault of a running program.
+    pub fn of_fault(fault: &Fault, source: &str) -> Report {
+        let mut report = Report::new(fault.reason, fault.message.clone());
+        report.hints = fault.hints.clone();
+        report.types = fault.types.clone();
+        if let Some((_, span)) = fault.place {
+            report.set_place(source, span);
+        }
+        let call = |call: &ptc_vm::CallSite| Call {
+            function: call.function.to_string(),
+            place: Place::of(source, call.span),
+        };
+        report.calls = fault.calls.iter().map(call).collect();
+        report
+    }
+
+    /// An error without a place in a source.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Report {
+        Report {
+            severity: Severity::Error,
+            reason,
+            message: message.into(),
+            place: None,
+            calls: Vec::new(),
+            types: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Adds a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Report {
+        self.hints.push(hint.into());
+        self
+    }
+
+    fn set_place(&mut self, source: &str, span: Span) {
+        self.place = Some(Place::of(source, span));
+        if let Some(hint) = habit::hint(source, span, self.reason) {
+            self.hints.insert(0, hint);
+        }
+    }
+
+    /// Where it starts.
+    pub fn position(&self) -> Option<Position> {
+        self.place.as_ref().map(|place| place.start)
+    }
+
+    /// `reason: message`, the reason once.
+    fn headline(&self) -> String {
+        let reason = self.reason.raw();
+        if self.message.strip_prefix(reason).is_some_and(|rest| rest.starts_with(':')) {
+            self.message.clone()
+        } else {
+            format!("{reason}: {}", self.message)
+        }
+    }
+
+    /// For people: place, snippet, caret, calls and hints on lines of their own. No trailing newline.
+    ///
+    /// ```text
+    /// unbound_var: Undefined variable: fooo
+    ///  --> program:1:4
+    ///   |
+    /// 1 | (+ fooo 1)
+    ///   |    ^^^^
+    /// hint: Did you mean `foo`?
+    /// ```
+    pub fn text(&self, source_name: &str, palette: Palette) -> String {
+        let Palette { error, warning, place: dim, hint, end } = palette;
+        let mut out = match self.severity {
+            Severity::Error => format!("{error}{}{end}", self.headline()),
+            Severity::Warning => format!("{warning}warning: {}{end}", self.headline()),
+        };
+        if let Some(place) = &self.place {
+            let Position { line, column } = place.start;
+            let width = line.to_string().len();
+            let _ = write!(out, "\n{dim}{:width$}--> {source_name}:{line}:{column}", " ");
+            let _ = write!(out, "\n{:width$} |\n{line} |{end} {}", "", place.line_text);
+            let _ = write!(out, "\n{dim}{:width$} |{end} {:indent$}", "", "", indent = place.indent);
+            let _ = write!(out, "{error}{}{end}", "^".repeat(place.width));
+        }
+        for call in &self.calls {
+            let Position { line, column } = call.place.start;
+            let name = if call.function.is_empty() { "a function" } else { &call.function };
+            let _ = write!(out, "\n{dim}in {name}, called at {line}:{column}:{end} {}", call.place.excerpt);
+        }
+        for line in &self.hints {
+            let _ = write!(out, "\n{hint}hint:{end} {line}");
+        }
+        out
+    }
+
+    /// For models: the same in as few tokens as it can be said.
+    ///
+    /// ```text
+    /// unbound_var: Undefined variable: fooo
+    /// at 1:4: fooo
+    /// hint: Did you mean `foo`?
+    /// ```
+    pub fn compact(&self) -> String {
+        let mut out = self.headline();
+        if let Some(place) = &self.place {
+            let Position { line, column } = place.start;
+            let _ = write!(out, "\nat {line}:{column}: {}", place.excerpt);
+        }
+        // The outermost call is the one that the program's own data went into.
+        if let Some(call) = self.calls.last() {
+            let Position { line, column } = call.place.start;
+            let _ = write!(out, "\ncalled from {line}:{column}: {}", call.place.excerpt);
+        }
+        for hint in &self.hints {
+            let _ = write!(out, "\nhint: {hint}");
+        }
+        out
+    }
+}
