@@ -158,7 +158,7 @@ fn ending_of(isolate: &mut Isolate, exit: Exit) -> Ending {
     let wrap = match exit {
         Exit::Done => Ending::Done,
         Exit::Return => Ending::Return,
-        Exit::Fail => Ending::Fail,
+        Exit::Fail(_) => Ending::Fail,
         Exit::Fault(found) => return fault(found),
         other => panic!("no end: {other:?}"),
     };

@@ -22,7 +22,7 @@ pub use regex_translate::regex_translate;
 pub use run::run;
 
 use ptc_compiler::Diagnostic;
-use ptc_compiler::diagnostic::render;
+use ptc_compiler::diagnostic::{Palette, Report};
 use ptc_vm::Span;
 
 /// A check of any bytes.
@@ -48,7 +48,6 @@ fn check_span(source: &str, span: Span) {
 fn check_diagnostic(source: &str, diagnostic: &Diagnostic) {
     check_span(source, diagnostic.span);
     assert!(!diagnostic.message.is_empty(), "no message in {diagnostic:?}");
-    let Diagnostic { reason, message, span, hints, .. } = diagnostic;
-    let text = render(source, "program", *reason, message, Some(*span), hints);
+    let text = Report::of_diagnostic(diagnostic, source).text("program", Palette::PLAIN);
     assert!(text.contains("program:") && text.contains('^'), "no place in {text}");
 }
