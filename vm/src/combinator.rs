@@ -27,6 +27,13 @@ pub enum CombinatorKind {
     Reduced,
     /// A sequence without an end. It is no function.
     Endless(Endless),
+    /// `(map f)`, `(take n)` …: what happens to items on their way. Called with a reducing function it gives
+    /// another one.
+    Transducer(StageKind),
+    /// A transducer that passes its items on to a reducing function: transducer, function.
+    Reducer,
+    /// `(completing f finish)`: f, finish.
+    Completing,
 }
 
 /// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
@@ -41,18 +48,71 @@ pub enum Endless {
     Iterate,
     /// `(repeatedly f)`: f.
     Repeatedly,
-    /// `map` of another endless sequence: the sequence, f.
+    /// `(concat vector sequence)`: a vector, and the endless sequence after it.
+    Concat,
+    /// Another endless sequence whose items pass a transducer: the sequence, the transducer.
+    Through,
+}
+
+/// What happens to items on their way through a pipeline. The parts of a transducer are the function, separator,
+/// replacements or count that its text names first, if any; of `partition` the size and the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageKind {
+    /// `(map f)`.
     Map,
-    /// `filter` of another: the sequence, pred.
+    /// `(map-indexed f)`.
+    MapIndexed,
+    /// `(mapcat f)`.
+    Mapcat,
+    /// `cat`: the items of the items.
+    Cat,
+    /// `(filter pred)`.
     Filter,
-    /// `remove` of another: the sequence, pred.
+    /// `(remove pred)`.
     Remove,
-    /// `keep` of another: the sequence, f.
+    /// `(keep f)`.
     Keep,
-    /// `drop` of another: the sequence, n.
+    /// `(keep-indexed f)`.
+    KeepIndexed,
+    /// `(take n)`.
+    Take,
+    /// `(drop n)`.
     Drop,
-    /// `drop-while` of another: the sequence, pred.
+    /// `(take-while pred)`.
+    TakeWhile,
+    /// `(drop-while pred)`.
     DropWhile,
+    /// `(take-nth n)`.
+    TakeNth,
+    /// `(distinct)`.
+    Distinct,
+    /// `(distinct-by f)`.
+    DistinctBy,
+    /// `(dedupe)`.
+    Dedupe,
+    /// Parts of n items, `step` apart; what is left over is lost. Only for endless sequences.
+    Partition,
+    /// `(partition-all n)`, for endless sequences with a step.
+    PartitionAll,
+    /// `(partition-by f)`.
+    PartitionBy,
+    /// `(interpose separator)`.
+    Interpose,
+    /// `(replace replacements)`.
+    Replace,
+}
+
+impl StageKind {
+    /// What becomes of an item depends on that item alone.
+    pub fn is_stateless(self) -> bool {
+        use StageKind::{Cat, Filter, Keep, Map, Mapcat, Remove, Replace, TakeWhile};
+        matches!(self, Map | Mapcat | Cat | Filter | Remove | Keep | Replace | TakeWhile)
+    }
+
+    /// It can end the pipeline.
+    pub fn is_bounding(self) -> bool {
+        matches!(self, StageKind::Take | StageKind::TakeWhile)
+    }
 }
 
 /// A function made of other values.

@@ -113,10 +113,15 @@ impl<'a> Resolver<'a, '_> {
     /// In programs that make endless sequences, `first` and its relatives may have to call functions to
     /// find the item; elsewhere they stay the plain instructions they are.
     fn endless_twin(&self, name: &str) -> Option<BuiltinId> {
-        const MAKERS: [&str; 4] = ["iterate", "repeat", "cycle", "repeatedly"];
         const TWINS: [(&str, &str); 3] = [("first", "%first"), ("second", "%second"), ("nth", "%nth-item")];
         let (_, twin) = TWINS.iter().find(|(plain, _)| *plain == name)?;
-        MAKERS.iter().any(|maker| self.names.find(maker).is_some()).then(|| builtins::internal(twin))?
+        self.makes_endless_sequences().then(|| builtins::internal(twin))?
+    }
+
+    /// The program names a function that makes endless sequences.
+    pub(crate) fn makes_endless_sequences(&self) -> bool {
+        const MAKERS: [&str; 4] = ["iterate", "repeat", "cycle", "repeatedly"];
+        MAKERS.iter().any(|maker| self.names.find(maker).is_some())
     }
 
     /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.

@@ -52,7 +52,6 @@ const ABSENT: &[(&[&str], &str)] = &[
     ),
     (&["slurp", "spit", "line-seq", "read-line"], "There is no file access; call a tool."),
     (&["read-string", "eval", "load-string", "macroexpand", "defmacro", "gensym"], "Code is not data here."),
-    (&["transduce", "eduction", "sequence", "completing"], "Use `reduce`, or a `->>` pipeline."),
     (
         &["sorted-map-by", "sorted-set-by"],
         "Maps and sets are always in key order; use `sort-by` for another.",
@@ -63,7 +62,6 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["assoc!", "conj!", "dissoc!", "transient", "persistent!"],
         "Use `assoc` and `conj`; they update in place when they can.",
     ),
-    (&["capitalize"], "Use (str (upcase (subs s 0 1)) (subs s 1))."),
     (&["time"], "Use (System/currentTimeMillis)."),
     (
         &["apropos", "dir", "doc", "meta", "source", "ns-publics", "all-ns", "ns-name"],

@@ -112,7 +112,14 @@ impl<'a> Resolver<'a, '_> {
             }
             None => value,
         };
-        let checked = self.internal_call(span, "%vector-pattern", &[value])?;
+        let checked = match self.makes_endless_sequences() {
+            true => {
+                let named = if rest.is_some() { -1 } else { items.len() as i64 };
+                let named = self.literal(span, Literal::Int(named));
+                self.internal_call(span, "%pattern-items", &[value, named])?
+            }
+            false => self.internal_call(span, "%vector-pattern", &[value])?,
+        };
         let source = self.bind_hidden(checked, out)?;
         for (index, item) in items.iter().enumerate() {
             let (vector, index) = (self.local(span, source), self.literal(span, Literal::Int(index as i64)));

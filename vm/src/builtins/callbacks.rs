@@ -1,7 +1,9 @@
 //! Builtins that call functions of the program: each row checks its arguments and hands over to a
 //! machine of [`crate::native`].
 
+use super::endless::{bounded, stage_of};
 use super::seq::to_vector;
+use super::transducers::transducer;
 use super::{Builtin, Category, Step, callback, host, plain};
 use crate::builtins::HostFunction;
 use crate::combinator::{Combinator, CombinatorKind};
@@ -33,9 +35,14 @@ macro_rules! each {
 
 /// The rows of this module.
 pub(super) const TABLE: &[Builtin] = &[
-    callback("map", Category::Core, "2+", "(map f coll …)", "The results of f for every item.", |cx, a| {
-        map(cx, "map", a)
-    }),
+    callback(
+        "map",
+        Category::Core,
+        "1+",
+        "(map f coll …)",
+        "The results of f for every item; several collections give f an item each.",
+        |cx, a| map(cx, "map", a),
+    ),
     callback(
         "mapv",
         Category::Core,
@@ -47,7 +54,7 @@ pub(super) const TABLE: &[Builtin] = &[
     callback(
         "mapcat",
         Category::Core,
-        "2+",
+        "1+",
         "(mapcat f coll …)",
         "The results of f, which are collections, joined.",
         mapcat,
@@ -63,7 +70,6 @@ pub(super) const TABLE: &[Builtin] = &[
         "What reduce has after every item, first to last.",
         |cx, a| reduce(cx, "reductions", a),
     ),
-    plain("reduced", Category::Core, "1", "(reduced x)", "Ends the reduce around it with x.", reduced),
     callback(
         "reduce-kv",
         Category::Core,
@@ -189,22 +195,22 @@ pub(super) const TABLE: &[Builtin] = &[
 
 /// The rows of functions over one collection.
 pub(super) const EACH: &[Builtin] = each! {
-    "filter" "2" Filter "(filter pred coll)" "The items for which pred holds.";
+    "filter" "1-2" Filter "(filter pred coll?)" "The items for which pred holds.";
     "filterv" "2" Filter "(filterv pred coll)" "The items for which pred holds.";
-    "remove" "2" Remove "(remove pred coll)" "The items for which pred does not hold.";
-    "keep" "2" Keep "(keep f coll)" "The results of f that are not nil.";
-    "map-indexed" "2" MapIndexed "(map-indexed f coll)" "The results of (f index item).";
-    "keep-indexed" "2" KeepIndexed "(keep-indexed f coll)" "The results of (f index item) that are not nil.";
+    "remove" "1-2" Remove "(remove pred coll?)" "The items for which pred does not hold.";
+    "keep" "1-2" Keep "(keep f coll?)" "The results of f that are not nil.";
+    "map-indexed" "1-2" MapIndexed "(map-indexed f coll?)" "The results of (f index item).";
+    "keep-indexed" "1-2" KeepIndexed "(keep-indexed f coll?)" "The results of (f index item) that are not nil.";
     "some" "2" Some "(some pred coll)" "The first truthy (pred item), else nil.";
     "every?" "2" Every "(every? pred coll)" "Whether pred holds for all items.";
     "not-any?" "2" NotAny "(not-any? pred coll)" "Whether pred holds for no item.";
     "not-every?" "2" NotEvery "(not-every? pred coll)" "Whether pred fails for some item.";
-    "take-while" "2" TakeWhile "(take-while pred coll)" "The items before the first for which pred fails.";
-    "drop-while" "2" DropWhile "(drop-while pred coll)" "The items from the first for which pred fails on.";
+    "take-while" "1-2" TakeWhile "(take-while pred coll?)" "The items before the first for which pred fails.";
+    "drop-while" "1-2" DropWhile "(drop-while pred coll?)" "The items from the first for which pred fails on.";
     "split-with" "2" SplitWith "(split-with pred coll)" "take-while and drop-while as a pair.";
-    "partition-by" "2" PartitionBy "(partition-by f coll)" "Runs of items with equal (f item).";
+    "partition-by" "1-2" PartitionBy "(partition-by f coll?)" "Runs of items with equal (f item).";
     "group-by" "2" GroupBy "(group-by f coll)" "A map from (f item) to the items.";
-    "distinct-by" "2" DistinctBy "(distinct-by f coll)" "The first item for each (f item).";
+    "distinct-by" "1-2" DistinctBy "(distinct-by f coll?)" "The first item for each (f item).";
     "sum-by" "2" SumBy "(sum-by f coll)" "The sum of (f item), nil left out.";
     "avg-by" "2" AvgBy "(avg-by f coll)" "The mean of (f item), nil left out; nil when there is none.";
     "run!" "2" Run "(run! f coll)" "Calls f for every item; nil.";
@@ -265,6 +271,9 @@ pub(super) fn each(
     kind: Kind,
     arguments: Arguments<'_>,
 ) -> Result<Step> {
+    if let ([function], Some(stage)) = (&mut *arguments, stage_of(kind)) {
+        return transducer(cx, name, stage, Some(function)).map(Step::Return);
+    }
     if arguments[1].endless().is_some() {
         return super::endless::each(cx, name, kind, arguments);
     }
@@ -274,13 +283,15 @@ pub(super) fn each(
 }
 
 fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Vec<Rc<VectorNode>>> {
-    super::endless::bound(cx, name, arguments)?;
     arguments.iter_mut().map(|argument| collection(cx, name, take(argument))).collect()
 }
 
 fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
-    if arguments.len() == 2 {
+    if arguments.len() <= 2 {
         return each(cx, name, Kind::Map, arguments);
+    }
+    if let Some(step) = bounded(cx, name, arguments, 1)? {
+        return Ok(step);
     }
     let function = callable(cx, name, take(&mut arguments[0]))?;
     let inputs = inputs(cx, name, &mut arguments[1..])?;
@@ -288,8 +299,11 @@ fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result
 }
 
 fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
-    if arguments.len() == 2 {
+    if arguments.len() <= 2 {
         return each(cx, "mapcat", Kind::Mapcat, arguments);
+    }
+    if let Some(step) = bounded(cx, "mapcat", arguments, 1)? {
+        return Ok(step);
     }
     let function = callable(cx, "mapcat", take(&mut arguments[0]))?;
     let inputs = inputs(cx, "mapcat", &mut arguments[1..])?;
@@ -298,6 +312,11 @@ fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 
 fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
     let last = arguments.len() - 1;
+    if name == "reduce" && arguments[last].endless().is_some() {
+        let function = callable(cx, name, take(&mut arguments[0]))?;
+        let init = (last == 2).then(|| take(&mut arguments[1]));
+        return super::endless::reduce(cx, function, init, take(&mut arguments[last]));
+    }
     let items = collection(cx, name, take(&mut arguments[last]))?;
     let function = callable(cx, name, take(&mut arguments[0]))?;
     let (first, next) = match (last, items.get(0)) {
@@ -311,10 +330,6 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
     };
     let machine = Reduce::new(function, items, next, first, false);
     Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))
-}
-
-fn reduced(_cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
-    Ok(Value::Combinator(Combinator::new(CombinatorKind::Reduced, vec![take(&mut arguments[0])])))
 }
 
 fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
@@ -487,6 +502,9 @@ fn extreme_of(cx: &mut Context, name: &'static str, kind: Kind, arguments: Argum
 fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     if matches!(arguments[0], Value::Keyword(_)) && matches!(arguments[1], Value::Map(_)) {
         return Err(Fault::type_error("pmap: keyword accessor requires a list of maps, got a single map"));
+    }
+    if let Some(step) = bounded(cx, "pmap", arguments, 1)? {
+        return Ok(step);
     }
     let function = callable(cx, "pmap", take(&mut arguments[0]))?;
     let inputs = inputs(cx, "pmap", &mut arguments[1..])?;

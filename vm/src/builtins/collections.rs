@@ -53,6 +53,7 @@ fn has_none(coll: &Value, name: &'static str) -> Result<bool> {
         Value::Map(node) => node.is_empty(),
         Value::Set(node) => node.is_empty(),
         Value::Str(node) => node.as_str().is_empty(),
+        other if other.endless().is_some() => false,
         other => return Err(expected(name, 1, "seqable", other)),
     })
 }

@@ -1,7 +1,8 @@
 //! Builtins that build sequences and collections out of items and other collections.
 
 use super::seq::{self, expected};
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, Step, callback, endless, plain, transducers};
+use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::{Entry, MapNode, SetNode, Table};
@@ -23,11 +24,14 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq),
     plain("cons", CORE, "2", "(cons item coll)", "A sequence with an item in front.", cons),
     plain("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj),
-    plain("into", CORE, "0-2", "(into to from)", "Adds every item of one collection to another.", into),
+    callback("into", CORE, "0-3", "(into to xform? from)", "Adds every item of one collection, or what a transducer makes of them, to another.", |cx, a| match a.len() {
+        3 => transducers::into(cx, a),
+        _ => into(cx, a).map(Step::Return),
+    }),
     plain("concat", CORE, "0+", "(concat coll …)", "The items of all collections, one after another.", concat),
-    plain("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip),
-    plain("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave),
-    plain("interpose", CORE, "2", "(interpose separator coll)", "The items with a separator between them.", interpose),
+    callback("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip),
+    callback("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave),
+    plain("interpose", CORE, "1-2", "(interpose separator coll?)", "The items with a separator between them.", interpose),
     plain("range", CORE, "1-3", "(range start? end step?)", "Numbers from start up to, not including, end.", range),
 ];
 
@@ -50,12 +54,18 @@ fn vec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if arguments[0].endless().is_some() {
+        return Ok(take(&mut arguments[0]));
+    }
     let vector = seq::argument(cx, take(&mut arguments[0]), "seq", 1)?;
     Ok(if vector.is_empty() { Value::Nil } else { Value::Vector(vector) })
 }
 
 fn cons(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let item = take(&mut arguments[0]);
+    if arguments[1].endless().is_some() {
+        return Ok(endless::after(VectorNode::new(vec![item]), take(&mut arguments[1])));
+    }
     let vector = seq::argument(cx, take(&mut arguments[1]), "cons", 2)?;
     seq::reserve_append(cx, &vector, 1)?;
     Ok(Value::Vector(VectorNode::push_front(vector, item)))
@@ -78,7 +88,7 @@ fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// Adds one item where the collection adds items.
-fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
+pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
     match target {
         Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, item))),
         Value::Set(set) => Ok(Value::Set(Table::insert(set, cx, item, ())?)),
@@ -206,23 +216,32 @@ pub(super) fn add_members(
 fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut all = VectorNode::new(Vec::new());
     for (at, coll) in arguments.iter_mut().enumerate() {
+        if coll.endless().is_some() {
+            // What follows a sequence without an end is never reached.
+            return Ok(endless::after(all, take(coll)));
+        }
         all = append(cx, all, take(coll), "concat", at + 1)?;
     }
     Ok(Value::Vector(all))
 }
 
-fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    if let Some(step) = endless::bounded(cx, "zip", arguments, 0)? {
+        return Ok(step);
+    }
     let left = seq::argument(cx, take(&mut arguments[0]), "zip", 1)?;
     let right = seq::argument(cx, take(&mut arguments[1]), "zip", 2)?;
     let mut pairs = Vec::new();
     for (a, b) in left.iter().zip(right.iter()) {
         seq::push(cx, &mut pairs, seq::pair(a, b))?;
     }
-    Ok(Value::vector(pairs))
+    Ok(Step::Return(Value::vector(pairs)))
 }
 
-fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    super::endless::bound(cx, "interleave", arguments)?;
+fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    if let Some(step) = endless::bounded(cx, "interleave", arguments, 0)? {
+        return Ok(step);
+    }
     let mut colls = Vec::with_capacity(arguments.len());
     for coll in arguments.iter_mut() {
         colls.push(seq::positional(cx, take(coll), "interleave")?);
@@ -235,10 +254,13 @@ fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     for index in 0..shortest {
         items.extend(colls.iter().filter_map(|coll| coll.get(index)));
     }
-    Ok(Value::vector(items))
+    Ok(Step::Return(Value::vector(items)))
 }
 
 fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Some(value) = transducers::short_of_items(cx, "interpose", StageKind::Interpose, arguments)? {
+        return Ok(value);
+    }
     let separator = take(&mut arguments[0]);
     let vector = seq::positional(cx, take(&mut arguments[1]), "interpose")?;
     let count = vector.len().saturating_mul(2).saturating_sub(1);

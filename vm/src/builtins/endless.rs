@@ -7,14 +7,17 @@
 use super::callbacks::callable;
 use super::seq::{self, count_argument, length};
 use super::{Builtin, Category, Step, callback, plain};
-use crate::combinator::{Combinator, CombinatorKind, Endless};
+use crate::combinator::{Combinator, CombinatorKind, Endless, StageKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::Native;
+use crate::native::bounded::Bounded;
 use crate::native::each::Kind;
-use crate::native::pull::{Consumer, Pull};
+use crate::native::items::Items;
+use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::value::Value;
 use crate::vector::VectorNode;
+use std::rc::Rc;
 
 const CORE: Category = Category::Core;
 
@@ -28,6 +31,7 @@ pub(super) const TABLE: &[Builtin] = &[
     callback("repeatedly", CORE, "1-2", "(repeatedly n f)", "The results of n calls of f; without n endlessly.", repeatedly),
     callback("%first", Category::Internal, "1", "(first coll)", "The first item, or nil.", |cx, a| positional(cx, "first", Some(0), a)),
     callback("%second", Category::Internal, "1", "(second coll)", "The second item, or nil.", |cx, a| positional(cx, "second", Some(1), a)),
+    callback("%pattern-items", Category::Internal, "2", "(%pattern-items x n)", "The source of a sequential pattern of n items.", pattern_items),
     callback("%nth-item", Category::Internal, "2-3", "(nth coll index default?)", "The item at an index.", |cx, a| positional(cx, "nth", None, a)),
 ];
 
@@ -71,23 +75,88 @@ fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let sequence = endless(Endless::Repeatedly, vec![function]);
     match last {
         0 => Ok(Step::Return(sequence)),
-        _ => pull(cx, &sequence, Consumer::Take(length(count_argument(&arguments[0], "repeatedly", 1)?))),
+        _ => {
+            let count = count_argument(&arguments[0], "repeatedly", 1)?;
+            first_items(cx, &sequence, count)
+        }
     }
 }
 
-fn pull(cx: &mut Context, sequence: &Value, consumer: Consumer) -> Result<Step> {
-    Ok(Step::Enter(Native::Pull(Pull::new(cx, sequence, consumer)?)))
+/// Sends the items of an endless sequence into a sink.
+fn pull(cx: &mut Context, sequence: &Value, sink: Sink) -> Result<Step> {
+    Ok(Step::Enter(Native::Pipeline(Pipeline::over_endless(cx, sequence, Items::default(), sink)?)))
+}
+
+/// The same, through one more stage.
+fn pull_through(cx: &mut Context, sequence: Value, kind: StageKind, part: Value, sink: Sink) -> Result<Step> {
+    pull(cx, &staged(sequence, kind, vec![part]), sink)
+}
+
+fn first_items(cx: &mut Context, sequence: &Value, count: i64) -> Result<Step> {
+    pull_through(cx, sequence.clone(), StageKind::Take, Value::Int(count.max(0)), Sink::Vector)
+}
+
+/// An endless sequence whose items pass a transducer.
+pub(super) fn through(sequence: Value, transducer: Value) -> Value {
+    endless(Endless::Through, vec![sequence, transducer])
+}
+
+/// An endless sequence whose items pass one stage.
+pub(super) fn staged(sequence: Value, kind: StageKind, parts: Vec<Value>) -> Value {
+    through(sequence, Value::Combinator(Combinator::new(CombinatorKind::Transducer(kind), parts)))
+}
+
+/// A vector in front of an endless sequence.
+pub(super) fn after(front: Rc<VectorNode>, sequence: Value) -> Value {
+    if front.is_empty() { sequence } else { endless(Endless::Concat, vec![Value::Vector(front), sequence]) }
 }
 
 /// `(take n sequence)`.
 pub(super) fn take(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    let count = length(count_argument(&arguments[0], "take", 1)?);
-    pull(cx, &arguments[1], Consumer::Take(count))
+    let count = count_argument(&arguments[0], "take", 1)?;
+    first_items(cx, &arguments[1], count)
 }
 
 /// `(drop n sequence)`.
 pub(super) fn drop_first(count: i64, sequence: Value) -> Value {
-    endless(Endless::Drop, vec![sequence, Value::Int(count.max(0))])
+    staged(sequence, StageKind::Drop, vec![Value::Int(count.max(0))])
+}
+
+/// Whether folding with this function can end before the items do. Only `reduced` ends it, so a builtin cannot,
+/// nor can anything in programs that never say `reduced`.
+///
+/// # Errors
+/// Fuel for reading the programs.
+pub(super) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
+    if matches!(function, Value::Builtin(_)) {
+        return Ok(false);
+    }
+    let enders = ["reduced", "ensure-reduced"].map(|name| super::lookup(None, name));
+    let units = cx.units.clone();
+    for unit in units.iter() {
+        cx.tick(unit.program.instructions() as u64)?;
+        if enders.iter().flatten().any(|&ender| unit.program.mentions(ender)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// `(reduce f init? sequence)`.
+pub(super) fn reduce(
+    cx: &mut Context,
+    function: Value,
+    init: Option<Value>,
+    sequence: Value,
+) -> Result<Step> {
+    if !may_stop(cx, &function)? {
+        return Err(unbounded("reduce"));
+    }
+    let finish = Finish::Plain;
+    match init {
+        Some(accumulator) => pull(cx, &sequence, Sink::Fold { function, accumulator, finish }),
+        None => pull(cx, &sequence, Sink::Fold1 { function }),
+    }
 }
 
 /// `first`, `second` and `nth`, whatever the sequence is.
@@ -110,7 +179,20 @@ fn positional(
             Err(_) => return Ok(Step::Return(arguments.get_mut(2).map(std::mem::take).unwrap_or_default())),
         },
     };
-    pull(cx, &arguments[0], Consumer::Nth(index))
+    let count = Value::Int(i64::try_from(index).unwrap_or(i64::MAX));
+    pull_through(cx, arguments[0].clone(), StageKind::Drop, count, Sink::First)
+}
+
+/// What a sequential pattern takes apart: of an endless sequence the first items, as many as the pattern names;
+/// a pattern with a rest names more than there can be (-1).
+fn pattern_items(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    match (&arguments[0], &arguments[1]) {
+        (source, Value::Int(count)) if source.endless().is_some() => match *count {
+            count if count < 0 => Err(unbounded("destructuring")),
+            count => first_items(cx, source, count),
+        },
+        _ => super::internal::vector_pattern(cx, &mut arguments[..1]).map(Step::Return),
+    }
 }
 
 /// A function over one endless sequence: a part of it, or another endless sequence.
@@ -122,48 +204,63 @@ pub(super) fn each(
 ) -> Result<Step> {
     let function = callable(cx, name, std::mem::take(&mut arguments[0]))?;
     let sequence = std::mem::take(&mut arguments[1]);
-    let stage = match kind {
-        Kind::Map => Endless::Map,
-        Kind::Filter => Endless::Filter,
-        Kind::Remove => Endless::Remove,
-        Kind::Keep => Endless::Keep,
-        Kind::DropWhile => Endless::DropWhile,
-        Kind::TakeWhile => return pull(cx, &sequence, Consumer::TakeWhile(function)),
-        Kind::Some => return pull(cx, &sequence, Consumer::Some(function)),
-        Kind::Every => return pull(cx, &sequence, Consumer::Every(function)),
-        _ => return Err(unbounded(name)),
+    let until = |truthy, found: Option<bool>, otherwise| Sink::Until {
+        function: function.clone(),
+        truthy,
+        found: found.map(Value::Bool),
+        otherwise,
     };
-    Ok(Step::Return(endless(stage, vec![sequence, function])))
+    match kind {
+        Kind::TakeWhile => pull_through(cx, sequence, StageKind::TakeWhile, function, Sink::Vector),
+        Kind::Some => pull(cx, &sequence, until(true, None, Value::Nil)),
+        Kind::Every => pull(cx, &sequence, until(false, Some(false), Value::Bool(true))),
+        Kind::NotAny => pull(cx, &sequence, until(true, Some(false), Value::Bool(true))),
+        Kind::NotEvery => pull(cx, &sequence, until(false, Some(true), Value::Bool(false))),
+        kind => match stage_of(kind) {
+            Some(stage) if !name.ends_with('v') => Ok(Step::Return(staged(sequence, stage, vec![function]))),
+            _ => Err(unbounded(name)),
+        },
+    }
 }
 
-/// Among collections that are walked side by side, cuts `repeat` and `cycle` to the shortest that ends.
-pub(super) fn bound(cx: &mut Context, name: &'static str, arguments: &mut [Value]) -> Result<()> {
-    if !arguments.iter().any(|argument| argument.endless().is_some()) {
-        return Ok(());
+/// The stage that does to one item what a function of collections does to all.
+pub(super) fn stage_of(kind: Kind) -> Option<StageKind> {
+    Some(match kind {
+        Kind::Map => StageKind::Map,
+        Kind::MapIndexed => StageKind::MapIndexed,
+        Kind::Mapcat => StageKind::Mapcat,
+        Kind::Filter => StageKind::Filter,
+        Kind::Remove => StageKind::Remove,
+        Kind::Keep => StageKind::Keep,
+        Kind::KeepIndexed => StageKind::KeepIndexed,
+        Kind::TakeWhile => StageKind::TakeWhile,
+        Kind::DropWhile => StageKind::DropWhile,
+        Kind::PartitionBy => StageKind::PartitionBy,
+        Kind::DistinctBy => StageKind::DistinctBy,
+        _ => return None,
+    })
+}
+
+/// Among collections that are walked side by side, cuts the endless ones to the shortest that ends and
+/// calls the builtin again. `None` when all end. The collections are the arguments from `from` on.
+pub(super) fn bounded(
+    cx: &mut Context,
+    name: &'static str,
+    arguments: &mut [Value],
+    from: usize,
+) -> Result<Option<Step>> {
+    if !arguments[from..].iter().any(|argument| argument.endless().is_some()) {
+        return Ok(None);
     }
     let mut shortest: Option<usize> = None;
-    for argument in arguments.iter_mut().filter(|argument| argument.endless().is_none()) {
+    for argument in arguments[from..].iter_mut().filter(|argument| argument.endless().is_none()) {
         let items = seq::to_vector(cx, std::mem::take(argument), name)?;
         shortest = Some(shortest.map_or(items.len(), |shortest| shortest.min(items.len())));
         *argument = Value::Vector(items);
     }
-    let Some(count) = shortest else { return Err(unbounded(name)) };
-    for argument in arguments {
-        let bounded = match argument.endless() {
-            None => continue,
-            Some((Endless::Repeat, [item])) => {
-                cx.reserve_items(count)?;
-                vec![item.clone(); count]
-            }
-            Some((Endless::Cycle, [Value::Vector(items)])) => {
-                cx.reserve_items(count)?;
-                let len = items.len().max(1);
-                (0..count).map(|index| items.get(index % len).unwrap_or_default()).collect()
-            }
-            Some(_) => return Err(unbounded(name)),
-        };
-        cx.tick(count as u64)?;
-        *argument = Value::Vector(VectorNode::new(bounded));
-    }
-    Ok(())
+    let (Some(count), Some(builtin)) = (shortest, super::lookup(None, name)) else {
+        return Err(unbounded(name));
+    };
+    let arguments = arguments.iter_mut().map(std::mem::take).collect();
+    Ok(Some(Step::Enter(Native::Bounded(Bounded::new(builtin, arguments, count)))))
 }

@@ -55,7 +55,7 @@ fn mismatch(expected: &str, got: &Value) -> Box<Fault> {
         .mismatch(Wanted::Pattern, &[word])
 }
 
-fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(super) fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         value @ (Value::Vector(_) | Value::Nil | Value::Str(_)) => {
             Ok(Value::Vector(seq::to_vector(cx, value, "destructuring")?))

@@ -2,7 +2,7 @@
 
 use super::lookup::{associate, associate_at, element, element_at, index};
 use super::seq::{self, expected};
-use super::{Builtin, Category, construction, plain};
+use super::{Builtin, Category, Step, callback, construction, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::{Entry, MapNode, Table};
@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("dissoc", CORE, "1+", "(dissoc m key …)", "The map without these keys.", dissoc),
     plain("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
     plain("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
-    plain("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap),
+    callback("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap),
     plain("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
     plain("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
     plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
@@ -152,8 +152,10 @@ pub(super) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<V
     Ok(Value::Map(selected))
 }
 
-fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    super::endless::bound(cx, "zipmap", arguments)?;
+fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    if let Some(step) = super::endless::bounded(cx, "zipmap", arguments, 0)? {
+        return Ok(step);
+    }
     let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;
     let values = seq::argument(cx, take(&mut arguments[1]), "zipmap", 2)?;
     let mut map: Rc<MapNode> = Table::empty();
@@ -162,7 +164,7 @@ fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         seq::check_memory(cx)?;
         map = Table::insert(map, cx, key, value)?;
     }
-    Ok(Value::Map(map))
+    Ok(Step::Return(Value::Map(map)))
 }
 
 fn hash_map(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -30,6 +30,7 @@ mod sequences;
 mod sets;
 mod sorting;
 mod strings;
+pub(crate) mod transducers;
 mod walks;
 
 use crate::context::Context;
@@ -233,6 +234,7 @@ const TABLES: &[&[Builtin]] = &[
     walks::TABLE,
     describe::TABLE,
     endless::TABLE,
+    transducers::TABLE,
     combinators::TABLE,
     predicates::TABLE,
     comparison::TABLE,

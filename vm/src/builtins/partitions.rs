@@ -1,7 +1,10 @@
 //! Builtins that cut, thin out or recombine sequences.
 
+use super::endless::staged;
 use super::lookup::element;
+use super::transducers::{short_of_all, short_of_items, transducer};
 use super::{Builtin, Category, plain, seq};
+use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::{Fault, Result};
@@ -17,18 +20,18 @@ const CORE: Category = Category::Core;
 #[rustfmt::skip]
 pub(super) const TABLE: &[Builtin] = &[
     plain("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
-    plain("partition-all", CORE, "2-3", "(partition-all n step? coll)", "Parts of n items; the last may be shorter.", partition_all),
+    plain("partition-all", CORE, "1-3", "(partition-all n step? coll?)", "Parts of n items; the last may be shorter.", partition_all),
     plain("partitionv", CORE, "2-4", "(partitionv n step? pad? coll)", "The same as `partition`.", partition),
-    plain("partitionv-all", CORE, "2-3", "(partitionv-all n step? coll)", "The same as `partition-all`.", partition_all),
-    plain("take-nth", CORE, "2", "(take-nth n coll)", "Every nth item, from the first on.", take_nth),
-    plain("dedupe", CORE, "1", "(dedupe coll)", "The items without those equal to the one before.", dedupe),
-    plain("distinct", CORE, "1", "(distinct coll)", "The items, each once, in order of first appearance.", distinct),
+    plain("partitionv-all", CORE, "1-3", "(partitionv-all n step? coll?)", "The same as `partition-all`.", partition_all),
+    plain("take-nth", CORE, "1-2", "(take-nth n coll?)", "Every nth item, from the first on.", take_nth),
+    plain("dedupe", CORE, "0-1", "(dedupe coll?)", "The items without those equal to the one before.", dedupe),
+    plain("distinct", CORE, "0-1", "(distinct coll?)", "The items, each once, in order of first appearance.", distinct),
     plain("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
     plain("combinations", CORE, "2", "(combinations coll n)", "All subsets of n items, in order.", combinations),
 ];
 
 /// A size or step: a positive integer.
-fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
+pub(super) fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
     match value {
         Value::Int(count) if *count > 0 => Ok(seq::length(*count)),
         Value::Int(count) => {
@@ -42,6 +45,9 @@ fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
 }
 
 fn take_nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Some(value) = short_of_items(cx, "take-nth", StageKind::TakeNth, arguments)? {
+        return Ok(value);
+    }
     let step = positive(&arguments[0], "take-nth", "n")?;
     let vector = seq::argument(cx, take(&mut arguments[1]), "take-nth", 2)?;
     cx.reserve_items(vector.len().div_ceil(step))?;
@@ -57,6 +63,9 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         3 => Some(seq::argument(cx, take(&mut arguments[2]), "partition", 3)?),
         _ => None,
     };
+    if arguments[last].endless().is_some() {
+        return Ok(endless_parts(StageKind::Partition, size, step, take(&mut arguments[last])));
+    }
     let vector = seq::argument(cx, take(&mut arguments[last]), "partition", last + 1)?;
     let mut parts = Vec::new();
     let mut start = 0;
@@ -80,10 +89,22 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::vector(parts))
 }
 
+/// Parts of an endless sequence, size and start to start.
+fn endless_parts(kind: StageKind, size: usize, step: usize, sequence: Value) -> Value {
+    let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    staged(sequence, kind, vec![number(size), number(step)])
+}
+
 fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let [size] = arguments {
+        return transducer(cx, "partition-all", StageKind::PartitionAll, Some(size));
+    }
     let last = arguments.len() - 1;
     let size = positive(&arguments[0], "partition-all", "n")?;
     let step = if last > 1 { positive(&arguments[1], "partition-all", "step")? } else { size };
+    if arguments[last].endless().is_some() {
+        return Ok(endless_parts(StageKind::PartitionAll, size, step, take(&mut arguments[last])));
+    }
     let vector = seq::argument(cx, take(&mut arguments[last]), "partition-all", last + 1)?;
     let mut parts = Vec::new();
     let mut start = 0;
@@ -101,6 +122,9 @@ fn push_part(cx: &mut Context, parts: &mut Vec<Value>, part: Rc<VectorNode>) -> 
 }
 
 fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Some(value) = short_of_all(StageKind::Dedupe, arguments) {
+        return Ok(value);
+    }
     let vector = seq::argument(cx, take(&mut arguments[0]), "dedupe", 1)?;
     let mut kept: Vec<Value> = Vec::new();
     for item in vector.iter() {
@@ -117,6 +141,9 @@ fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Some(value) = short_of_all(StageKind::Distinct, arguments) {
+        return Ok(value);
+    }
     let coll = take(&mut arguments[0]);
     if let Value::Map(_) = coll {
         return Err(seq::unordered(&coll, "distinct"));
@@ -160,6 +187,9 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 /// `(replace replacements coll)`: items that are keys become their values.
 pub(super) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Some(value) = short_of_items(cx, "replace", StageKind::Replace, arguments)? {
+        return Ok(value);
+    }
     let replacements = take(&mut arguments[0]);
     if !matches!(replacements, Value::Map(_) | Value::Vector(_)) {
         return Err(seq::expected("replace", 1, "map or list", &replacements));

@@ -1,7 +1,9 @@
 //! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
 use super::seq::{self, count_argument, length};
+use super::transducers::{short_of_items, transducer};
 use super::{Builtin, Category, Step, callback, plain};
+use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -26,11 +28,12 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("fnext", CORE, "1", "(fnext coll)", "The first item of what follows: the second item.", fnext),
     plain("nfirst", CORE, "1", "(nfirst coll)", "What follows in the first item; nil when nothing is left.", nfirst),
     plain("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
-    callback("take", CORE, "2", "(take n coll)", "The first n items.", |cx, a| match a[1].endless() {
-        Some(_) => super::endless::take(cx, a),
-        None => take_first(cx, a).map(Step::Return),
+    callback("take", CORE, "1-2", "(take n coll?)", "The first n items.", |cx, a| match a {
+        [count] => transducer(cx, "take", StageKind::Take, Some(count)).map(Step::Return),
+        [_, coll] if coll.endless().is_some() => super::endless::take(cx, a),
+        _ => take_first(cx, a).map(Step::Return),
     }),
-    plain("drop", CORE, "2", "(drop n coll)", "Everything but the first n items.", drop_first),
+    plain("drop", CORE, "1-2", "(drop n coll?)", "Everything but the first n items.", drop_first),
     plain("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
     plain("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
     plain("nthrest", CORE, "2", "(nthrest coll n)", "Everything but the first n items.", nthrest),
@@ -164,11 +167,10 @@ fn take_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn drop_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = count_argument(&arguments[0], "drop", 1)?;
-    if arguments[1].endless().is_some() {
-        return Ok(super::endless::drop_first(count, take(&mut arguments[1])));
+    if let Some(value) = short_of_items(cx, "drop", StageKind::Drop, arguments)? {
+        return Ok(value);
     }
-    let count = length(count);
+    let count = length(count_argument(&arguments[0], "drop", 1)?);
     let vector = countable(cx, take(&mut arguments[1]), "drop")?;
     Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
 }
@@ -198,13 +200,21 @@ fn drop_last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn nthrest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = length(count_argument(&arguments[1], "nthrest", 2)?);
+    let count = count_argument(&arguments[1], "nthrest", 2)?;
+    if arguments[0].endless().is_some() {
+        return Ok(super::endless::drop_first(count, take(&mut arguments[0])));
+    }
+    let count = length(count);
     let vector = seq::argument(cx, take(&mut arguments[0]), "nthrest", 1)?;
     Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
 }
 
 fn nthnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let count = length(count_argument(&arguments[1], "nthnext", 2)?);
+    let count = count_argument(&arguments[1], "nthnext", 2)?;
+    if arguments[0].endless().is_some() {
+        return Ok(super::endless::drop_first(count, take(&mut arguments[0])));
+    }
+    let count = length(count);
     let vector = seq::argument(cx, take(&mut arguments[0]), "nthnext", 1)?;
     Ok(or_nil(VectorNode::slice(&vector, count, usize::MAX)))
 }

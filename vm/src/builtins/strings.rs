@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("last-index-of", STRING, "2-3", "(last-index-of s part from?)", "Where the part last occurs, or nil.", |cx, a| search::last_index_of(cx, a, "last-index-of", Value::Nil)),
     plain("split", STRING, "2-3", "(split s separator limit?)", "The pieces between matches of a regex or one character; without a limit, empty ones at the end are dropped.", parts::split),
     plain("split-lines", STRING, "1", "(split-lines s)", "The lines of a string.", parts::split_lines),
-    callback("replace", STRING, "2-3", "(replace s pattern with), (replace replacements coll)", "Replaces all matches of a text or regex by a text ($1 is a group) or by what a function makes of the match; with two arguments, replaces items by their values in a map.", replace::replace),
+    callback("replace", STRING, "1-3", "(replace s pattern with), (replace replacements coll?)", "Replaces all matches of a text or regex by a text ($1 is a group) or by what a function makes of the match; with two arguments, replaces items by their values in a map.", replace::replace),
     callback("replace-first", STRING, "3", "(replace-first s pattern with)", "Replaces the first match of a text or regex.", replace::replace_first),
     plain("upcase", STRING, "1", "(upcase s)", "In upper case.", |cx, a| change::map_text(cx, a, "upcase", change::upper)),
     plain("upper-case", STRING, "1", "(upper-case s)", "In upper case.", |cx, a| change::map_text(cx, a, "upper-case", change::upper)),

@@ -114,6 +114,24 @@ impl Program {
         code + symbols + self.constants.len() * 40 + self.globals.len() * 8 + size_of::<Program>()
     }
 
+    /// Whether the program calls a builtin by name or holds it as a value.
+    pub fn mentions(&self, wanted: BuiltinId) -> bool {
+        let calls = |instruction: &Instruction| match *instruction {
+            Instruction::CallBuiltin { builtin, .. }
+            | Instruction::Call1 { builtin, .. }
+            | Instruction::Call2 { builtin, .. } => builtin == wanted,
+            _ => false,
+        };
+        self.constants.contains(&Const::Builtin(wanted))
+            || self.globals.iter().any(|global| global.builtin == Some(wanted))
+            || self.protos.iter().any(|proto| proto.code.iter().any(calls))
+    }
+
+    /// Number of instructions.
+    pub fn instructions(&self) -> usize {
+        self.protos.iter().map(|proto| proto.code.len()).sum()
+    }
+
     /// The text of a symbol of this program.
     pub fn symbol(&self, index: u32) -> &str {
         self.symbols.get(index as usize).map_or("?", |text| text)

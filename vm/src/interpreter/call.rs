@@ -3,8 +3,9 @@
 use super::fiber::{Fiber, Frame};
 use super::operations::{attend, check_arity};
 use super::{Machine, Stop};
-use crate::builtins::{BuiltinId, HostFunction, Implementation, Step};
+use crate::builtins::{BuiltinId, HostFunction, Implementation, Step, transducers};
 use crate::combinator::{Combinator, CombinatorKind};
+use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::hint::Wanted;
@@ -66,7 +67,7 @@ impl Machine<'_> {
                 }
                 Value::Combinator(combinator) => {
                     self.pay_call()?;
-                    match open_combinator(&combinator, arguments)? {
+                    match open_combinator(self.cx, &combinator, arguments)? {
                         Step::Return(value) => return Ok(Called::Value(value)),
                         Step::TailCall(next, next_arguments) => (callee, arguments) = (next, next_arguments),
                         Step::Enter(native) => {
@@ -359,7 +360,7 @@ impl Machine<'_> {
 }
 
 /// The first step of calling a combinator.
-fn open_combinator(combinator: &Rc<Combinator>, arguments: Vec<Value>) -> Result<Step> {
+fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec<Value>) -> Result<Step> {
     let parts = combinator.parts();
     Ok(match combinator.kind {
         CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
@@ -382,10 +383,34 @@ fn open_combinator(combinator: &Rc<Combinator>, arguments: Vec<Value>) -> Result
             }
             Step::TailCall(parts[0].clone(), arguments)
         }
+        CombinatorKind::Transducer(_) => {
+            let mut arguments = arguments;
+            match (arguments.pop(), arguments.is_empty()) {
+                (Some(function), true) => Step::Return(transducers::reducer(combinator, function)?),
+                _ => return Err(reducing_arity("a transducer", "1 argument, a reducing function")),
+            }
+        }
+        CombinatorKind::Reducer if arguments.len() == 2 => {
+            transducers::reducer_step(cx, combinator, arguments)?
+        }
+        CombinatorKind::Reducer if arguments.len() < 2 => Step::TailCall(parts[1].clone(), arguments),
+        CombinatorKind::Completing if arguments.len() == 1 => match parts.get(1) {
+            Some(finish) => Step::TailCall(finish.clone(), arguments),
+            None => Step::Return(arguments.into_iter().next().unwrap_or_default()),
+        },
+        CombinatorKind::Completing if arguments.len() <= 2 => Step::TailCall(parts[0].clone(), arguments),
+        CombinatorKind::Reducer | CombinatorKind::Completing => {
+            return Err(reducing_arity("a reducing function", "0, 1 or 2 arguments"));
+        }
         CombinatorKind::Comp
         | CombinatorKind::Juxt
         | CombinatorKind::Complement
         | CombinatorKind::EveryPred
         | CombinatorKind::SomeFn => Step::Enter(Native::Combine(Combine::new(combinator.clone(), arguments))),
     })
+}
+
+#[cold]
+fn reducing_arity(what: &str, wanted: &str) -> Box<Fault> {
+    Fault::new(Reason::ArityError, format!("{what} expects {wanted}"))
 }

@@ -43,7 +43,10 @@ impl Combine {
             | CombinatorKind::Constantly
             | CombinatorKind::Fnil
             | CombinatorKind::Reduced
-            | CombinatorKind::Endless(_) => Ok(Action::Return(Value::Nil)),
+            | CombinatorKind::Endless(_)
+            | CombinatorKind::Transducer(_)
+            | CombinatorKind::Reducer
+            | CombinatorKind::Completing => Ok(Action::Return(Value::Nil)),
         }
     }
 

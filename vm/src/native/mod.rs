@@ -4,16 +4,19 @@
 //!
 //! The state of a machine is plain data (architecture invariant 10).
 
+pub mod bounded;
 pub mod combine;
 pub mod each;
 pub mod items;
 pub mod map_many;
 pub mod merge;
 pub mod parallel;
-pub mod pull;
+pub mod pipeline;
 pub mod reduce;
 pub mod replace;
 pub mod sort;
+pub mod stage;
+pub mod transduce;
 pub mod tree;
 pub mod update;
 pub mod walk;
@@ -60,8 +63,12 @@ pub enum Native {
     Walk(walk::Walk),
     /// `tree-seq`.
     Tree(tree::Tree),
-    /// Items pulled out of an endless sequence.
-    Pull(pull::Pull),
+    /// Items through stages into a sink: `transduce`, `into`, endless sequences.
+    Pipeline(pipeline::Pipeline),
+    /// `transduce` with a transducer that is a function of the program.
+    Transduce(transduce::Transduce),
+    /// Endless arguments cut to the length of the others.
+    Bounded(bounded::Bounded),
     /// Calls of combinators.
     Combine(combine::Combine),
     /// `pmap`, `pcalls`.
@@ -81,7 +88,9 @@ impl Native {
             Native::Merge(machine) => machine.resume(cx, returned),
             Native::Walk(machine) => machine.resume(cx, returned),
             Native::Tree(machine) => machine.resume(cx, returned),
-            Native::Pull(machine) => machine.resume(cx, returned),
+            Native::Pipeline(machine) => machine.resume(cx, returned),
+            Native::Transduce(machine) => machine.resume(returned),
+            Native::Bounded(machine) => machine.resume(returned),
             Native::Combine(machine) => machine.resume(cx, returned),
             Native::Parallel(machine) => machine.resume(returned),
         }

@@ -20,9 +20,9 @@ enum Piece {
     Group(usize),
 }
 
-/// `(replace s pattern with)`; with two arguments it is the `replace` of collections.
+/// `(replace s pattern with)`; with fewer it is the `replace` of collections.
 pub(in crate::builtins) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    if arguments.len() == 2 {
+    if arguments.len() <= 2 {
         return partitions::replace(cx, arguments).map(Step::Return);
     }
     by_text_or_function(cx, arguments, "replace", false)

@@ -1,0 +1,307 @@
+//! Transducers: what `map`, `filter`, `take` and their relatives are without a collection, and the functions
+//! that send items through them.
+
+use super::callbacks::{callable, collection};
+use super::endless::unbounded;
+use super::partitions::positive;
+use super::seq::{self, count_argument, expected};
+use super::{Builtin, Category, Step, callback, plain};
+use crate::combinator::{Combinator, CombinatorKind, StageKind};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::native::Native;
+use crate::native::items::Items;
+use crate::native::pipeline::{Finish, Pipeline, Sink};
+use crate::native::stage::Stage;
+use crate::native::transduce::Transduce;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+const CORE: Category = Category::Core;
+
+/// The rows of this module.
+#[rustfmt::skip]
+pub(super) const TABLE: &[Builtin] = &[
+    callback("transduce", CORE, "3-4", "(transduce xform f init? coll)", "Folds with f what a transducer makes of the items.", transduce),
+    callback("sequence", CORE, "1-2", "(sequence xform? coll)", "The items, or what a transducer makes of them.", sequence),
+    callback("eduction", CORE, "1+", "(eduction xform … coll)", "What the transducers, one after another, make of the items.", eduction),
+    plain("completing", CORE, "1-2", "(completing f finish?)", "f as a reducing function whose result goes through finish.", completing),
+    plain("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat),
+    plain("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced),
+    plain("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced),
+    plain("reduced?", CORE, "1", "(reduced? x)", "Whether x was made by `reduced`.", is_reduced).total(),
+    plain("unreduced", CORE, "1", "(unreduced x)", "What `reduced` was given, or x itself.", unreduced),
+];
+
+fn combinator(kind: CombinatorKind, parts: Vec<Value>) -> Value {
+    Value::Combinator(Combinator::new(kind, parts))
+}
+
+/// The transducer that a function of sequences is without its sequence; `argument` is what stands before
+/// the sequence.
+pub(super) fn transducer(
+    cx: &mut Context,
+    name: &'static str,
+    kind: StageKind,
+    argument: Option<&mut Value>,
+) -> Result<Value> {
+    let mut parts = Vec::with_capacity(1);
+    if let Some(argument) = argument {
+        parts.push(match kind {
+            StageKind::Take | StageKind::Drop => Value::Int(count_argument(argument, name, 1)?.max(0)),
+            StageKind::TakeNth | StageKind::PartitionAll => {
+                Value::Int(i64::try_from(positive(argument, name, "n")?).unwrap_or(i64::MAX))
+            }
+            StageKind::Interpose => take(argument),
+            StageKind::Replace => match take(argument) {
+                replacements @ (Value::Map(_) | Value::Vector(_)) => replacements,
+                other => return Err(expected(name, 1, "map or list", &other)),
+            },
+            _ => callable(cx, name, take(argument))?,
+        });
+    }
+    Ok(combinator(CombinatorKind::Transducer(kind), parts))
+}
+
+/// What a function of one argument and a collection gives when there is nothing to do yet: a transducer without
+/// the collection, another endless sequence of an endless one.
+pub(super) fn short_of_items(
+    cx: &mut Context,
+    name: &'static str,
+    kind: StageKind,
+    arguments: &mut [Value],
+) -> Result<Option<Value>> {
+    match arguments {
+        [argument] => transducer(cx, name, kind, Some(argument)).map(Some),
+        [argument, sequence] if sequence.endless().is_some() => {
+            let transducer = transducer(cx, name, kind, Some(argument))?;
+            Ok(Some(super::endless::through(take(sequence), transducer)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The same for a function of nothing but a collection.
+pub(super) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<Value> {
+    match arguments {
+        [] => Some(combinator(CombinatorKind::Transducer(kind), Vec::new())),
+        [sequence] if sequence.endless().is_some() => {
+            Some(super::endless::staged(take(sequence), kind, Vec::new()))
+        }
+        _ => None,
+    }
+}
+
+/// The reducing function that a transducer makes of another one.
+///
+/// # Errors
+/// A transducer that remembers items cannot become a function, which remembers nothing.
+pub(crate) fn reducer(transducer: &Rc<Combinator>, function: Value) -> Result<Value> {
+    if let CombinatorKind::Transducer(kind) = transducer.kind
+        && !kind.is_stateless()
+    {
+        return Err(Fault::type_error(
+            "a transducer that counts or remembers items cannot be applied to a reducing function by hand",
+        )
+        .hint("Give it to (transduce xform f init coll), (into to xform coll) or (sequence xform coll)."));
+    }
+    let parts = vec![Value::Combinator(transducer.clone()), function];
+    Ok(combinator(CombinatorKind::Reducer, parts))
+}
+
+fn cat(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    reducer(&Combinator::new(CombinatorKind::Transducer(StageKind::Cat), Vec::new()), take(&mut arguments[0]))
+}
+
+/// One step of a reducing function that a transducer made.
+///
+/// # Errors
+/// Fuel.
+pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Vec<Value>) -> Result<Step> {
+    let [transducer, function] = reducer.parts() else { return Ok(Step::Return(Value::Nil)) };
+    let mut arguments = arguments;
+    let (Some(item), Some(accumulator)) = (arguments.pop(), arguments.pop()) else {
+        return Ok(Step::Return(Value::Nil));
+    };
+    let sink = Sink::Fold { function: function.clone(), accumulator, finish: Finish::Step };
+    let stages = Stage::of(cx, transducer)?.unwrap_or_default();
+    let item = crate::vector::VectorNode::new(vec![item]);
+    Ok(Step::Enter(Native::Pipeline(Pipeline::over_items(item, stages, sink))))
+}
+
+/// Checks that a value can stand where a transducer is wanted.
+fn check(name: &'static str, position: usize, value: &Value) -> Result<()> {
+    let data = matches!(value, Value::Builtin(_)) || !value.is_function();
+    if !data {
+        return Ok(());
+    }
+    Err(expected(name, position, "transducer", value)
+        .hint("A transducer is (map f), (filter pred), (take n) … without a collection, or a comp of them."))
+}
+
+/// Whether a function can be called with so many arguments, as far as it says so.
+fn accepts(cx: &Context, function: &Value, count: usize) -> bool {
+    let (mut function, mut count) = (function, count);
+    loop {
+        return match function {
+            Value::Closure(closure) => {
+                let protos = &cx.units[closure.unit.0 as usize].program.protos;
+                let mut next = Some(closure.proto);
+                while let Some(index) = next {
+                    let proto = &protos[usize::from(index.0)];
+                    if proto.accepts(count) {
+                        return true;
+                    }
+                    next = proto.next_arity;
+                }
+                false
+            }
+            Value::Builtin(builtin) => builtin.info().arity.accepts(count),
+            Value::Combinator(node) if node.kind == CombinatorKind::Partial => {
+                let Some((inner, given)) = node.parts().split_first() else { return true };
+                (function, count) = (inner, count + given.len());
+                continue;
+            }
+            _ => true,
+        };
+    }
+}
+
+/// A machine that sends the items of any collection through stages.
+fn pipeline(
+    cx: &mut Context,
+    name: &'static str,
+    source: Value,
+    stages: Items<Stage>,
+    sink: Sink,
+) -> Result<Step> {
+    let machine = if source.endless().is_some() {
+        Pipeline::over_endless(cx, &source, stages, sink)?
+    } else {
+        Pipeline::over_items(collection(cx, name, source)?, stages, sink)
+    };
+    Ok(Step::Enter(Native::Pipeline(machine)))
+}
+
+fn is_bounding(stages: &Items<Stage>) -> bool {
+    stages.as_slice().iter().any(Stage::is_bounding)
+}
+
+fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let last = arguments.len() - 1;
+    let source = take(&mut arguments[last]);
+    let init = (last == 3).then(|| take(&mut arguments[2]));
+    let function = callable(cx, "transduce", take(&mut arguments[1]))?;
+    let transducer = take(&mut arguments[0]);
+    let stages = Stage::of(cx, &transducer)?;
+    // A function of two arguments only is as good as (completing f).
+    let completes = accepts(cx, &function, 1);
+    let Some(stages) = stages else {
+        check("transduce", 1, &transducer)?;
+        let source = collection(cx, "transduce", source)?;
+        let function =
+            if completes { function } else { combinator(CombinatorKind::Completing, vec![function]) };
+        return Ok(Step::Enter(Native::Transduce(Transduce::new(transducer, function, init, source))));
+    };
+    if source.endless().is_some() && !is_bounding(&stages) && !super::endless::may_stop(cx, &function)? {
+        return Err(unbounded("transduce"));
+    }
+    let finish = if completes { Finish::Complete } else { Finish::Plain };
+    match init {
+        Some(accumulator) => {
+            pipeline(cx, "transduce", source, stages, Sink::Fold { function, accumulator, finish })
+        }
+        None => {
+            // The machine starts without an accumulator: it asks the function for one.
+            let sink = Sink::Start { function, finish };
+            pipeline(cx, "transduce", source, stages, sink)
+        }
+    }
+}
+
+/// `(into to xform from)`.
+pub(super) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let source = take(&mut arguments[2]);
+    let transducer = take(&mut arguments[1]);
+    let target = match take(&mut arguments[0]) {
+        Value::Nil => Value::vector(Vec::new()),
+        target @ (Value::Vector(_) | Value::Set(_) | Value::Map(_)) => target,
+        other => return Err(expected("into", 1, "collection", &other)),
+    };
+    let Some(stages) = Stage::of(cx, &transducer)? else {
+        check("into", 2, &transducer)?;
+        let source = collection(cx, "into", source)?;
+        let Some(conj) = super::lookup(None, "conj") else { return Err(Fault::runtime("no builtin conj")) };
+        let machine = Transduce::new(transducer, Value::Builtin(conj), Some(target), source);
+        return Ok(Step::Enter(Native::Transduce(machine)));
+    };
+    if source.endless().is_some() && !is_bounding(&stages) {
+        return Err(unbounded("into"));
+    }
+    let sink = match target {
+        Value::Vector(vector) if vector.is_empty() => Sink::Vector,
+        target => Sink::Into(target),
+    };
+    pipeline(cx, "into", source, stages, sink)
+}
+
+fn sequence(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let last = arguments.len() - 1;
+    let source = take(&mut arguments[last]);
+    match last {
+        0 if source.endless().is_some() => Ok(Step::Return(source)),
+        0 => Ok(Step::Return(Value::Vector(seq::argument(cx, source, "sequence", 1)?))),
+        _ => through(cx, "sequence", take(&mut arguments[0]), source),
+    }
+}
+
+fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+    let last = arguments.len() - 1;
+    let source = take(&mut arguments[last]);
+    let transducers = arguments[..last].iter_mut().map(take).collect();
+    through(cx, "eduction", combinator(CombinatorKind::Comp, transducers), source)
+}
+
+/// What a transducer makes of the items, as a vector, or of an endless sequence as another one.
+fn through(cx: &mut Context, name: &'static str, transducer: Value, source: Value) -> Result<Step> {
+    let Some(stages) = Stage::of(cx, &transducer)? else {
+        check(name, 1, &transducer)?;
+        return into(cx, &mut [Value::Nil, transducer, source]);
+    };
+    if source.endless().is_some() && !is_bounding(&stages) {
+        return Ok(Step::Return(super::endless::through(source, transducer)));
+    }
+    pipeline(cx, name, source, stages, Sink::Vector)
+}
+
+fn completing(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    for argument in arguments.iter() {
+        callable(cx, "completing", argument.clone())?;
+    }
+    Ok(combinator(CombinatorKind::Completing, arguments.iter_mut().map(take).collect()))
+}
+
+fn reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(combinator(CombinatorKind::Reduced, vec![take(&mut arguments[0])]))
+}
+
+/// What a reduced value holds.
+fn held(value: &Value) -> Option<Value> {
+    match value {
+        Value::Combinator(node) if node.kind == CombinatorKind::Reduced => node.parts().first().cloned(),
+        _ => None,
+    }
+}
+
+fn ensure_reduced(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if held(&arguments[0]).is_some() { Ok(take(&mut arguments[0])) } else { reduced(cx, arguments) }
+}
+
+fn is_reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(held(&arguments[0]).is_some()))
+}
+
+fn unreduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(held(&arguments[0]).unwrap_or_else(|| take(&mut arguments[0])))
+}

@@ -1,0 +1,42 @@
+//! Collections walked side by side, some of them endless: those are cut to the shortest that ends, and the
+//! builtin is called again.
+
+use super::Action;
+use crate::builtins::{self, BuiltinId};
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use std::mem::take;
+
+/// The machine.
+pub struct Bounded {
+    builtin: BuiltinId,
+    arguments: Vec<Value>,
+    /// Items that each endless argument is cut to.
+    count: i64,
+    /// The argument being cut.
+    at: Option<usize>,
+}
+
+impl Bounded {
+    /// Calls the builtin with its endless arguments cut to `count` items.
+    pub fn new(builtin: BuiltinId, arguments: Vec<Value>, count: usize) -> Bounded {
+        Bounded { builtin, arguments, count: i64::try_from(count).unwrap_or(i64::MAX), at: None }
+    }
+
+    pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
+        if let (Some(value), Some(slot)) = (returned, self.at.and_then(|at| self.arguments.get_mut(at))) {
+            *slot = value;
+        }
+        self.at = self.arguments.iter().position(|argument| argument.endless().is_some());
+        match self.at {
+            Some(at) => {
+                let Some(take_first) = builtins::lookup(None, "take") else {
+                    return Err(Fault::runtime("no builtin take"));
+                };
+                let sequence = take(&mut self.arguments[at]);
+                Ok(Action::Call2(Value::Builtin(take_first), Value::Int(self.count), sequence))
+            }
+            None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments))),
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Items on their way from a source through stages into a sink, one by one: `transduce`, `into` and
+//! `sequence` with a transducer, and everything that pulls items out of an endless sequence.
+//!
+//! Nothing is held between the stages, so a stage that has enough (`take`) ends the work of all before it, and
+//! a source without an end is no special case.
+
+use super::Action;
+use super::items::Items;
+use super::stage::{Outcome, Stage};
+use crate::builtins::construction::add;
+use crate::builtins::seq::check_memory;
+use crate::combinator::{Combinator, CombinatorKind, Endless};
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// Where items come from.
+enum Source {
+    /// A collection, and the index of its next item.
+    Items(Rc<VectorNode>, usize),
+    /// An endless sequence that depends on no other: see [`Endless`] for function and seed.
+    Endless { kind: Endless, function: Value, seed: Value, given: usize },
+}
+
+/// How a fold ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// With what the function makes of the accumulator alone.
+    Complete,
+    /// With the accumulator.
+    Plain,
+    /// With the accumulator, marked when nothing more may come: one step of an outer fold.
+    Step,
+}
+
+/// Where items go.
+pub enum Sink {
+    /// Into a vector.
+    Vector,
+    /// Into a collection, as `conj` adds them.
+    Into(Value),
+    /// Through a reducing function.
+    Fold {
+        /// The function.
+        function: Value,
+        /// What it has made so far.
+        accumulator: Value,
+        /// How it ends.
+        finish: Finish,
+    },
+    /// The same, but the function called without arguments gives the first accumulator.
+    Start {
+        /// The function.
+        function: Value,
+        /// How it ends.
+        finish: Finish,
+    },
+    /// The same, but the first item is the first accumulator; without any, the function gives the result.
+    Fold1 {
+        /// The function.
+        function: Value,
+    },
+    /// The first item is the result.
+    First,
+    /// Through a function until its result is truthy, or falsy.
+    Until {
+        /// The function.
+        function: Value,
+        /// What it stops at.
+        truthy: bool,
+        /// The answer then; `None` for what the function gave.
+        found: Option<Value>,
+        /// The answer when it never stops.
+        otherwise: Value,
+    },
+}
+
+/// Items that go on one by one, to this stage.
+struct Spread {
+    items: Rc<VectorNode>,
+    next: usize,
+    to: usize,
+}
+
+/// What the running call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// There is none.
+    Between,
+    /// The next item of the source.
+    Source,
+    /// What this stage does with its item.
+    Stage(usize),
+    /// The sink.
+    Sink,
+}
+
+/// The machine.
+pub struct Pipeline {
+    source: Source,
+    stages: Items<Stage>,
+    sink: Sink,
+    place: Place,
+    /// The item that the running call is about.
+    item: Value,
+    spreads: Items<Spread>,
+    /// Stages before this one take nothing in any more.
+    closed: usize,
+    /// Stages before this one have given what was left over.
+    flushed: usize,
+    out: Items,
+}
+
+impl Pipeline {
+    /// A machine over the items of a collection.
+    pub fn over_items(items: Rc<VectorNode>, stages: Items<Stage>, sink: Sink) -> Pipeline {
+        Pipeline::new(Source::Items(items, 0), stages, sink)
+    }
+
+    /// A machine over an endless sequence, which may have passed stages of its own.
+    ///
+    /// # Errors
+    /// Fuel: any number of stages.
+    pub fn over_endless(
+        cx: &mut Context,
+        sequence: &Value,
+        more: Items<Stage>,
+        sink: Sink,
+    ) -> Result<Pipeline> {
+        let mut own: Items<Stage> = Items::default();
+        // Vectors in front, each with the number of stages outside of it; the outermost first.
+        let mut fronts = Vec::new();
+        let mut here = sequence.clone();
+        let source = loop {
+            cx.tick(1)?;
+            let (kind, parts) = here.endless().unwrap_or((Endless::Repeat, &[]));
+            let part = |index: usize| parts.get(index).cloned().unwrap_or_default();
+            let (function, seed) = match kind {
+                Endless::Through => {
+                    if let Some(mut stages) = Stage::of(cx, &part(1))? {
+                        stages.take().into_iter().rev().for_each(|stage| own.push(stage));
+                    }
+                    let inner = part(0);
+                    here = inner;
+                    continue;
+                }
+                Endless::Concat => {
+                    if let Value::Vector(front) = part(0) {
+                        fronts.push((front, own.len()));
+                    }
+                    let inner = part(1);
+                    here = inner;
+                    continue;
+                }
+                Endless::Repeat | Endless::Cycle => (Value::Nil, part(0)),
+                Endless::Iterate => (part(0), part(1)),
+                Endless::Repeatedly => (part(0), Value::Nil),
+            };
+            break Source::Endless { kind, function, seed, given: 0 };
+        };
+        let count = own.len();
+        let mut stages = Items::default();
+        let mut all = own.take();
+        all.reverse();
+        all.into_iter().chain({ more }.take()).for_each(|stage| stages.push(stage));
+        let mut machine = Pipeline::new(source, stages, sink);
+        for (items, outside) in fronts.into_iter().rev() {
+            machine.spreads.push(Spread { items, next: 0, to: count - outside });
+        }
+        Ok(machine)
+    }
+
+    fn new(source: Source, stages: Items<Stage>, sink: Sink) -> Pipeline {
+        let closed = stages.as_slice().iter().rposition(Stage::is_closed).map_or(0, |at| at + 1);
+        Pipeline {
+            source,
+            stages,
+            sink,
+            place: Place::Between,
+            item: Value::Nil,
+            spreads: Items::default(),
+            closed,
+            flushed: 0,
+            out: Items::default(),
+        }
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        let mut step = match (self.place, returned) {
+            (Place::Source, Some(item)) => {
+                if let Source::Endless { kind: Endless::Iterate, seed, .. } = &mut self.source {
+                    *seed = item.clone();
+                }
+                self.pass(cx, 0, item)?
+            }
+            (Place::Stage(at), Some(result)) => {
+                let item = take(&mut self.item);
+                match self.stages.as_mut_slice().get_mut(at) {
+                    Some(stage) => {
+                        let outcome = stage.decide(cx, item, result)?;
+                        self.follow(cx, at, outcome)?
+                    }
+                    None => None,
+                }
+            }
+            (Place::Sink, Some(result)) => self.absorb(result),
+            (_, None) => match &self.sink {
+                Sink::Start { function, .. } => {
+                    self.place = Place::Sink;
+                    Some(Action::Call(function.clone(), Vec::new()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        loop {
+            if let Some(action) = step {
+                return Ok(action);
+            }
+            self.place = Place::Between;
+            cx.tick(1)?;
+            check_memory(cx)?;
+            step = self.advance(cx)?;
+        }
+    }
+
+    /// Sends the next item on its way, wherever it comes from.
+    fn advance(&mut self, cx: &mut Context) -> Result<Option<Action>> {
+        if let Some(spread) = self.spreads.last_mut() {
+            let to = spread.to;
+            match spread.items.get(spread.next) {
+                Some(item) if to >= self.closed => {
+                    spread.next += 1;
+                    return self.pass(cx, to, item);
+                }
+                _ => drop(self.spreads.pop()),
+            }
+            return Ok(None);
+        }
+        if self.closed == 0 {
+            match &mut self.source {
+                Source::Items(items, next) => {
+                    if let Some(item) = items.get(*next) {
+                        *next += 1;
+                        return self.pass(cx, 0, item);
+                    }
+                }
+                Source::Endless { kind, function, seed, given } => {
+                    let before = *given;
+                    *given += 1;
+                    let item = match (*kind, &*seed) {
+                        (Endless::Iterate, _) if before > 0 => {
+                            self.place = Place::Source;
+                            return Ok(Some(Action::Call1(function.clone(), take(seed))));
+                        }
+                        (Endless::Repeatedly, _) => {
+                            self.place = Place::Source;
+                            return Ok(Some(Action::Call(function.clone(), Vec::new())));
+                        }
+                        (Endless::Cycle, Value::Vector(items)) => {
+                            items.get(before % items.len().max(1)).unwrap_or_default()
+                        }
+                        (_, seed) => seed.clone(),
+                    };
+                    return self.pass(cx, 0, item);
+                }
+            }
+        }
+        self.flushed = self.flushed.max(self.closed);
+        while let Some(stage) = self.stages.as_mut_slice().get_mut(self.flushed) {
+            self.flushed += 1;
+            if let Some(rest) = stage.rest() {
+                return self.pass(cx, self.flushed, rest);
+            }
+        }
+        Ok(Some(self.finish()))
+    }
+
+    /// Hands an item to the stages from `to` on, then to the sink. `None`: on to the next item.
+    fn pass(&mut self, cx: &mut Context, to: usize, item: Value) -> Result<Option<Action>> {
+        match self.stages.as_mut_slice().get_mut(to) {
+            Some(stage) => {
+                let outcome = stage.enter(cx, item)?;
+                self.follow(cx, to, outcome)
+            }
+            None => self.give(cx, item),
+        }
+    }
+
+    /// Goes on with what a stage has made of its item.
+    fn follow(&mut self, cx: &mut Context, at: usize, outcome: Outcome) -> Result<Option<Action>> {
+        let (mut at, mut outcome) = (at, outcome);
+        loop {
+            let item = match outcome {
+                Outcome::Pass(item) => item,
+                Outcome::Last(item) => {
+                    self.closed = self.closed.max(at + 1);
+                    item
+                }
+                Outcome::Drop => return Ok(None),
+                Outcome::Close => {
+                    self.closed = self.closed.max(at + 1);
+                    return Ok(None);
+                }
+                Outcome::Spread(items) => {
+                    self.spreads.push(Spread { items, next: 0, to: at + 1 });
+                    return Ok(None);
+                }
+                Outcome::Call1(argument, item) => {
+                    self.item = item;
+                    self.place = Place::Stage(at);
+                    return Ok(Some(Action::Call1(self.function(at), argument)));
+                }
+                Outcome::Call2(index, item) => {
+                    self.place = Place::Stage(at);
+                    return Ok(Some(Action::Call2(self.function(at), index, item)));
+                }
+            };
+            at += 1;
+            match self.stages.as_mut_slice().get_mut(at) {
+                Some(stage) => outcome = stage.enter(cx, item)?,
+                None => return self.give(cx, item),
+            }
+        }
+    }
+
+    fn function(&self, at: usize) -> Value {
+        self.stages.as_slice().get(at).map(Stage::function).unwrap_or_default()
+    }
+
+    /// Hands an item to the sink.
+    fn give(&mut self, cx: &mut Context, item: Value) -> Result<Option<Action>> {
+        match &mut self.sink {
+            Sink::Vector => self.out.push(item),
+            Sink::Into(collection) => *collection = add(cx, take(collection), item, "into")?,
+            Sink::Fold { function, accumulator, .. } => {
+                self.place = Place::Sink;
+                return Ok(Some(Action::Call2(function.clone(), take(accumulator), item)));
+            }
+            Sink::First => return Ok(Some(Action::Return(item))),
+            // A start becomes a fold before the first item comes.
+            Sink::Start { .. } => {}
+            Sink::Fold1 { function } => {
+                let function = take(function);
+                self.sink = Sink::Fold { function, accumulator: item, finish: Finish::Plain };
+            }
+            Sink::Until { function, .. } => {
+                self.place = Place::Sink;
+                return Ok(Some(Action::Call1(function.clone(), item)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the result of the sink's call in.
+    fn absorb(&mut self, result: Value) -> Option<Action> {
+        match &mut self.sink {
+            Sink::Start { function, finish } => {
+                let (function, finish) = (take(function), *finish);
+                self.sink = Sink::Fold { function, accumulator: result, finish };
+                None
+            }
+            Sink::Fold { accumulator, finish, .. } => match &result {
+                Value::Combinator(node) if node.kind == CombinatorKind::Reduced => {
+                    if *finish == Finish::Step {
+                        return Some(Action::Return(result));
+                    }
+                    *accumulator = node.parts().first().cloned().unwrap_or_default();
+                    drop(result);
+                    Some(self.finish())
+                }
+                _ => {
+                    *accumulator = result;
+                    None
+                }
+            },
+            Sink::Until { truthy, found, .. } if result.is_truthy() == *truthy => {
+                Some(Action::Return(found.take().unwrap_or(result)))
+            }
+            _ => None,
+        }
+    }
+
+    fn finish(&mut self) -> Action {
+        match &mut self.sink {
+            Sink::Vector => Action::Return(self.out.take_vector()),
+            Sink::Into(collection) => Action::Return(take(collection)),
+            Sink::Fold { function, accumulator, finish: Finish::Complete } => {
+                Action::TailCall(take(function), vec![take(accumulator)])
+            }
+            Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => {
+                let parts = vec![take(accumulator)];
+                Action::Return(Value::Combinator(Combinator::new(CombinatorKind::Reduced, parts)))
+            }
+            Sink::Fold { accumulator, .. } => Action::Return(take(accumulator)),
+            Sink::Fold1 { function } => Action::TailCall(take(function), Vec::new()),
+            Sink::First | Sink::Start { .. } => Action::Return(Value::Nil),
+            Sink::Until { otherwise, .. } => Action::Return(take(otherwise)),
+        }
+    }
+}

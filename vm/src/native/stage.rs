@@ -1,0 +1,250 @@
+//! The stages of a pipeline: what one of them does with one item.
+
+use super::items::Items;
+use crate::builtins::BuiltinId;
+use crate::builtins::lookup::element;
+use crate::builtins::seq::to_vector;
+use crate::combinator::{CombinatorKind, StageKind};
+use crate::context::Context;
+use crate::equal::{equal, same_key};
+use crate::fault::Result;
+use crate::map::SetNode;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// One stage with what it remembers.
+pub struct Stage {
+    kind: StageKind,
+    /// Function, separator or replacements.
+    part: Value,
+    /// The count that `take`, `drop`, `take-nth` and `partition` name.
+    size: usize,
+    /// `partition`: from the start of one part to the start of the next.
+    step: usize,
+    /// Items that came in, as far as the stage cares.
+    count: usize,
+    /// Items to leave out before the next part.
+    skip: usize,
+    /// The item or key before, or the set of those that have been.
+    memory: Option<Value>,
+    /// The part under way.
+    buffer: Items,
+}
+
+/// What becomes of an item.
+pub(super) enum Outcome {
+    /// This goes on to the next stage.
+    Pass(Value),
+    /// This goes on, and nothing more comes in here.
+    Last(Value),
+    /// Nothing goes on.
+    Drop,
+    /// Nothing goes on, and nothing more comes in here.
+    Close,
+    /// These go on one by one.
+    Spread(Rc<VectorNode>),
+    /// First the result of the stage's function is needed: its argument, and the item it is about.
+    Call1(Value, Value),
+    /// The same with two arguments.
+    Call2(Value, Value),
+}
+
+impl Stage {
+    /// The stage of a transducer.
+    fn new(kind: StageKind, parts: &[Value]) -> Stage {
+        let part = parts.first().cloned().unwrap_or_default();
+        let number = |value: Option<&Value>| match value {
+            Some(Value::Int(number)) => usize::try_from(*number).unwrap_or(0),
+            _ => 0,
+        };
+        let size = number(parts.first());
+        let step = if parts.len() > 1 { number(parts.get(1)) } else { size };
+        let memory = matches!(kind, StageKind::Distinct | StageKind::DistinctBy);
+        Stage {
+            kind,
+            part,
+            size,
+            step,
+            count: 0,
+            skip: 0,
+            memory: memory.then(|| Value::Set(SetNode::empty())),
+            buffer: Items::default(),
+        }
+    }
+
+    /// The stages of a transducer, first to last: `comp` of transducers is as many as it has. `None` when
+    /// a function of the program is among them, which may do anything.
+    ///
+    /// # Errors
+    /// Fuel.
+    pub(crate) fn of(cx: &mut Context, transducer: &Value) -> Result<Option<Items<Stage>>> {
+        let mut stages = Items::default();
+        let mut waiting = vec![transducer.clone()];
+        while let Some(value) = waiting.pop() {
+            cx.tick(1)?;
+            match &value {
+                Value::Combinator(node) => match node.kind {
+                    CombinatorKind::Transducer(kind) => stages.push(Stage::new(kind, node.parts())),
+                    CombinatorKind::Comp => waiting.extend(node.parts().iter().rev().cloned()),
+                    _ => return Ok(None),
+                },
+                Value::Builtin(builtin) if is_builtin(*builtin, "cat") => {
+                    stages.push(Stage::new(StageKind::Cat, &[]));
+                }
+                Value::Builtin(builtin) if is_builtin(*builtin, "identity") => {}
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(stages))
+    }
+
+    /// The stage can end the pipeline.
+    pub(crate) fn is_bounding(&self) -> bool {
+        self.kind.is_bounding()
+    }
+
+    /// The function that [`Outcome::Call1`] and [`Outcome::Call2`] are for.
+    pub(super) fn function(&self) -> Value {
+        self.part.clone()
+    }
+
+    /// Nothing may come in at all.
+    pub(super) fn is_closed(&self) -> bool {
+        self.kind == StageKind::Take && self.size == 0
+    }
+
+    /// Takes an item in.
+    pub(super) fn enter(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
+        let count = self.count;
+        Ok(match self.kind {
+            StageKind::Map | StageKind::Mapcat | StageKind::Keep => Outcome::Call1(item, Value::Nil),
+            StageKind::MapIndexed | StageKind::KeepIndexed => {
+                self.count += 1;
+                let index = Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+                Outcome::Call2(index, item)
+            }
+            StageKind::DropWhile if count > 0 => Outcome::Pass(item),
+            StageKind::Filter
+            | StageKind::Remove
+            | StageKind::TakeWhile
+            | StageKind::DropWhile
+            | StageKind::DistinctBy
+            | StageKind::PartitionBy => Outcome::Call1(item.clone(), item),
+            StageKind::Cat => Outcome::Spread(to_vector(cx, item, "cat")?),
+            StageKind::Take if count >= self.size => Outcome::Close,
+            StageKind::Take => {
+                self.count += 1;
+                if self.count == self.size { Outcome::Last(item) } else { Outcome::Pass(item) }
+            }
+            StageKind::Drop if count >= self.size => Outcome::Pass(item),
+            StageKind::Drop => {
+                self.count += 1;
+                Outcome::Drop
+            }
+            StageKind::TakeNth => {
+                self.count = (count + 1) % self.size.max(1);
+                if count == 0 { Outcome::Pass(item) } else { Outcome::Drop }
+            }
+            StageKind::Distinct => self.admit(cx, item.clone(), item)?,
+            StageKind::Dedupe => {
+                let repeated = match &self.memory {
+                    Some(before) => same_key(cx, before, &item)?,
+                    None => false,
+                };
+                if repeated {
+                    return Ok(Outcome::Drop);
+                }
+                self.memory = Some(item.clone());
+                Outcome::Pass(item)
+            }
+            StageKind::Partition | StageKind::PartitionAll => self.collect(item),
+            StageKind::Interpose => {
+                self.count = 1;
+                match count {
+                    0 => Outcome::Pass(item),
+                    _ => Outcome::Spread(VectorNode::new(vec![self.part.clone(), item])),
+                }
+            }
+            StageKind::Replace => Outcome::Pass(element(cx, &self.part, &item)?.unwrap_or(item)),
+        })
+    }
+
+    /// Goes on with the result of the call that [`Stage::enter`] asked for about this item.
+    pub(super) fn decide(&mut self, cx: &mut Context, item: Value, result: Value) -> Result<Outcome> {
+        let truthy = result.is_truthy();
+        Ok(match self.kind {
+            StageKind::Mapcat => Outcome::Spread(to_vector(cx, result, "mapcat")?),
+            StageKind::Keep | StageKind::KeepIndexed if result.is_nil() => Outcome::Drop,
+            StageKind::Filter if truthy => Outcome::Pass(item),
+            StageKind::Remove if !truthy => Outcome::Pass(item),
+            StageKind::Filter | StageKind::Remove => Outcome::Drop,
+            StageKind::TakeWhile if truthy => Outcome::Pass(item),
+            StageKind::TakeWhile => Outcome::Close,
+            StageKind::DropWhile if truthy => Outcome::Drop,
+            StageKind::DropWhile => {
+                self.count = 1;
+                Outcome::Pass(item)
+            }
+            StageKind::DistinctBy => self.admit(cx, result, item)?,
+            StageKind::PartitionBy => {
+                let same = match &self.memory {
+                    Some(before) => equal(cx, before, &result)?,
+                    None => true,
+                };
+                self.memory = Some(result);
+                let run = if same { None } else { Some(self.buffer.take_vector()) };
+                self.buffer.push(item);
+                run.map_or(Outcome::Drop, Outcome::Pass)
+            }
+            _ => Outcome::Pass(result),
+        })
+    }
+
+    /// What is left over when nothing more comes in.
+    pub(super) fn rest(&mut self) -> Option<Value> {
+        let keeps = matches!(self.kind, StageKind::PartitionAll | StageKind::PartitionBy);
+        (keeps && !self.buffer.is_empty()).then(|| self.buffer.take_vector())
+    }
+
+    /// The item goes on when its key has not been before.
+    fn admit(&mut self, cx: &mut Context, key: Value, item: Value) -> Result<Outcome> {
+        let Some(Value::Set(seen)) = self.memory.take() else { return Ok(Outcome::Pass(item)) };
+        let before = seen.len();
+        let seen = SetNode::insert(seen, cx, key, ())?;
+        let new = seen.len() > before;
+        self.memory = Some(Value::Set(seen));
+        Ok(if new { Outcome::Pass(item) } else { Outcome::Drop })
+    }
+
+    /// Adds an item to the part under way.
+    fn collect(&mut self, item: Value) -> Outcome {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Outcome::Drop;
+        }
+        self.buffer.push(item);
+        if self.buffer.len() < self.size {
+            return Outcome::Drop;
+        }
+        let part = self.buffer.take();
+        // The next part begins inside this one, or after a gap.
+        for item in part.iter().skip(self.step) {
+            self.buffer.push(item.clone());
+        }
+        self.skip = self.step.saturating_sub(self.size);
+        Outcome::Pass(Value::vector(part))
+    }
+}
+
+fn is_builtin(builtin: BuiltinId, name: &str) -> bool {
+    builtin.info().name == name
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // A part under way may be deep: it goes the way of collections.
+        drop(VectorNode::new(take(&mut self.buffer).take()));
+    }
+}

@@ -1,0 +1,52 @@
+//! `transduce` with a transducer that is a function of the program: called once with the reducing function,
+//! it gives the function to reduce with.
+
+use super::pipeline::{Finish, Pipeline, Sink};
+use super::{Action, Native};
+use crate::fault::Result;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// The machine.
+pub struct Transduce {
+    transducer: Value,
+    function: Value,
+    /// The first accumulator; without one the reducing function gives it.
+    init: Option<Value>,
+    input: Rc<VectorNode>,
+    /// What the transducer made of the function.
+    reducer: Option<Value>,
+}
+
+impl Transduce {
+    /// A machine over the items of a collection.
+    pub fn new(transducer: Value, function: Value, init: Option<Value>, input: Rc<VectorNode>) -> Transduce {
+        Transduce { transducer, function, init, input, reducer: None }
+    }
+
+    pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
+        let Some(value) = returned else {
+            return Ok(Action::Call1(take(&mut self.transducer), self.function.clone()));
+        };
+        let reducer = match self.reducer.take() {
+            None => value,
+            Some(reducer) => {
+                self.init = Some(value);
+                reducer
+            }
+        };
+        match self.init.take() {
+            None => {
+                self.reducer = Some(reducer);
+                Ok(Action::Call(self.function.clone(), Vec::new()))
+            }
+            Some(accumulator) => {
+                let sink = Sink::Fold { function: reducer, accumulator, finish: Finish::Complete };
+                let input = self.input.clone();
+                Ok(Action::Become(Native::Pipeline(Pipeline::over_items(input, Default::default(), sink))))
+            }
+        }
+    }
+}
