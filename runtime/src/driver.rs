@@ -6,16 +6,16 @@ use crate::engine::Engine;
 use crate::host_call::{self, Plan};
 use crate::options::RunOptions;
 use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
+use crate::program_cache::CachedProgram;
 use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
-use crate::rendering;
 use crate::tool_call::{self, ParsedCall, Payload};
 use crate::upstream::{CallRequest, CallResult, Upstream};
-use ptc_vm::bytecode::Program;
-use ptc_vm::{CallId, Exit, Fault, InterruptKind, Isolate, IsolateOptions, Reason};
+use crate::watcher::Recipient;
+use crate::{inline, rendering};
+use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
-use tokio::sync::oneshot;
+use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
 /// Fuel of one slice: about a millisecond of work.
@@ -31,7 +31,10 @@ pub(crate) struct Execution {
     source: Arc<str>,
     options: RunOptions,
     in_flight: HashMap<CallId, InFlight>,
-    reply: Option<oneshot::Sender<Outcome>>,
+    program: Arc<CachedProgram>,
+    /// It asked its host for something.
+    host_calls: bool,
+    recipient: Option<Recipient>,
 }
 
 /// An upstream call that has not been answered.
@@ -54,12 +57,12 @@ pub(crate) enum Progress {
 impl Execution {
     /// Compiles and loads a program; `None` when that already gave its outcome.
     pub(crate) fn begin(job: Job, engine: &Arc<Engine>, inbox: &Arc<Inbox>) -> Option<Execution> {
-        let Job { handle, source, options, reply, .. } = job;
+        let Job { handle, source, options, recipient, .. } = job;
         let limits = options.limits;
         let context = Arc::new(RunContext::new(limits, handle.interrupt.clone()));
-        if reply.is_closed() || !handle.pin(inbox) {
+        if !handle.pin(inbox) {
             let failure = rendering::cancelled();
-            let _ = reply.send(rendering::without_isolate(failure, &context));
+            recipient.send(rendering::without_isolate(failure, &context));
             return None;
         }
         let program = match compile(engine, &source, &options) {
@@ -67,20 +70,11 @@ impl Execution {
             Err(failure) => {
                 let mut outcome = rendering::without_isolate(failure, &context);
                 rendering::scrub(&mut outcome, &engine.secrets);
-                let _ = reply.send(outcome);
+                recipient.send(outcome);
                 return None;
             }
         };
-        let isolate = Isolate::new(IsolateOptions {
-            memory_bytes: limits.memory_bytes,
-            fuel: limits.fuel,
-            loop_limit: (limits.loop_limit > 0).then_some(limits.loop_limit),
-            parallel_width: usize::try_from(limits.parallel_width).unwrap_or(usize::MAX).max(1),
-            print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
-            strict_data: options.strict_data,
-            interrupt: handle.interrupt.clone(),
-            ..IsolateOptions::default()
-        });
+        let isolate = Isolate::new(isolate_options(&options, handle.interrupt.clone()));
         let mut execution = Execution {
             handle,
             context,
@@ -90,9 +84,11 @@ impl Execution {
             source,
             options,
             in_flight: HashMap::new(),
-            reply: Some(reply),
+            program,
+            host_calls: false,
+            recipient: Some(recipient),
         };
-        match execution.load(program) {
+        match execution.load() {
             Ok(()) => Some(execution),
             Err(fault) => {
                 execution.fail(&fault);
@@ -101,7 +97,7 @@ impl Execution {
         }
     }
 
-    fn load(&mut self, program: Arc<Program>) -> Result<(), Box<Fault>> {
+    fn load(&mut self) -> Result<(), Box<Fault>> {
         if let Some(context) = &self.options.context {
             let limit = self.options.limits.max_context_bytes;
             if context.len() as u64 > limit {
@@ -110,7 +106,7 @@ impl Execution {
             }
             self.isolate.set_context(context.as_bytes())?;
         }
-        let unit = self.isolate.load(program)?;
+        let unit = self.isolate.load(self.program.program.clone())?;
         self.isolate.start(unit);
         Ok(())
     }
@@ -140,7 +136,7 @@ impl Execution {
                     }
                 }
             }
-            if self.reply.is_none() {
+            if self.recipient.is_none() {
                 return Progress::Finished;
             }
         }
@@ -166,6 +162,7 @@ impl Execution {
     /// Looks at a host call and answers it or hands it out. `loaded`: its server was started for it, and
     /// it is already paid for.
     fn issue(&mut self, call: CallId, loaded: bool) {
+        self.host_calls = true;
         let engine = self.engine.clone();
         let context = self.context.clone();
         let plan = self.isolate.call(call, |cx, function, arguments| {
@@ -272,7 +269,7 @@ impl Execution {
                 self.refuse_with(call, label, begun, fault.reason(), &fault.to_string(), bytes);
             }
             ReplyBody::OverMemory(bytes) => {
-                self.context.record(label, CallStatus::Ok, reply.duration, Some(bytes));
+                self.record(label, CallStatus::Ok, reply.duration, Some(bytes));
                 let limit = self.options.limits.memory_bytes;
                 let message = format!(
                     "memory limit exceeded: upstream results of {bytes} more bytes wait for the program, the \
@@ -292,7 +289,7 @@ impl Execution {
                     None => CallStatus::Ok,
                     Some((reason, error)) => CallStatus::Error { reason, error },
                 };
-                self.context.record(label, status, reply.duration, Some(payload.bytes));
+                self.record(label, status, reply.duration, Some(payload.bytes));
             }
         }
         true
@@ -314,7 +311,29 @@ impl Execution {
     ) {
         let error = self.engine.secrets.scrub(text).into_owned();
         self.isolate.resume(call, |cx| tool_call::world_fault(cx, reason, &error));
-        self.context.record(label, CallStatus::Error { reason, error }, begun.elapsed(), bytes);
+        self.record(label, CallStatus::Error { reason, error }, begun.elapsed(), bytes);
+    }
+
+    /// Enters an ended call into the ledger, and tells whoever watches.
+    fn record(&mut self, label: CallLabel, status: CallStatus, duration: Duration, bytes: Option<u64>) {
+        self.context.record(label, status, duration, bytes);
+        if let Some(recipient) = &mut self.recipient {
+            recipient.call_ended();
+        }
+    }
+
+    /// The program waits for upstreams.
+    pub(crate) fn suspended(&mut self) {
+        if let Some(recipient) = &mut self.recipient {
+            recipient.suspended(self.isolate.live_bytes());
+        }
+    }
+
+    /// The program can run again.
+    pub(crate) fn resumed(&mut self) {
+        if let Some(recipient) = &mut self.recipient {
+            recipient.resumed();
+        }
     }
 
     /// Cancels the calls of branches that ended before their calls did.
@@ -372,9 +391,9 @@ impl Execution {
             },
         };
         rendering::scrub(&mut outcome, &self.engine.secrets);
-        if let Some(reply) = self.reply.take() {
-            // The caller may have given up in this instant.
-            let _ = reply.send(outcome);
+        self.program.set_tiny(inline::was_tiny(&outcome, &self.options, self.host_calls));
+        if let Some(recipient) = self.recipient.take() {
+            recipient.send(outcome);
         }
     }
 
@@ -392,14 +411,29 @@ impl Execution {
             call.task.abort();
             self.context.record_cancelled(call.label, call.begun.elapsed());
         }
-        if let Some(reply) = self.reply.take() {
+        if let Some(recipient) = self.recipient.take() {
             let failure = rendering::defect(message);
-            let _ = reply.send(rendering::without_isolate(failure, &self.context));
+            recipient.send(rendering::without_isolate(failure, &self.context));
         }
     }
 }
 
-fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<Program>, Failure> {
+/// The isolate that a run's options describe.
+pub(crate) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> IsolateOptions {
+    let limits = &options.limits;
+    IsolateOptions {
+        memory_bytes: limits.memory_bytes,
+        fuel: limits.fuel,
+        loop_limit: (limits.loop_limit > 0).then_some(limits.loop_limit),
+        parallel_width: usize::try_from(limits.parallel_width).unwrap_or(usize::MAX).max(1),
+        print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
+        strict_data: options.strict_data,
+        interrupt,
+        ..IsolateOptions::default()
+    }
+}
+
+fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<CachedProgram>, Failure> {
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     if source.len() <= limit
         && let Some(program) = engine.cache.get(source)
@@ -415,8 +449,9 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     };
     match ptc_compiler::compile(source, &externals, &compile_options) {
         Ok(compiled) => {
-            engine.cache.insert(source.clone(), compiled.program.clone());
-            Ok(compiled.program)
+            let program = CachedProgram::new(compiled.program);
+            engine.cache.insert(source.clone(), program.clone());
+            Ok(program)
         }
         Err(diagnostics) => Err(rendering::rejection(&diagnostics, source)),
     }

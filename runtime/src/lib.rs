@@ -7,6 +7,7 @@
 //! - [`options`], [`limits`], [`outcome`], [`metrics`]: what goes into a run and what comes out, plain data.
 //! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue programs, shut down.
 //! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation.
+//! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
 //! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `rendering`: its end.
 //! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
@@ -20,6 +21,7 @@ pub mod context;
 mod driver;
 mod engine;
 mod host_call;
+mod inline;
 pub mod limits;
 pub mod metrics;
 pub mod options;
@@ -33,7 +35,8 @@ mod startup;
 mod tool_call;
 pub mod upstream;
 mod watchdog;
+pub mod watcher;
 mod worker;
 
-pub use runtime::{DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy};
+pub use runtime::{DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted};
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

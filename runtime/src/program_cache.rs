@@ -5,7 +5,32 @@
 
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A compiled program, and what its runs have shown.
+pub(crate) struct CachedProgram {
+    pub(crate) program: Arc<Program>,
+    /// The last run was over at once and asked its host for nothing.
+    tiny: AtomicBool,
+}
+
+impl CachedProgram {
+    pub(crate) fn new(program: Arc<Program>) -> Arc<CachedProgram> {
+        Arc::new(CachedProgram { program, tiny: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn is_tiny(&self) -> bool {
+        self.tiny.load(Ordering::Relaxed)
+    }
+
+    /// Writes only what is new: many threads read this.
+    pub(crate) fn set_tiny(&self, tiny: bool) {
+        if self.is_tiny() != tiny {
+            self.tiny.store(tiny, Ordering::Relaxed);
+        }
+    }
+}
 
 /// The cache of one runtime.
 pub(crate) struct ProgramCache {
@@ -21,7 +46,7 @@ struct Inner {
 }
 
 struct Entry {
-    program: Arc<Program>,
+    program: Arc<CachedProgram>,
     bytes: usize,
     used: u64,
 }
@@ -33,7 +58,7 @@ impl ProgramCache {
     }
 
     /// The program of exactly this text.
-    pub(crate) fn get(&self, source: &str) -> Option<Arc<Program>> {
+    pub(crate) fn get(&self, source: &str) -> Option<Arc<CachedProgram>> {
         if self.limit == 0 {
             return None;
         }
@@ -46,8 +71,8 @@ impl ProgramCache {
     }
 
     /// Keeps a program, dropping the least recently used ones for it.
-    pub(crate) fn insert(&self, source: Arc<str>, program: Arc<Program>) {
-        let bytes = source.len() + program.heap_bytes();
+    pub(crate) fn insert(&self, source: Arc<str>, program: Arc<CachedProgram>) {
+        let bytes = source.len() + program.program.heap_bytes();
         if bytes > self.limit {
             return;
         }

@@ -2,22 +2,21 @@
 //! a worker for what concerns the programs it has started.
 
 use crate::options::RunOptions;
-use crate::outcome::Outcome;
 use crate::tool_call::Payload;
 use crate::upstream::UpstreamFault;
+use crate::watcher::Recipient;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// A program that waits for a worker.
 pub(crate) struct Job {
     pub(crate) handle: Arc<RunHandle>,
     pub(crate) source: Arc<str>,
     pub(crate) options: RunOptions,
-    pub(crate) reply: oneshot::Sender<Outcome>,
+    pub(crate) recipient: Recipient,
     pub(crate) queued: Instant,
 }
 
@@ -163,11 +162,12 @@ impl Queue {
     }
 
     /// Queues a program and wakes a worker that has nothing to do. After [`Queue::close`] the program is
-    /// dropped, which its caller sees.
+    /// dropped as cancelled, which its caller is told.
     pub(crate) fn submit(&self, job: Job) {
         let idle = {
             let mut inner = self.lock();
             if inner.closed {
+                job.handle.interrupt.set(InterruptKind::Cancelled);
                 return;
             }
             inner.jobs.push_back(job);
@@ -201,11 +201,6 @@ impl Queue {
         self.lock().idle.retain(|&idle| idle != worker);
     }
 
-    /// True after [`Queue::close`].
-    pub(crate) fn is_closed(&self) -> bool {
-        self.lock().closed
-    }
-
     /// Drops everything that waits and tells every worker to stop.
     pub(crate) fn close(&self) {
         let jobs = {
@@ -213,7 +208,9 @@ impl Queue {
             inner.closed = true;
             std::mem::take(&mut inner.jobs)
         };
-        drop(jobs);
+        for job in jobs {
+            job.handle.interrupt.set(InterruptKind::Cancelled);
+        }
         for inbox in &self.inboxes {
             inbox.push(Message::Stop);
         }

@@ -2,6 +2,7 @@
 
 use crate::config::{ServerEntry, Startup};
 use crate::engine::Engine;
+use crate::limits::Limits;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use crate::program_cache::ProgramCache;
@@ -13,8 +14,10 @@ use crate::upstream::{
     UpstreamState,
 };
 use crate::watchdog::Watchdog;
+use crate::watcher::{Recipient, RunWatcher};
 use crate::worker::Worker;
-use crate::{context::RunContext, rendering};
+use crate::{context::RunContext, inline, rendering};
+use ptc_vm::Interrupt;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -204,17 +207,34 @@ impl Runtime {
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
-        let (reply, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
+        let Submitted { handle } = self.submit(source, options, Box::new(sender));
+        Run { outcome, handle: Some(handle) }
+    }
+
+    /// Queues a program; its watcher is told how it goes.
+    pub fn submit(
+        &self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let limits = options.limits;
+        let recipient = Recipient::new(watcher, handle.clone(), options.limits);
         self.queue.submit(Job {
             handle: handle.clone(),
             source: source.into(),
             options,
-            reply,
+            recipient,
             queued: Instant::now(),
         });
-        Run { outcome, handle: Some(handle), queue: self.queue.clone(), limits }
+        Submitted { handle }
+    }
+
+    /// Runs a program on this very thread, if earlier runs of it were over at once and asked their host for
+    /// nothing. `None` means that it has to be submitted; nothing has happened then.
+    pub fn run_now(&self, source: &str, options: &RunOptions) -> Option<Outcome> {
+        inline::run(&self.engine, source, options)
     }
 
     /// Every configured server, sorted by name.
@@ -299,13 +319,23 @@ impl Drop for Runtime {
     }
 }
 
+/// A program under way whose watcher is told its outcome.
+pub struct Submitted {
+    handle: Arc<RunHandle>,
+}
+
+impl Submitted {
+    /// Stops the program, calls in flight included; its watcher is told that it was cancelled.
+    pub fn cancel(&self) {
+        self.handle.cancel();
+    }
+}
+
 /// A program under way; resolves to its outcome.
 pub struct Run {
     outcome: oneshot::Receiver<Outcome>,
     /// Taken when the outcome is there.
     handle: Option<Arc<RunHandle>>,
-    queue: Arc<Queue>,
-    limits: crate::limits::Limits,
 }
 
 impl Future for Run {
@@ -313,15 +343,11 @@ impl Future for Run {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = std::task::ready!(Pin::new(&mut self.outcome).poll(cx));
-        let handle = self.handle.take();
+        self.handle = None;
+        // A watcher is always told an outcome, so a closed channel is a defect.
         Poll::Ready(outcome.unwrap_or_else(|_| {
-            // Nobody will answer any more.
-            let failure = match self.queue.is_closed() {
-                true => rendering::cancelled(),
-                false => rendering::defect("the program could not be started"),
-            };
-            let interrupt = handle.map(|handle| handle.interrupt.clone()).unwrap_or_default();
-            rendering::without_isolate(failure, &RunContext::new(self.limits, interrupt))
+            let context = RunContext::new(Limits::default(), Interrupt::default());
+            rendering::without_isolate(rendering::defect("the program was lost"), &context)
         }))
     }
 }

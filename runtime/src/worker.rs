@@ -113,7 +113,7 @@ impl Worker {
                 self.advance(run);
             }
             Ok(None) => {}
-            // The reply went down with the job: its caller sees a closed channel.
+            // The recipient went down with the job, and told its caller.
             Err(_) => tracing::error!("a program could not be started because of a defect"),
         }
     }
@@ -125,6 +125,7 @@ impl Worker {
             Some(Progress::Waiting) => {
                 if let Some(program) = self.programs.get_mut(&run) {
                     program.waiting = true;
+                    program.execution.suspended();
                     if let Some(deadline) = program.execution.context.deadline() {
                         self.deadlines.insert((deadline, run));
                     }
@@ -145,6 +146,7 @@ impl Worker {
             && program.waiting
         {
             program.waiting = false;
+            program.execution.resumed();
             if let Some(deadline) = program.execution.context.deadline() {
                 self.deadlines.remove(&(deadline, run));
             }

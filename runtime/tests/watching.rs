@@ -1,0 +1,144 @@
+//! Promises to whoever follows a run: suspensions, ended calls, exactly one outcome; and runs on the
+//! caller's own thread.
+
+mod common;
+
+use common::entry;
+use common::programs::{options, runtime_of};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::watcher::RunWatcher;
+use ptc_runtime::{Runtime, StartPolicy};
+use ptc_vm::Reason;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+#[derive(Debug)]
+enum Event {
+    Suspended(u64),
+    Resumed,
+    CallEnded(u64),
+    Ended(Box<Outcome>),
+}
+
+struct Watcher(UnboundedSender<Event>);
+
+impl RunWatcher for Watcher {
+    fn suspended(&mut self, live_bytes: u64) {
+        let _ = self.0.send(Event::Suspended(live_bytes));
+    }
+
+    fn resumed(&mut self) {
+        let _ = self.0.send(Event::Resumed);
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        let _ = self.0.send(Event::CallEnded(ended));
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        let _ = self.0.send(Event::Ended(Box::new(outcome)));
+    }
+}
+
+fn watched() -> (Box<Watcher>, UnboundedReceiver<Event>) {
+    let (sender, events) = unbounded_channel();
+    (Box::new(Watcher(sender)), events)
+}
+
+async fn ended(events: &mut UnboundedReceiver<Event>) -> Outcome {
+    loop {
+        if let Event::Ended(outcome) = events.recv().await.expect("an outcome") {
+            return *outcome;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_sees_suspensions_calls_and_the_end() {
+    let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
+    let program = "(def xs (mapv inc (range 1000)))
+        [(:ok (tool/call 'fake/number)) (:ok (tool/call 'fake/fail)) (count xs)]";
+    let (watcher, mut events) = watched();
+    runtime.submit(program, options(), watcher);
+    let mut seen = Vec::new();
+    while let Some(event) = events.recv().await {
+        seen.push(event);
+    }
+    let [first, rest @ ..] = seen.as_slice() else { panic!("{seen:?}") };
+    assert!(matches!(first, Event::Suspended(bytes) if *bytes >= 16_000), "{first:?}");
+    let calls: Vec<u64> =
+        rest.iter().filter_map(|e| if let Event::CallEnded(n) = e { Some(*n) } else { None }).collect();
+    assert_eq!(calls, [1, 2]);
+    let count = |wanted: fn(&Event) -> bool| seen.iter().filter(|event| wanted(event)).count();
+    assert_eq!(count(|e| matches!(e, Event::Suspended(_))), count(|e| matches!(e, Event::Resumed)));
+    let Some(Event::Ended(outcome)) = seen.last() else { panic!("{seen:?}") };
+    assert_eq!(outcome.result.as_ref().unwrap().text, "[true false 1000]");
+    assert_eq!(count(|e| matches!(e, Event::Ended(_))), 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_and_a_runtime_that_ends_give_an_outcome_too() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let (watcher, mut events) = watched();
+    let submitted = runtime.submit("(loop [] (recur))", options(), watcher);
+    submitted.cancel();
+    assert_eq!(ended(&mut events).await.result.unwrap_err().reason, Reason::Cancelled);
+
+    let (watcher, mut events) = watched();
+    runtime.submit("(loop [] (recur))", options(), watcher);
+    let (late, mut late_events) = watched();
+    runtime.submit("(loop [] (recur))", options(), late);
+    runtime.shutdown().await;
+    for events in [&mut events, &mut late_events] {
+        assert_eq!(ended(events).await.result.unwrap_err().reason, Reason::Cancelled);
+    }
+}
+
+async fn learn(runtime: &Runtime, program: &str, options: &RunOptions) -> Outcome {
+    assert!(runtime.run_now(program, options).is_none(), "nothing is known of {program}");
+    runtime.run(program, options.clone()).await
+}
+
+#[tokio::test]
+async fn a_program_known_to_be_tiny_runs_on_its_callers_thread() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let options = RunOptions { want_json: true, context: Some("{\"n\": 3}".into()), ..RunOptions::default() };
+    let program = "(println data/n) {:sum (reduce + (range data/n))}";
+    let learnt = learn(&runtime, program, &options).await;
+    let now = runtime.run_now(program, &options).expect("tiny");
+    let (first, second) = (learnt.result.unwrap(), now.result.unwrap());
+    assert_eq!((first.text, first.json), (second.text, second.json));
+    assert_eq!((learnt.prints, learnt.usage.fuel), (now.prints, now.usage.fuel));
+    let failing = "(fail {:why data/n})";
+    learn(&runtime, failing, &options).await;
+    assert!(runtime.run_now(failing, &options).is_none(), "failures are left to a worker");
+}
+
+#[tokio::test]
+async fn a_tiny_program_that_grows_is_handed_over_with_nothing_done() {
+    let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
+    let with = |n: u64| RunOptions {
+        context: Some(format!("{{\"n\": {n}}}")),
+        limits: Limits { timeout_ms: 60_000, ..Limits::with_upstreams() },
+        ..RunOptions::default()
+    };
+    let programs = [
+        ("(loop [i 0] (if (< i data/n) (recur (inc i)) i))", "1000000"),
+        ("(count (mapv str (range data/n)))", "1000000"),
+        ("(if (< data/n 5) 0 (:value (tool/call 'fake/number)))", "42"),
+        ("(if (< data/n 5) 0 (count (str data/n)))", "7"),
+    ];
+    for (program, answer) in programs {
+        learn(&runtime, program, &with(1)).await;
+        assert!(runtime.run_now(program, &with(1)).is_some(), "{program}");
+        let grown = runtime.run_now(program, &with(1_000_000));
+        if program.contains("(str") {
+            assert_eq!(grown.expect("still tiny").result.unwrap().text, answer);
+            continue;
+        }
+        assert!(grown.is_none(), "{program}");
+        assert_eq!(runtime.run(program, with(1_000_000)).await.result.unwrap().text, answer);
+        assert!(runtime.run_now(program, &with(1)).is_none(), "what grew once is not tried again: {program}");
+    }
+}
