@@ -2,7 +2,7 @@
 
 use crate::program_cache::ProgramCache;
 use crate::secrets::SecretRegistry;
-use crate::upstream::{SharedCatalog, Upstream};
+use crate::upstream::{Guardian, SharedCatalog, Upstream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 pub(crate) struct Engine {
     pub(crate) upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
     pub(crate) catalog: SharedCatalog,
+    pub(crate) guardian: Arc<Guardian>,
     pub(crate) io: Handle,
     pub(crate) secrets: SecretRegistry,
     pub(crate) cache: ProgramCache,

@@ -10,7 +10,7 @@ use crate::queue::{Job, Queue, RunHandle, RunId};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
 use crate::upstream::{
-    Catalog, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream, Tool, ToolList, Upstream,
+    Catalog, Guardian, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream, Tool, ToolList, Upstream,
     UpstreamState,
 };
 use crate::watchdog::Watchdog;
@@ -97,6 +97,8 @@ pub struct ServerStatus {
     pub start_duration: Option<Duration>,
     /// `name version` as it introduced itself.
     pub server_info: Option<String>,
+    /// Revision of the protocol it is spoken to.
+    pub protocol: Option<String>,
     /// Its tools in name order; empty while `tools_loaded` is false.
     pub tools: Vec<Arc<Tool>>,
     /// A complete list was loaded.
@@ -143,6 +145,7 @@ impl Runtime {
             (entry.name.clone(), description)
         });
         let catalog = SharedCatalog::new(described);
+        let guardian = Arc::new(Guardian::default());
         let mut upstreams = std::collections::BTreeMap::new();
         let mut starting = Vec::new();
         for entry in servers {
@@ -160,6 +163,8 @@ impl Runtime {
                 description: entry.description,
                 spec: entry.stdio,
                 handshake_timeout: entry.handshake_timeout,
+                unresponsive_timeout: entry.unresponsive_timeout,
+                guardian: guardian.clone(),
                 mode: match snapshot {
                     Some(mode) => mode,
                     None if policy == Startup::Strict && start == StartPolicy::All => SnapshotMode::Frozen,
@@ -180,8 +185,14 @@ impl Runtime {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let engine =
-            Arc::new(Engine { upstreams, catalog, io, secrets, cache: ProgramCache::new(cache_bytes) });
+        let engine = Arc::new(Engine {
+            upstreams,
+            catalog,
+            guardian,
+            io,
+            secrets,
+            cache: ProgramCache::new(cache_bytes),
+        });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
             engine,
@@ -254,6 +265,7 @@ impl Runtime {
                     error: status.error,
                     start_duration: status.start_duration,
                     server_info: status.server_info,
+                    protocol: status.protocol,
                     tools_loaded: tools.is_some(),
                     tools: tools.iter().flat_map(|tools: &Arc<ToolList>| tools.iter().cloned()).collect(),
                 }
@@ -298,11 +310,13 @@ impl Runtime {
         self.stop_threads();
         startup::stop_all(self.engine.upstreams.values()).await;
         let threads = std::mem::take(&mut self.threads);
+        let guardian = self.engine.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {
             for thread in threads {
                 let _ = thread.join();
             }
+            guardian.close();
         })
         .await;
     }

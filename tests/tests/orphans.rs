@@ -14,11 +14,12 @@ fn upstreams() -> ConfigFile {
 }
 
 const STUBBORN: &str = r#"trap '' TERM INT HUP
-read line
-echo '{"jsonrpc":"2.0","id":'"$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')"',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stubborn","version":"1"}}}'
+answer() { echo '{"jsonrpc":"2.0","id":'"$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')"','"$1"'}'; }
 while read line; do
   case "$line" in
-    *tools/list*) echo '{"jsonrpc":"2.0","id":'"$(echo "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')"',"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}' ;;
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stubborn","version":"1"}}' ;;
+    *tools/list*) answer '"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}' ;;
+    *server/discover*) answer '"error":{"code":-32601,"message":"no"}' ;;
   esac
 done
 while :; do sleep 600 & wait $!; done
@@ -60,6 +61,17 @@ fn at_sigterm_with_calls_in_flight() {
         "(pmap (fn [n] (tool/call {:server \"probe\" :tool \"hold\" :args {:n n}})) (range 10))",
     );
     server.terminate();
+    all_end(&upstreams);
+}
+
+#[test]
+fn at_sigkill_with_calls_in_flight() {
+    let config = upstreams();
+    let (mut server, upstreams) = started(&config);
+    server.begin_program(
+        "(pmap (fn [n] (tool/call {:server \"probe\" :tool \"hold\" :args {:n n}})) (range 10))",
+    );
+    ptc_tests::processes::signal(server.id(), "KILL");
     all_end(&upstreams);
 }
 

@@ -90,7 +90,7 @@ fn json_report(booted: &Booted, servers: &[ServerStatus]) -> String {
             json!({
                 "name": server.name, "description": server.description, "state": server.state.name(),
                 "error": server.error, "start_ms": server.start_duration.map(millis),
-                "server_info": server.server_info, "tools": tools,
+                "server_info": server.server_info, "protocol": server.protocol, "tools": tools,
             })
         })
         .collect();

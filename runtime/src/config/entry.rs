@@ -15,6 +15,9 @@ use std::time::Duration;
 /// Wall clock of one start when the entry does not say.
 pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a server that let a call time out may stay silent when the entry does not say.
+pub const DEFAULT_UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// One configured server. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub struct ServerEntry {
@@ -26,6 +29,8 @@ pub struct ServerEntry {
     pub stdio: StdioSpec,
     /// Wall clock of one start.
     pub handshake_timeout: Duration,
+    /// How long a server that let a call time out may stay silent before it counts as crashed.
+    pub unresponsive_timeout: Duration,
     /// Which of its tools may be called.
     pub tools: ToolPolicy,
     /// Limits on calls to it.
@@ -63,6 +68,7 @@ impl ServerEntry {
                 environment: Environment::Clean,
             },
             handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,
+            unresponsive_timeout: DEFAULT_UNRESPONSIVE_TIMEOUT,
             tools: ToolPolicy::default(),
             limits: CallLimits::default(),
             startup: Startup::Strict,
@@ -142,6 +148,9 @@ impl EntryReader<'_> {
         made.handshake_timeout = self
             .positive(entry, "handshake_timeout_ms")?
             .map_or(DEFAULT_HANDSHAKE_TIMEOUT, Duration::from_millis);
+        made.unresponsive_timeout = self
+            .positive(entry, "unresponsive_timeout_ms")?
+            .map_or(DEFAULT_UNRESPONSIVE_TIMEOUT, Duration::from_millis);
         made.tools = self.tool_policy(entry)?;
         made.limits = CallLimits {
             timeout: self.positive(entry, "request_timeout_ms")?.map(Duration::from_millis),

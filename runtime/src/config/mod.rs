@@ -10,7 +10,7 @@ mod place;
 mod tools;
 mod vars;
 
-pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, ServerEntry};
+pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, DEFAULT_UNRESPONSIVE_TIMEOUT, ServerEntry};
 pub use error::ConfigError;
 pub use lookup::{ENVIRONMENT_VARIABLE, find};
 

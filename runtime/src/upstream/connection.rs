@@ -4,11 +4,12 @@
 
 use super::UpstreamFault;
 use super::line::{Line, LineReader};
+use super::throttle::{Throttle, Verdict};
 use super::wire::{self, Incoming, OversizeKind, RawAnswer, RpcError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -23,6 +24,9 @@ const WRITE_BATCH: usize = 64 * 1024;
 
 /// JSON-RPC code of a method the server does not have.
 const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Notifications after which the tool list may be another one.
+const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
 
 /// The one text for [`METHOD_NOT_FOUND`], whatever the server calls it.
 pub(super) const NO_SUCH_METHOD: &str = "Method not found";
@@ -74,6 +78,10 @@ struct Shared {
     /// A `tools/call` got an answer on this connection.
     answered: AtomicBool,
     tools_changed: Notify,
+    /// Frames received: a server that sends anything is alive.
+    frames: AtomicU64,
+    /// A `tools/call` ran into its deadline.
+    call_timed_out: Notify,
 }
 
 struct Pending {
@@ -87,7 +95,7 @@ struct Pending {
 
 struct Waiting {
     cap: usize,
-    reply: oneshot::Sender<Result<RawAnswer, UpstreamFault>>,
+    reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
 }
 
 /// One outgoing request.
@@ -97,6 +105,24 @@ pub(super) struct Request<'a> {
     pub(super) params: &'a str,
     pub(super) cap: usize,
     pub(super) timeout: Duration,
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(super) enum RequestFault {
+    /// The server answered with an error.
+    Rpc(RpcError),
+    /// There is no answer.
+    Upstream(UpstreamFault),
+}
+
+impl From<RequestFault> for UpstreamFault {
+    fn from(fault: RequestFault) -> UpstreamFault {
+        match fault {
+            RequestFault::Rpc(error) => protocol_fault(error),
+            RequestFault::Upstream(fault) => fault,
+        }
+    }
 }
 
 impl Connection {
@@ -114,12 +140,15 @@ impl Connection {
                 next_id: AtomicU64::new(1),
                 answered: AtomicBool::new(false),
                 tools_changed: Notify::new(),
+                frames: AtomicU64::new(0),
+                call_timed_out: Notify::new(),
             }),
         }
     }
 
     /// Reads frames until the stream ends.
     pub(super) async fn read(&self, mut source: impl FrameSource) {
+        let mut noise = Throttle::default();
         loop {
             match source.next(&self.shared.line_cap).await {
                 Ok(Some(Line::Whole(line))) => {
@@ -130,7 +159,7 @@ impl Connection {
                     } else {
                         wire::parse(line)
                     };
-                    self.dispatch(incoming, bytes);
+                    self.dispatch(incoming, bytes, &mut noise);
                 }
                 Ok(Some(Line::Oversize(oversize))) => {
                     let kind = wire::identify(&oversize);
@@ -145,7 +174,10 @@ impl Connection {
         }
     }
 
-    fn dispatch(&self, incoming: Incoming, bytes: usize) {
+    fn dispatch(&self, incoming: Incoming, bytes: usize, noise: &mut Throttle) {
+        if !matches!(incoming, Incoming::Noise) {
+            self.shared.frames.fetch_add(1, Ordering::Relaxed);
+        }
         match incoming {
             Incoming::Response { id, body } => {
                 let Some(waiting) = self.shared.forget(id) else {
@@ -153,9 +185,9 @@ impl Connection {
                     return;
                 };
                 let answer = if bytes > waiting.cap {
-                    Err(UpstreamFault::TooLarge { bytes: bytes as u64, cap: waiting.cap as u64 })
+                    Err(too_large(bytes as u64, waiting.cap))
                 } else {
-                    body.map_err(protocol_fault)
+                    body.map_err(RequestFault::Rpc)
                 };
                 // The caller may have given up in this instant.
                 let _ = waiting.reply.send(answer);
@@ -164,14 +196,18 @@ impl Connection {
                 tracing::debug!(upstream = %self.shared.name, method, "request from the server");
                 self.shared.send(wire::reply(&id, &method));
             }
-            Incoming::Notification { method } if method == "notifications/tools/list_changed" => {
+            // What changed before a subscription began is not told again, so its beginning counts as a change.
+            Incoming::Notification { method } if CHANGES.contains(&method.as_str()) => {
                 self.shared.tools_changed.notify_one();
             }
             Incoming::Notification { method } => {
                 tracing::debug!(upstream = %self.shared.name, method, "notification ignored");
             }
             Incoming::Noise => {
-                tracing::warn!(upstream = %self.shared.name, bytes, "ignored a stdout line that is not JSON-RPC");
+                if let Verdict::Pass { suppressed } = noise.admit(Instant::now()) {
+                    let upstream = &*self.shared.name;
+                    tracing::warn!(upstream, bytes, suppressed, "ignored a stdout line that is not JSON-RPC");
+                }
             }
         }
     }
@@ -185,18 +221,18 @@ impl Connection {
         };
         match waiting {
             Some(waiting) => {
-                let cap = waiting.cap as u64;
-                let _ = waiting.reply.send(Err(UpstreamFault::TooLarge { bytes, cap }));
+                let cap = waiting.cap;
+                let _ = waiting.reply.send(Err(too_large(bytes, cap)));
             }
             None => tracing::warn!(upstream = %self.shared.name, bytes, "dropped an over-long line"),
         }
     }
 
     /// Sends a request and waits. Dropping the future, or running into the deadline, cancels upstream.
-    pub(super) async fn request(&self, request: Request<'_>) -> Result<RawAnswer, UpstreamFault> {
+    pub(super) async fn request(&self, request: Request<'_>) -> Result<RawAnswer, RequestFault> {
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.shared.enter(id, Waiting { cap: request.cap, reply })?;
+        self.shared.enter(id, Waiting { cap: request.cap, reply }).map_err(RequestFault::Upstream)?;
         let mut guard = CallGuard {
             shared: &self.shared,
             id,
@@ -212,10 +248,13 @@ impl Connection {
                 }
                 answer
             }
-            Ok(Err(_)) => Err(UpstreamFault::Unavailable(self.close_reason())),
+            Ok(Err(_)) => Err(RequestFault::Upstream(UpstreamFault::Unavailable(self.close_reason()))),
             Err(_) => {
                 guard.reason = "timeout";
-                Err(UpstreamFault::Timeout(request.timeout))
+                if request.method == "tools/call" {
+                    self.shared.call_timed_out.notify_one();
+                }
+                Err(RequestFault::Upstream(UpstreamFault::Timeout(request.timeout)))
             }
         }
     }
@@ -235,6 +274,16 @@ impl Connection {
         self.shared.tools_changed.notified().await;
     }
 
+    /// Waits until a `tools/call` runs into its deadline.
+    pub(super) async fn call_timed_out(&self) {
+        self.shared.call_timed_out.notified().await;
+    }
+
+    /// How many frames have come from the server.
+    pub(super) fn frames(&self) -> u64 {
+        self.shared.frames.load(Ordering::Relaxed)
+    }
+
     /// True when some `tools/call` was answered.
     pub(super) fn answered(&self) -> bool {
         self.shared.answered.load(Ordering::Relaxed)
@@ -251,7 +300,8 @@ impl Connection {
             std::mem::take(&mut pending.calls)
         };
         for (_, waiting) in calls {
-            let _ = waiting.reply.send(Err(UpstreamFault::Unavailable(reason.to_owned())));
+            let fault = UpstreamFault::Unavailable(reason.to_owned());
+            let _ = waiting.reply.send(Err(RequestFault::Upstream(fault)));
         }
     }
 
@@ -329,10 +379,14 @@ impl Drop for CallGuard<'_> {
     }
 }
 
+fn too_large(bytes: u64, cap: usize) -> RequestFault {
+    RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
+}
+
 fn protocol_fault(error: RpcError) -> UpstreamFault {
     match error {
         RpcError { code: METHOD_NOT_FOUND, .. } => UpstreamFault::Protocol(NO_SUCH_METHOD.to_owned()),
-        RpcError { code, message } if message.is_empty() => {
+        RpcError { code, message, .. } if message.is_empty() => {
             UpstreamFault::Protocol(format!("JSON-RPC error {code}"))
         }
         RpcError { message, .. } => UpstreamFault::Protocol(message),

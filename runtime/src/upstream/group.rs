@@ -1,8 +1,12 @@
 //! The process group of a child, so that nothing it started survives it.
 
+use super::Guardian;
+use std::sync::Arc;
+
 /// Kills the group when dropped, unless it was swept before.
 pub(super) struct ProcessGroup {
     leader: Option<u32>,
+    guardian: Arc<Guardian>,
 }
 
 /// What to tell a group.
@@ -16,8 +20,11 @@ pub(super) enum Signal {
 
 impl ProcessGroup {
     /// The group led by a child that was spawned with a group of its own.
-    pub(super) fn led_by(leader: Option<u32>) -> ProcessGroup {
-        ProcessGroup { leader }
+    pub(super) fn led_by(leader: Option<u32>, guardian: Arc<Guardian>) -> ProcessGroup {
+        if let Some(leader) = leader {
+            guardian.watch(leader);
+        }
+        ProcessGroup { leader, guardian }
     }
 
     /// Signals every process of the group; a group that is gone is fine.
@@ -38,7 +45,9 @@ impl ProcessGroup {
     /// Kills what is left, after the leader is gone.
     pub(super) fn sweep(&mut self) {
         self.signal(Signal::Kill);
-        self.leader = None;
+        if let Some(leader) = self.leader.take() {
+            self.guardian.forget(leader);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
-//! initialize, notifications/initialized, tools/list with all its pages.
+//! Opening a connection (`server/discover`, else `initialize`) and listing its tools, all pages of them.
 
-use super::connection::{Connection, NO_SUCH_METHOD, Request};
+use super::connection::{Connection, NO_SUCH_METHOD, Request, RequestFault};
+use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::tool::Tool;
+use super::wire::RpcError;
 use super::{RawAnswer, UpstreamFault};
 use crate::secrets::SecretRegistry;
 use serde::Deserialize;
@@ -9,9 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
-
-/// The version we ask for; any version the server answers is accepted.
-const PROTOCOL_VERSION: &str = "2025-11-25";
+use tokio::time::sleep;
 
 /// Most bytes of one page of the tool list.
 const LIST_CAP: usize = 16 << 20;
@@ -21,6 +21,33 @@ const PAGES: usize = 1_000;
 
 /// Most tools of one server.
 const TOOLS: usize = 100_000;
+
+/// How long a server may think about `server/discover` before it is sent `initialize` as well.
+const PROBE_GRACE: Duration = Duration::from_secs(3);
+
+/// JSON-RPC code: the server is of the stateless era, but does not speak the version asked for.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// JSON-RPC code: the server is of the stateless era and wants a capability that we do not have.
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// Whether to find out the era first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    /// Ask with `server/discover`.
+    Discover,
+    /// The server is known to want `initialize` first.
+    Skip,
+}
+
+/// What a server said when the connection was opened.
+pub(super) struct Hello {
+    pub(super) dialect: Dialect,
+    /// `name version` as it introduced itself.
+    pub(super) server_info: String,
+    /// It has notifications of list changes, which this era must ask for.
+    pub(super) offers_changes: bool,
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,81 +67,182 @@ struct ServerInfo {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct DiscoverResult {
+    supported_versions: Vec<String>,
+    #[serde(default)]
+    capabilities: Value,
+    #[serde(default, rename = "_meta")]
+    meta: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ToolPage {
     tools: Vec<Value>,
     #[serde(default)]
     next_cursor: Option<String>,
 }
 
-/// Introduces us; the answer is `name version` of the server.
-pub(super) async fn initialize(
-    connection: &Connection,
-    secrets: &SecretRegistry,
-    timeout: Duration,
-) -> Result<String, UpstreamFault> {
-    let params = json!({
-        "protocolVersion": PROTOCOL_VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": "ptc", "version": env!("CARGO_PKG_VERSION")},
-    })
-    .to_string();
-    let request = Request { method: "initialize", params: &params, cap: LIST_CAP, timeout };
-    let answer = connection.request(request).await?;
-    let result: InitializeResult = decode(&answer, secrets, "initialize")?;
-    connection.notify("notifications/initialized");
-    tracing::debug!(version = result.protocol_version, "handshake done");
-    let ServerInfo { name, version } = result.server_info;
-    Ok(format!("{name} {version}").trim().to_owned())
+/// A connection being opened.
+pub(super) struct Opening<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) secrets: &'a SecretRegistry,
+    /// Wall clock of each request; the caller bounds all of them together.
+    pub(super) timeout: Duration,
 }
 
-/// Loads the whole tool list. A server without tools has an empty one.
-pub(super) async fn list_tools(
-    connection: &Connection,
-    secrets: &SecretRegistry,
-    timeout: Duration,
-) -> Result<Vec<Tool>, UpstreamFault> {
-    let mut tools = Vec::new();
-    let mut seen = HashSet::new();
-    let mut params = "{}".to_owned();
-    for _ in 0..PAGES {
-        let request = Request { method: "tools/list", params: &params, cap: LIST_CAP, timeout };
-        let answer = match connection.request(request).await {
-            Err(UpstreamFault::Protocol(text)) if tools.is_empty() && text == NO_SUCH_METHOD => break,
-            answer => answer?,
+/// What the answer to `server/discover` says about the server.
+enum Verdict {
+    Stateless(Hello),
+    Legacy,
+    Hopeless(UpstreamFault),
+}
+
+impl Opening<'_> {
+    /// Finds out the era and introduces us.
+    pub(super) async fn greet(&self, probe: Probe) -> Result<Hello, UpstreamFault> {
+        if probe == Probe::Skip {
+            return self.initialize().await;
+        }
+        let discover = self.discover();
+        tokio::pin!(discover);
+        let grace = PROBE_GRACE.min(self.timeout / 3);
+        tokio::select! {
+            verdict = &mut discover => return match verdict {
+                Verdict::Stateless(hello) => Ok(hello),
+                Verdict::Legacy => self.initialize().await,
+                Verdict::Hopeless(fault) => Err(fault),
+            },
+            () = sleep(grace) => {}
+        }
+        // Slow, or deaf to what it does not know: it gets both questions, and may answer either.
+        let initialize = self.initialize();
+        tokio::pin!(initialize);
+        tokio::select! {
+            hello = &mut initialize => match hello {
+                Ok(hello) => Ok(hello),
+                Err(fault) => match discover.await {
+                    Verdict::Stateless(hello) => Ok(hello),
+                    Verdict::Legacy | Verdict::Hopeless(_) => Err(fault),
+                },
+            },
+            verdict = &mut discover => match verdict {
+                // A server of both eras has a session now if it takes the handshake.
+                Verdict::Stateless(hello) => match tokio::time::timeout(grace, initialize).await {
+                    Ok(Ok(shaken)) => Ok(shaken),
+                    Ok(Err(_)) | Err(_) => Ok(hello),
+                },
+                Verdict::Legacy | Verdict::Hopeless(_) => initialize.await,
+            },
+        }
+    }
+
+    async fn discover(&self) -> Verdict {
+        let dialect = Dialect::stateless();
+        let answer = match self.request("server/discover", &dialect.params("")).await {
+            Ok(answer) => answer,
+            Err(RequestFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
+                return Verdict::Hopeless(no_common_version(&error));
+            }
+            Err(RequestFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
+                return Verdict::Hopeless(UpstreamFault::from(RequestFault::Rpc(error)));
+            }
+            Err(RequestFault::Rpc(_)) => return Verdict::Legacy,
+            Err(RequestFault::Upstream(fault @ UpstreamFault::Unavailable(_))) => {
+                return Verdict::Hopeless(fault);
+            }
+            Err(RequestFault::Upstream(_)) => return Verdict::Legacy,
         };
-        let page: ToolPage = decode(&answer, secrets, "tools/list")?;
-        for tool in page.tools {
-            // One tool that cannot be read is no reason to lose the others.
-            match serde_json::from_value::<Tool>(tool) {
-                Ok(tool) if !tool.name.is_empty() => tools.push(tool),
-                Ok(_) => tracing::warn!(upstream = connection.name(), "ignored a tool without a name"),
-                Err(error) => {
-                    tracing::warn!(upstream = connection.name(), %error, "ignored a malformed tool")
+        // What is no such result comes from a server that answers whatever it is asked.
+        let Ok(result) = self.decode::<DiscoverResult>(&answer, "server/discover") else {
+            return Verdict::Legacy;
+        };
+        if !result.supported_versions.iter().any(|version| version == STATELESS) {
+            return Verdict::Legacy;
+        }
+        let info = &result.meta["io.modelcontextprotocol/serverInfo"];
+        let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
+        let info = ServerInfo { name: text("name"), version: text("version") };
+        let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
+        Verdict::Stateless(Hello { dialect, server_info: info.text(), offers_changes })
+    }
+
+    async fn initialize(&self) -> Result<Hello, UpstreamFault> {
+        let params = json!({
+            "protocolVersion": HANDSHAKE,
+            "capabilities": {},
+            "clientInfo": client_info(),
+        });
+        let answer = self.request("initialize", &params.to_string()).await?;
+        let result: InitializeResult = self.decode(&answer, "initialize")?;
+        self.connection.notify("notifications/initialized");
+        let dialect = Dialect::Handshake { version: result.protocol_version.into() };
+        // In this era notifications come unasked.
+        Ok(Hello { dialect, server_info: result.server_info.text(), offers_changes: false })
+    }
+
+    /// Loads the whole tool list. A server without tools has an empty one.
+    pub(super) async fn list_tools(&self, dialect: &Dialect) -> Result<Vec<Tool>, UpstreamFault> {
+        let name = self.connection.name();
+        let mut tools = Vec::new();
+        let mut seen = HashSet::new();
+        let mut members = String::new();
+        for _ in 0..PAGES {
+            let answer = self.request("tools/list", &dialect.params(&members)).await;
+            let answer = match answer.map_err(UpstreamFault::from) {
+                Err(UpstreamFault::Protocol(text)) if seen.is_empty() && text == NO_SUCH_METHOD => {
+                    return Ok(tools);
+                }
+                answer => answer?,
+            };
+            let page: ToolPage = self.decode(&answer, "tools/list")?;
+            for tool in page.tools {
+                // One tool that cannot be read is no reason to lose the others.
+                match serde_json::from_value::<Tool>(tool) {
+                    Ok(tool) if !tool.name.is_empty() => tools.push(tool),
+                    Ok(_) => tracing::warn!(upstream = name, "ignored a tool without a name"),
+                    Err(error) => tracing::warn!(upstream = name, %error, "ignored a malformed tool"),
                 }
             }
+            if tools.len() > TOOLS {
+                return Err(UpstreamFault::Protocol(format!("tools/list has more than {TOOLS} tools")));
+            }
+            let Some(cursor) = page.next_cursor else { return Ok(tools) };
+            members = format!("\"cursor\":{}", Value::from(cursor.as_str()));
+            if !seen.insert(cursor) {
+                return Err(UpstreamFault::Protocol("tools/list repeats a cursor".into()));
+            }
         }
-        if tools.len() > TOOLS {
-            return Err(UpstreamFault::Protocol(format!("tools/list has more than {TOOLS} tools")));
-        }
-        let Some(cursor) = page.next_cursor else { return Ok(tools) };
-        if !seen.insert(cursor.clone()) {
-            return Err(UpstreamFault::Protocol("tools/list repeats a cursor".into()));
-        }
-        params = json!({ "cursor": cursor }).to_string();
+        Err(UpstreamFault::Protocol(format!("tools/list has more than {PAGES} pages")))
     }
-    if seen.len() == PAGES {
-        return Err(UpstreamFault::Protocol(format!("tools/list has more than {PAGES} pages")));
+
+    async fn request(&self, method: &'static str, params: &str) -> Result<RawAnswer, RequestFault> {
+        let request = Request { method, params, cap: LIST_CAP, timeout: self.timeout };
+        self.connection.request(request).await
     }
-    Ok(tools)
+
+    /// Catalog text is scrubbed before anything sees it.
+    fn decode<T: DeserializeOwned>(&self, answer: &RawAnswer, method: &str) -> Result<T, UpstreamFault> {
+        let text = String::from_utf8_lossy(answer.bytes());
+        serde_json::from_str(&self.secrets.scrub(&text)).map_err(|error| {
+            UpstreamFault::Protocol(format!("{method} returned unexpected payload: {error}"))
+        })
+    }
 }
 
-/// Catalog text is scrubbed before anything sees it.
-fn decode<T: DeserializeOwned>(
-    answer: &RawAnswer,
-    secrets: &SecretRegistry,
-    method: &str,
-) -> Result<T, UpstreamFault> {
-    let text = String::from_utf8_lossy(answer.bytes());
-    serde_json::from_str(&secrets.scrub(&text))
-        .map_err(|error| UpstreamFault::Protocol(format!("{method} returned unexpected payload: {error}")))
+impl ServerInfo {
+    fn text(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+fn no_common_version(error: &RpcError) -> UpstreamFault {
+    let data: Value =
+        error.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
+    let spoken: Vec<&str> =
+        data["supported"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    UpstreamFault::Protocol(format!(
+        "no common protocol version: the server speaks {}, ptc speaks {STATELESS} and {HANDSHAKE}",
+        if spoken.is_empty() { "others".to_owned() } else { spoken.join(", ") }
+    ))
 }

@@ -1,23 +1,28 @@
 //! Upstream servers as the runtime sees them: a name, a list of tools, calls that end in raw bytes or a fault.
 //!
 //! [`Upstream`] knows nothing of processes or sockets; `stdio` is the first implementation. Everything
-//! about one connection (ids, caps, timeouts) lives in `connection`, everything about restarts in
-//! `service`. What all servers have together is the [`Catalog`].
+//! about one connection (ids, caps, timeouts) lives in `connection`, everything about starts, restarts and
+//! the end of a process in `owner`. What all servers have together is the [`Catalog`].
 
 mod catalog;
 mod connection;
+mod dialect;
 mod group;
+mod guardian;
 mod handshake;
 mod line;
+mod owner;
 mod policy;
 mod process;
 mod request;
 mod service;
 mod stderr;
+mod throttle;
 mod tool;
 mod wire;
 
 pub use catalog::{Catalog, CatalogServer, SharedCatalog, SnapshotMode};
+pub use guardian::Guardian;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub(crate) use process::is_inherited;
 pub use process::{Environment, StdioSpec, resolve_command};
@@ -114,6 +119,8 @@ pub struct UpstreamStatus {
     pub start_duration: Option<Duration>,
     /// `name version` as the server introduced itself.
     pub server_info: Option<String>,
+    /// Revision of the protocol it is spoken to.
+    pub protocol: Option<String>,
 }
 
 /// A server whose tools programs can call. Stdio, HTTP, OpenAPI and local tools look alike here.

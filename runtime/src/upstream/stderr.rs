@@ -1,9 +1,11 @@
 //! What a server writes to stderr: one log record a line, and the last lines for error messages.
 
 use super::line::{Line, LineReader};
+use super::throttle::{Throttle, Verdict};
 use crate::secrets::SecretRegistry;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::process::ChildStderr;
 
 /// Longest line that is logged in full.
@@ -42,6 +44,7 @@ pub(super) async fn log_lines(
     tail: StderrTail,
 ) {
     let mut reader = LineReader::new(stderr);
+    let mut flood = Throttle::default();
     while let Ok(Some(line)) = reader.next(|| LINE).await {
         let bytes = match line {
             Line::Whole(bytes) => bytes,
@@ -53,7 +56,11 @@ pub(super) async fn log_lines(
             continue;
         }
         let text = secrets.scrub(text).into_owned();
-        tracing::info!(upstream = %name, "{text}");
+        match flood.admit(Instant::now()) {
+            Verdict::Pass { suppressed: 0 } => tracing::info!(upstream = %name, "{text}"),
+            Verdict::Pass { suppressed } => tracing::info!(upstream = %name, suppressed, "{text}"),
+            Verdict::Suppress => {}
+        }
         tail.push(text);
     }
 }

@@ -55,6 +55,8 @@ pub(super) enum Incoming {
 pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
+    /// JSON text.
+    pub(super) data: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -70,11 +72,11 @@ struct Envelope<'a> {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct ErrorObject {
-    #[serde(default)]
     code: i64,
-    #[serde(default)]
     message: String,
+    data: Option<Box<RawValue>>,
 }
 
 /// Reads one frame.
@@ -91,16 +93,15 @@ pub(super) fn parse(line: Vec<u8>) -> Incoming {
             let Some(id) = our_id(id.get()) else { return Incoming::Noise };
             if let Some(error) = envelope.error {
                 let error: ErrorObject = serde_json::from_str(error.get()).unwrap_or_default();
-                return Incoming::Response {
-                    id,
-                    body: Err(RpcError { code: error.code, message: error.message }),
-                };
+                let data = error.data.map(|data| data.get().to_owned());
+                let error = RpcError { code: error.code, message: error.message, data };
+                return Incoming::Response { id, body: Err(error) };
             }
             let result = match envelope.result {
                 Some(result) => place_of(&line, result.get()),
                 None => {
                     let message = "response has neither result nor error".to_owned();
-                    return Incoming::Response { id, body: Err(RpcError { code: 0, message }) };
+                    return Incoming::Response { id, body: Err(RpcError { code: 0, message, data: None }) };
                 }
             };
             Incoming::Response { id, body: Ok(RawAnswer { line, result }) }
@@ -260,7 +261,7 @@ mod tests {
     fn ids_may_come_back_as_strings() {
         let line = br#"{"id":"12","result":null,"error":{"code":-1,"message":"no"}}"#.to_vec();
         let Incoming::Response { id: 12, body: Err(error) } = parse(line) else { panic!() };
-        assert_eq!(error, RpcError { code: -1, message: "no".into() });
+        assert_eq!(error, RpcError { code: -1, message: "no".into(), data: None });
     }
 
     #[test]

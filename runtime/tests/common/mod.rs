@@ -12,6 +12,7 @@ use ptc_runtime::upstream::{
 };
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The example binary that cargo builds beside the tests.
@@ -40,6 +41,8 @@ pub(crate) fn upstream_with(
         description: entry.description,
         spec: entry.stdio,
         handshake_timeout: entry.handshake_timeout,
+        unresponsive_timeout: entry.unresponsive_timeout,
+        guardian: Arc::default(),
         mode,
         policy: entry.tools,
         limits: entry.limits,

@@ -1,0 +1,67 @@
+//! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
+
+use serde_json::json;
+use std::sync::Arc;
+
+/// The stateless revision that we ask for.
+pub(super) const STATELESS: &str = "2026-07-28";
+
+/// The last revision with a handshake, which we ask for in `initialize`; any answer is accepted.
+pub(super) const HANDSHAKE: &str = "2025-11-25";
+
+/// How a connection talks, found out when it is opened.
+#[derive(Clone, Debug)]
+pub(super) enum Dialect {
+    /// `initialize` was answered with this version.
+    Handshake {
+        /// Version the server chose.
+        version: Arc<str>,
+    },
+    /// Each request carries its version.
+    Stateless {
+        /// `"_meta":{…}`.
+        meta: Arc<str>,
+    },
+}
+
+impl Dialect {
+    /// The stateless era.
+    pub(super) fn stateless() -> Dialect {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": STATELESS,
+            "io.modelcontextprotocol/clientInfo": client_info(),
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        Dialect::Stateless { meta: format!("\"_meta\":{meta}").into() }
+    }
+
+    /// The revision spoken.
+    pub(super) fn version(&self) -> &str {
+        match self {
+            Dialect::Handshake { version } => version,
+            Dialect::Stateless { .. } => STATELESS,
+        }
+    }
+
+    /// The params object of a request with these members (JSON text without the braces).
+    pub(super) fn params(&self, members: &str) -> String {
+        match self {
+            Dialect::Handshake { .. } => format!("{{{members}}}"),
+            Dialect::Stateless { meta } if members.is_empty() => format!("{{{meta}}}"),
+            Dialect::Stateless { meta } => format!("{{{members},{meta}}}"),
+        }
+    }
+
+    /// The cheapest request that any server of this era answers.
+    pub(super) fn liveness_method(&self) -> &'static str {
+        match self {
+            Dialect::Handshake { .. } => "ping",
+            Dialect::Stateless { .. } => "server/discover",
+        }
+    }
+}
+
+/// How we introduce ourselves. No capability is declared: nothing is forwarded to our own client.
+pub(super) fn client_info() -> serde_json::Value {
+    json!({"name": "ptc", "version": env!("CARGO_PKG_VERSION")})
+}

@@ -1,0 +1,61 @@
+//! Keeps a talkative server from flooding the log.
+
+use std::time::{Duration, Instant};
+
+/// How long a window lasts.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Lines that pass in one window.
+const LINES: u32 = 50;
+
+/// Counts log lines and stops those beyond a rate.
+#[derive(Default)]
+pub(super) struct Throttle {
+    window: Option<Instant>,
+    passed: u32,
+    suppressed: u64,
+}
+
+/// What to do with a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Log it; this many before it were left out.
+    Pass {
+        /// Lines left out since the last one that passed.
+        suppressed: u64,
+    },
+    /// Leave it out.
+    Suppress,
+}
+
+impl Throttle {
+    /// Decides about a line that comes `now`.
+    pub(super) fn admit(&mut self, now: Instant) -> Verdict {
+        let begins = self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW);
+        if begins {
+            self.window = Some(now);
+            self.passed = 0;
+        }
+        if self.passed == LINES {
+            self.suppressed += 1;
+            return Verdict::Suppress;
+        }
+        self.passed += 1;
+        Verdict::Pass { suppressed: std::mem::take(&mut self.suppressed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_cut_and_counted() {
+        let mut throttle = Throttle::default();
+        let start = Instant::now();
+        let passed = (0..1000).filter(|_| throttle.admit(start) != Verdict::Suppress).count();
+        assert_eq!(passed, LINES as usize);
+        assert_eq!(throttle.admit(start + WINDOW), Verdict::Pass { suppressed: 1000 - u64::from(LINES) });
+        assert_eq!(throttle.admit(start + WINDOW), Verdict::Pass { suppressed: 0 });
+    }
+}
