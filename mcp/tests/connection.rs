@@ -57,6 +57,7 @@ impl Engine for Script {
             Outcome {
                 result: Ok(answer),
                 prints: Vec::new(),
+                notes: Vec::new(),
                 upstream_calls: Vec::new(),
                 usage: Usage::default(),
             }

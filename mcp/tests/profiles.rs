@@ -30,6 +30,7 @@ fn outcome(result: Result<Answer, Failure>) -> Outcome {
     Outcome {
         result,
         prints: vec!["first line".into(), "second line".into()],
+        notes: Vec::new(),
         upstream_calls: vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)],
         usage: Usage {
             fuel: 1_234,

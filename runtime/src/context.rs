@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Remarks kept of one run.
+const MOST_NOTES: usize = 10;
+
 /// The account of one run. Shared by everything that works for it.
 pub struct RunContext {
     limits: Limits,
@@ -17,7 +20,9 @@ pub struct RunContext {
     calls: AtomicU32,
     /// Calls to servers that limit them.
     calls_by_server: Mutex<HashMap<String, u32>>,
+    discoveries: AtomicU32,
     waiting_bytes: AtomicU64,
+    notes: Mutex<Vec<String>>,
     ledger: Mutex<Vec<CallRecord>>,
 }
 
@@ -41,7 +46,9 @@ impl RunContext {
             begun: Instant::now(),
             calls: AtomicU32::new(0),
             calls_by_server: Mutex::default(),
+            discoveries: AtomicU32::new(0),
             waiting_bytes: AtomicU64::new(0),
+            notes: Mutex::new(Vec::new()),
             ledger: Mutex::new(Vec::new()),
         }
     }
@@ -95,6 +102,27 @@ impl RunContext {
     /// Calls taken from the budget.
     pub fn calls_made(&self) -> u32 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Takes one look at the upstreams' tools from its budget, which is apart from that of calls; false when
+    /// it is used up.
+    pub fn take_discovery(&self) -> bool {
+        let limit = u32::try_from(self.limits.max_catalog_ops).unwrap_or(u32::MAX);
+        let take = |made: u32| (made < limit).then(|| made + 1);
+        self.discoveries.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Keeps a remark for whoever reads the result; each once, and not too many.
+    pub fn note(&self, text: String) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.len() < MOST_NOTES && !notes.contains(&text) {
+            notes.push(text);
+        }
+    }
+
+    /// Takes the remarks, in order.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Counts bytes that wait for the program against its memory; false when they do not fit.

@@ -37,9 +37,10 @@ pub(crate) struct Execution {
     recipient: Option<Recipient>,
 }
 
-/// An upstream call that has not been answered.
+/// Work for the program that has not come back.
 struct InFlight {
-    label: CallLabel,
+    /// The upstream call it is, for the ledger; `None` while servers are started for a look at their tools.
+    label: Option<CallLabel>,
     begun: Instant,
     task: AbortHandle,
 }
@@ -176,6 +177,20 @@ impl Execution {
                 self.isolate.resume(call, |_| Err(fault));
             }
             Ok(Plan::Servers) => self.isolate.resume(call, |cx| host_call::servers(cx, &engine)),
+            Ok(Plan::Answer(reply)) => {
+                self.in_flight.remove(&call);
+                self.isolate.resume(call, |cx| reply.into_value(cx));
+            }
+            Ok(Plan::LoadAll(upstreams)) => {
+                let patience =
+                    self.context.limits().upstream_call_timeout().min(self.context.time_left() / 2);
+                self.hand_out(call, None, async move {
+                    let starts = upstreams.iter().map(|upstream| upstream.start());
+                    // Who did not start in time shows in the catalog.
+                    let _ = tokio::time::timeout(patience, futures_util::future::join_all(starts)).await;
+                    ReplyBody::Loaded(Ok(()))
+                });
+            }
             Ok(Plan::Now) => {
                 // Read once: every later answer of this run is the same.
                 let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);
@@ -186,51 +201,39 @@ impl Execution {
                 let begun = self.in_flight.remove(&call).map_or_else(Instant::now, |earlier| earlier.begun);
                 self.refuse(call, label, begun, reason, &text);
             }
-            Ok(Plan::Load { upstream, label }) => self.hand_out(
-                call,
-                label,
-                |upstream| async move { ReplyBody::Loaded(upstream.start().await) },
-                upstream,
-            ),
+            Ok(Plan::Load { upstream, label }) => {
+                self.hand_out(call, Some(label), async move { ReplyBody::Loaded(upstream.start().await) });
+            }
             Ok(Plan::Send { upstream, label, request }) => self.send(call, upstream, label, request),
         }
     }
 
     fn send(&mut self, call: CallId, upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest) {
         let context = self.context.clone();
-        self.hand_out(
-            call,
-            label,
-            |upstream| async move {
-                let answer = match upstream.call(request).await {
-                    Ok(CallResult::Inline(answer)) => answer,
-                    Err(fault) => return ReplyBody::Fault(fault),
-                };
-                let payload = Payload::read(answer).await;
-                match context.hold(payload.held_bytes()) {
-                    true => ReplyBody::Answer(payload),
-                    false => ReplyBody::OverMemory(payload.bytes),
-                }
-            },
-            upstream,
-        );
+        self.hand_out(call, Some(label), async move {
+            let answer = match upstream.call(request).await {
+                Ok(CallResult::Inline(answer)) => answer,
+                Err(fault) => return ReplyBody::Fault(fault),
+            };
+            let payload = Payload::read(answer).await;
+            match context.hold(payload.held_bytes()) {
+                true => ReplyBody::Answer(payload),
+                false => ReplyBody::OverMemory(payload.bytes),
+            }
+        });
     }
 
     /// Lets the I/O runtime do `work` and puts its result into the worker's inbox.
-    fn hand_out<F>(
+    fn hand_out(
         &mut self,
         call: CallId,
-        label: CallLabel,
-        work: impl FnOnce(Arc<dyn Upstream>) -> F,
-        upstream: Arc<dyn Upstream>,
-    ) where
-        F: Future<Output = ReplyBody> + Send + 'static,
-    {
+        label: Option<CallLabel>,
+        work: impl Future<Output = ReplyBody> + Send + 'static,
+    ) {
         // A call that was handed out before, to load its server, keeps its beginning.
         let begun = self.in_flight.get(&call).map_or_else(Instant::now, |earlier| earlier.begun);
         let inbox = self.inbox.clone();
         let run = self.id();
-        let work = work(upstream);
         let task = self.engine.io.spawn(async move {
             let body = work.await;
             let reply = Reply { duration: begun.elapsed(), body };
@@ -253,12 +256,16 @@ impl Execution {
                 Err(fault) => {
                     let (label, begun) = (in_flight.label.clone(), in_flight.begun);
                     self.in_flight.remove(&call);
-                    self.refuse(call, label, begun, fault.reason(), &fault.to_string());
+                    if let Some(label) = label {
+                        self.refuse(call, label, begun, fault.reason(), &fault.to_string());
+                    }
                 }
             }
             return true;
         }
-        let Some(InFlight { label, begun, .. }) = self.in_flight.remove(&call) else { return false };
+        let Some(InFlight { label: Some(label), begun, .. }) = self.in_flight.remove(&call) else {
+            return false;
+        };
         match reply.body {
             ReplyBody::Loaded(_) => {}
             ReplyBody::Fault(fault) => {
@@ -340,15 +347,21 @@ impl Execution {
     fn drop_cancelled_calls(&mut self) {
         for call in self.isolate.cancelled_calls() {
             if let Some(in_flight) = self.in_flight.remove(&call) {
-                in_flight.task.abort();
-                self.context.record_cancelled(in_flight.label, in_flight.begun.elapsed());
+                self.cancel(in_flight);
             }
+        }
+    }
+
+    fn cancel(&self, in_flight: InFlight) {
+        in_flight.task.abort();
+        if let Some(label) = in_flight.label {
+            self.context.record_cancelled(label, in_flight.begun.elapsed());
         }
     }
 
     fn fail(&mut self, fault: &Fault) {
         let mut failure = rendering::fault(fault, &self.source, &self.options);
-        if fault.reason == Reason::Timeout && !self.in_flight.is_empty() {
+        if fault.reason == Reason::Timeout && self.in_flight.values().any(|call| call.label.is_some()) {
             let calls = self.calls_in_flight();
             failure.reports.iter_mut().for_each(|report| report.hints.insert(0, calls.clone()));
         }
@@ -360,9 +373,8 @@ impl Execution {
         let mut names: Vec<String> = self
             .in_flight
             .values()
-            .map(|call| {
-                format!("{}/{} ({} ms)", call.label.server, call.label.tool, call.begun.elapsed().as_millis())
-            })
+            .filter_map(|call| Some((call.label.as_ref()?, call.begun.elapsed().as_millis())))
+            .map(|(label, millis)| format!("{}/{} ({millis} ms)", label.server, label.tool))
             .collect();
         names.sort();
         let count = names.len();
@@ -376,13 +388,13 @@ impl Execution {
         let mut open: Vec<InFlight> = self.in_flight.drain().map(|(_, call)| call).collect();
         open.sort_by_key(|call| call.begun);
         for call in open {
-            call.task.abort();
-            self.context.record_cancelled(call.label, call.begun.elapsed());
+            self.cancel(call);
         }
         let mut outcome = Outcome {
             result,
             prints: self.isolate.prints(),
             upstream_calls: self.context.take_ledger(),
+            notes: self.context.take_notes(),
             usage: Usage {
                 fuel: self.isolate.fuel_used(),
                 peak_bytes: self.isolate.peak_bytes(),
@@ -407,9 +419,8 @@ impl Execution {
 
     /// Ends the program after a defect of this implementation; the isolate is not touched again.
     pub(crate) fn abandon(&mut self, message: &str) {
-        for (_, call) in self.in_flight.drain() {
-            call.task.abort();
-            self.context.record_cancelled(call.label, call.begun.elapsed());
+        for call in std::mem::take(&mut self.in_flight).into_values() {
+            self.cancel(call);
         }
         if let Some(recipient) = self.recipient.take() {
             let failure = rendering::defect(message);

@@ -1,6 +1,7 @@
 //! What a host call of a program asks for, decided while its arguments are at hand.
 
 use crate::context::{CallLabel, RunContext};
+use crate::discovery::{self, Reply, Step};
 use crate::driver::label;
 use crate::engine::Engine;
 use crate::outcome::{CallFault, Effect};
@@ -18,6 +19,10 @@ pub(crate) enum Plan {
     Servers,
     /// Answer with the clock.
     Now,
+    /// Answer with this.
+    Answer(Reply),
+    /// The tools of servers are not known: start them and look again.
+    LoadAll(Vec<Arc<dyn Upstream>>),
     /// Answer with a world fault.
     Refuse { label: CallLabel, reason: CallFault, text: String },
     /// The server's tools are not known: start it and look again.
@@ -37,7 +42,14 @@ pub(crate) fn plan(
     loaded: bool,
 ) -> Result<Plan, Box<Fault>> {
     match function {
-        HostFunction::Servers => Ok(Plan::Servers),
+        HostFunction::Servers if discovery::take_operation(context) => Ok(Plan::Servers),
+        HostFunction::Servers => Ok(Plan::Answer(Reply::Nil)),
+        HostFunction::Discover(form) => {
+            Ok(match discovery::step(cx, engine, context, form, arguments, loaded)? {
+                Step::Answer(reply) => Plan::Answer(reply),
+                Step::Load(upstreams) => Plan::LoadAll(upstreams),
+            })
+        }
         HostFunction::Now => Ok(Plan::Now),
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");

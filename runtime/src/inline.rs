@@ -95,6 +95,7 @@ fn finish(
         result,
         prints: isolate.prints(),
         upstream_calls: Vec::new(),
+        notes: Vec::new(),
         usage: Usage {
             fuel: isolate.fuel_used(),
             peak_bytes: isolate.peak_bytes(),

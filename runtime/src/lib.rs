@@ -9,6 +9,7 @@
 //! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation.
 //! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
 //! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `rendering`: its end.
+//! - [`discovery`]: what programs can ask about names, servers and tools. `suggest`: the nearest known name.
 //! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
 //! - [`config`]: the file that names upstream servers. [`secrets`]: the one registry of secret values.
@@ -18,6 +19,7 @@
 
 pub mod config;
 pub mod context;
+pub mod discovery;
 mod driver;
 mod engine;
 mod host_call;
@@ -32,6 +34,7 @@ mod rendering;
 mod runtime;
 pub mod secrets;
 mod startup;
+mod suggest;
 mod tool_call;
 pub mod upstream;
 mod watchdog;

@@ -70,6 +70,10 @@ limits! {
     upstream_call_timeout_ms: Millis = 30_000, "upstream-call-timeout", "timeout";
     /// Bytes of one upstream answer, refused before decoding.
     max_upstream_response_bytes: Bytes = 2 * MIB, "max-upstream-response-bytes", "response_too_large";
+    /// Looks of one program at the tools of upstreams: apropos, dir, doc, meta, tool/servers.
+    max_catalog_ops: Count = 25, "max-catalog-ops", "gives nil";
+    /// Bytes of JSON of one answer about names and tools; longer lists are cut.
+    max_catalog_result_bytes: Bytes = 256 << 10, "max-catalog-result-bytes", "cut, or nil";
     /// Branches of pmap and pcalls alive at once; the rest wait.
     parallel_width: Count = 1_000, "parallel-width", "waits";
     /// Bytes of source text.

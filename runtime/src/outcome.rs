@@ -13,6 +13,8 @@ pub struct Outcome {
     pub prints: Vec<String>,
     /// Every upstream call, in completion order.
     pub upstream_calls: Vec<CallRecord>,
+    /// Remarks that belong to the result, for example that the discovery budget is used up.
+    pub notes: Vec<String>,
     /// What the run cost.
     pub usage: Usage,
 }

@@ -123,7 +123,13 @@ fn plain(report: Report) -> Failure {
 pub(crate) fn without_isolate(failure: Failure, context: &RunContext) -> Outcome {
     let usage =
         Usage { duration: context.elapsed(), upstream_calls: context.calls_made(), ..Usage::default() };
-    Outcome { result: Err(failure), prints: Vec::new(), upstream_calls: context.take_ledger(), usage }
+    Outcome {
+        result: Err(failure),
+        prints: Vec::new(),
+        upstream_calls: context.take_ledger(),
+        notes: context.take_notes(),
+        usage,
+    }
 }
 
 /// The one place where secrets are taken out of what leaves the runtime.
@@ -146,6 +152,7 @@ pub(crate) fn scrub(outcome: &mut Outcome, secrets: &SecretRegistry) {
             }
         }
     }
+    outcome.notes.iter_mut().for_each(|note| secrets.scrub_string(note));
     outcome.prints.iter_mut().for_each(|line| secrets.scrub_string(line));
     for call in &mut outcome.upstream_calls {
         if let CallStatus::Error { error, .. } = &mut call.status {

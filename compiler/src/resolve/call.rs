@@ -1,13 +1,13 @@
 //! Calls.
 
-use super::symbol::Meaning;
+use super::symbol::{Meaning, is_placeholder};
 use super::{Failed, HintBoxed, Resolved, Resolver, error};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use crate::names::Name;
-use ptc_vm::builtins::{self, BuiltinId};
+use ptc_vm::builtins::{self, BuiltinId, Implementation};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 
@@ -77,6 +77,7 @@ impl<'a> Resolver<'a, '_> {
 
     fn call_builtin(&mut self, span: Span, builtin: BuiltinId, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let info = builtin.info();
+        let rest = self.quote_reference(builtin, rest);
         let required = match info.name {
             "juxt" => Some((1, "(juxt f ...)")),
             "pmap" => Some((2, "(pmap f coll) or (pmap f c1 c2 ...)")),
@@ -108,6 +109,25 @@ impl<'a> Resolver<'a, '_> {
             return Ok(operator);
         }
         self.make_call(span, Callee::Builtin(builtin), arguments)
+    }
+
+    /// `(doc map)` means `(doc 'map)`: forms that look names up take a bare name that is not a variable of the
+    /// program as it stands.
+    fn quote_reference(&self, builtin: BuiltinId, rest: &'a [Form<'a>]) -> &'a [Form<'a>] {
+        let Implementation::Host(function) = builtin.info().implementation else { return rest };
+        let [first, others @ ..] = rest else { return rest };
+        let Some(name) = first.symbol().filter(|_| function.takes_reference()) else { return rest };
+        let text = self.names.text(name);
+        let is_variable = self.functions.iter().any(|function| function.names().any(|known| known == name))
+            || self.globals.is_definable(name)
+            || text.starts_with("data/")
+            || is_placeholder(text);
+        if is_variable {
+            return rest;
+        }
+        let mut quoted = vec![Form::new(first.span, FormKind::Quote(name))];
+        quoted.extend_from_slice(others);
+        self.slice(quoted)
     }
 
     /// In programs that make endless sequences, `first` and its relatives may have to call functions to

@@ -64,10 +64,6 @@ const ABSENT: &[(&[&str], &str)] = &[
     ),
     (&["time"], "Use (System/currentTimeMillis)."),
     (
-        &["apropos", "dir", "doc", "meta", "source", "ns-publics", "all-ns", "ns-name"],
-        "Discovery forms are not available; `ptc tools` lists the tools.",
-    ),
-    (
         &["task", "step-done", "task-reset"],
         "Journal forms are not available; evaluate the expression itself.",
     ),

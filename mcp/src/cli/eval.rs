@@ -70,6 +70,9 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
 }
 
 fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
+    for note in &outcome.notes {
+        console::complain(&format!("note: {note}"));
+    }
     let mut text: String = outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     match &outcome.result {
         Ok(answer) => {
@@ -102,12 +105,20 @@ fn json_report(outcome: Outcome) -> Value {
         Err(failure) => put_failure(&mut report, &failure),
     }
     report.insert("prints".into(), outcome.prints.clone().into());
+    if !outcome.notes.is_empty() {
+        report.insert("notes".into(), outcome.notes.clone().into());
+    }
     let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();
     report.insert("upstream_calls".into(), calls.into());
     if !outcome.upstream_calls.is_empty() {
         report.insert("ptc_metrics".into(), serde_json::to_value(metrics).unwrap_or_default());
     }
-    let run = Run { prints: outcome.prints, calls: outcome.upstream_calls, usage: outcome.usage };
+    let run = Run {
+        prints: outcome.prints,
+        calls: outcome.upstream_calls,
+        notes: outcome.notes,
+        usage: outcome.usage,
+    };
     report.insert("usage".into(), usage_json(&run));
     report.into()
 }

@@ -11,6 +11,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("memory", "program-memory-limit-bytes"),
     ("upstream-call-timeout", "upstream-call-timeout-ms"),
     ("max-upstream-calls", "max-upstream-calls-per-program"),
+    ("max-catalog-ops", "max-catalog-ops-per-program"),
 ];
 
 /// The limits given on the command line.

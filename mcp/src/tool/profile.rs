@@ -76,6 +76,9 @@ fn text(record: &Record, caps: &Caps) -> String {
     if let Some(note) = note {
         text.push_str(&note);
     }
+    for note in record.run.iter().flat_map(|run| &run.notes) {
+        text.push_str(&format!("\n\n[note: {}]", cut(note, caps.message_bytes).0));
+    }
     text
 }
 
@@ -138,6 +141,9 @@ fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
     }
     if let Some(run) = record.run.as_ref().filter(|run| !run.prints.is_empty()) {
         put_prints(&mut map, run, caps);
+    }
+    if let Some(run) = record.run.as_ref().filter(|run| !run.notes.is_empty()) {
+        map.insert("notes".into(), run.notes.clone().into());
     }
     map
 }

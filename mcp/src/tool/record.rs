@@ -66,6 +66,8 @@ pub struct Run {
     pub prints: Vec<String>,
     /// Upstream calls in completion order.
     pub calls: Vec<ptc_runtime::outcome::CallRecord>,
+    /// Remarks that belong to the result.
+    pub notes: Vec<String>,
     /// Cost.
     pub usage: ptc_runtime::outcome::Usage,
 }
@@ -81,7 +83,7 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
 impl Record {
     /// Judges an outcome.
     pub fn of(outcome: Outcome, schema: Option<&Schema>) -> Record {
-        let Outcome { result, prints, upstream_calls, usage } = outcome;
+        let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
         let ending = match result {
             Ok(answer) => match schema.map(|schema| judge(&answer, schema)).transpose() {
                 Ok(validated) => Ending::Ok { answer, validated },
@@ -89,7 +91,7 @@ impl Record {
             },
             Err(failure) => Ending::Error(ErrorEnding::of(failure)),
         };
-        Record { ending, run: Some(Run { prints, calls: upstream_calls, usage }) }
+        Record { ending, run: Some(Run { prints, calls: upstream_calls, notes, usage }) }
     }
 
     /// A call that was refused before any program ran.

@@ -25,7 +25,7 @@ fn fault(message: impl Into<String>) -> Box<Fault> {
 }
 
 /// `pr-str` of a value, short enough for a message.
-fn shown(cx: &mut Context, value: &Value) -> Result<String, Box<Fault>> {
+pub(crate) fn shown(cx: &mut Context, value: &Value) -> Result<String, Box<Fault>> {
     let printed = ptc_vm::print::pr_str(cx, value, SHOWN)?;
     Ok(if printed.truncated { format!("{}...", printed.text) } else { printed.text })
 }

@@ -1,6 +1,7 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
 use super::{fault, shown};
+use crate::suggest::nearest;
 use crate::upstream::Refusal;
 use ptc_vm::{Context, Fault, Value};
 
@@ -158,43 +159,9 @@ trait HintClosest {
 
 impl HintClosest for Box<Fault> {
     fn hint_closest(self, wanted: &str, known: &[&str]) -> Box<Fault> {
-        let near = known.iter().map(|name| (distance(wanted, name), name)).min();
-        match near {
-            Some((distance, name)) if distance <= 1 + wanted.len() / 4 => {
-                self.hint(format!("Did you mean {name:?}?"))
-            }
-            _ => self,
+        match nearest(wanted, known) {
+            Some(name) => self.hint(format!("Did you mean {name:?}?")),
+            None => self,
         }
-    }
-}
-
-/// Edits between two names, case and `-`/`_` aside; names are short, and long ones are far apart.
-fn distance(a: &str, b: &str) -> usize {
-    let fold = |text: &str| -> Vec<char> {
-        text.chars().take(64).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
-    };
-    let (a, b) = (fold(a), fold(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distances_of_names() {
-        assert_eq!(distance("read-file", "read_file"), 0);
-        assert_eq!(distance("reed_file", "read_file"), 1);
-        assert_eq!(distance("", "abc"), 3);
     }
 }

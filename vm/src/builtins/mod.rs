@@ -15,6 +15,7 @@ pub(crate) mod construction;
 mod convert;
 mod dates;
 mod describe;
+mod discovery;
 pub(crate) mod endless;
 mod internal;
 mod json;
@@ -74,6 +75,59 @@ pub enum HostFunction {
     Servers,
     /// The clock, fixed once per program (decision 8).
     Now,
+    /// A form that looks names up.
+    Discover(DiscoveryForm),
+}
+
+impl HostFunction {
+    /// True when the first argument names something, so that a bare symbol in its place stands for itself.
+    pub const fn takes_reference(self) -> bool {
+        match self {
+            HostFunction::Discover(form) => form.takes_reference(),
+            HostFunction::ToolCall | HostFunction::Tool | HostFunction::Servers | HostFunction::Now => false,
+        }
+    }
+}
+
+/// The forms that look names up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiscoveryForm {
+    /// `(apropos query opts?)`.
+    Apropos,
+    /// `(dir ref opts?)`.
+    Dir,
+    /// `(doc ref)`.
+    Doc,
+    /// `(meta ref)`.
+    Meta,
+    /// `(source ref)`.
+    Source,
+    /// `(ns-publics ns)`.
+    NsPublics,
+    /// `(all-ns)`.
+    AllNs,
+    /// `(ns-name ns)`.
+    NsName,
+}
+
+impl DiscoveryForm {
+    /// The name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DiscoveryForm::Apropos => "apropos",
+            DiscoveryForm::Dir => "dir",
+            DiscoveryForm::Doc => "doc",
+            DiscoveryForm::Meta => "meta",
+            DiscoveryForm::Source => "source",
+            DiscoveryForm::NsPublics => "ns-publics",
+            DiscoveryForm::AllNs => "all-ns",
+            DiscoveryForm::NsName => "ns-name",
+        }
+    }
+
+    const fn takes_reference(self) -> bool {
+        !matches!(self, DiscoveryForm::Apropos | DiscoveryForm::AllNs)
+    }
 }
 
 /// What a builtin may do beside computing its value.
@@ -233,6 +287,7 @@ const TABLES: &[&[Builtin]] = &[
     sorting::TABLE,
     walks::TABLE,
     describe::TABLE,
+    discovery::TABLE,
     endless::TABLE,
     transducers::TABLE,
     combinators::TABLE,

@@ -1,0 +1,121 @@
+//! `(apropos query)`: everything that matches, best first.
+//!
+//! Exports of the host come before tools, tools before servers whose tools are not known, and all of them
+//! before names of the language; within a group the score decides, then the names, so that the order is the
+//! same in every run.
+
+use super::local::{Origin, providers};
+use super::search::Query;
+use super::tool_text::{SUMMARY, hints, one_line, summary};
+use crate::upstream::{Catalog, CatalogServer, Tool};
+use ptc_vm::{Context, Fault};
+use std::cmp::Reverse;
+
+/// The groups in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Tool,
+    UnloadedServer,
+    Local,
+}
+
+/// One match. The order of the fields is the order of the answer.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Hit {
+    group: Group,
+    score: Reverse<u32>,
+    namespace: String,
+    name: String,
+    line: String,
+}
+
+/// What was found.
+pub(crate) struct Found {
+    pub(crate) lines: Vec<String>,
+    /// Servers whose tools could not be searched, because they are not loaded.
+    pub(crate) unsearched: Vec<String>,
+}
+
+/// Searches. `tools_only`: leave out what is no tool.
+pub(crate) fn search(
+    cx: &mut Context,
+    catalog: &Catalog,
+    text: &str,
+    tools_only: bool,
+) -> Result<Found, Box<Fault>> {
+    let query = Query::new(text);
+    let (mut hits, mut unsearched) = (Vec::new(), Vec::new());
+    for server in catalog.servers() {
+        match &server.tools {
+            Some(tools) => {
+                for tool in tools.iter() {
+                    hits.extend(tool_hit(cx, &query, server, tool)?);
+                }
+            }
+            None => match server_hit(&query, server).filter(|_| !tools_only) {
+                Some(hit) => hits.push(hit),
+                None => unsearched.push(server.name.to_string()),
+            },
+        }
+    }
+    if !tools_only {
+        for provider in providers() {
+            let found = provider.search(&query);
+            cx.tick(found.len() as u64 + 64)?;
+            hits.extend(found.into_iter().map(|(score, record)| Hit {
+                group: match record.origin {
+                    Origin::Language => Group::Local,
+                },
+                score: Reverse(score),
+                line: record.found_line(),
+                namespace: record.namespace,
+                name: record.name,
+            }));
+        }
+    }
+    hits.sort();
+    Ok(Found { lines: hits.into_iter().map(|hit| hit.line).collect(), unsearched })
+}
+
+fn tool_hit(
+    cx: &mut Context,
+    query: &Query,
+    server: &CatalogServer,
+    tool: &Tool,
+) -> Result<Option<Hit>, Box<Fault>> {
+    let texts = [tool.description.as_deref(), tool.title.as_deref()];
+    let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
+    let keys = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
+    // Reading the text is the work.
+    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+    cx.tick(bytes as u64 / 8 + 8)?;
+    let score = query.score(
+        [&*server.name, &*tool.name].into_iter(),
+        texts.into_iter().flatten().chain(keys).chain(hints(&tool.annotations).map(|hint| hint.word)),
+    );
+    Ok((score > 0).then(|| Hit {
+        group: Group::Tool,
+        score: Reverse(score),
+        namespace: server.name.to_string(),
+        name: tool.name.to_string(),
+        line: summary(&format!("{}/{}", server.name, tool.name), tool.description.as_deref()),
+    }))
+}
+
+fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit> {
+    let description = server.description.as_deref().unwrap_or_default();
+    let score = query.score(std::iter::once(&*server.name), std::iter::once(description));
+    (score > 0).then(|| {
+        let name = serde_json::Value::from(&*server.name);
+        let about = one_line(description, SUMMARY);
+        let about = about.trim_end_matches('.');
+        let about = if about.is_empty() { String::new() } else { format!(" {about}.") };
+        Hit {
+            group: Group::UnloadedServer,
+            score: Reverse(score),
+            namespace: server.name.to_string(),
+            name: String::new(),
+            line: format!("{}:{about} Catalog not loaded. Use (dir {name} {{:limit 20}}).", server.name),
+        }
+    })
+}

@@ -1,0 +1,284 @@
+//! Names that programs use without asking an upstream. Providers are asked in order; the first that knows a
+//! name wins. Today there is one: the language itself.
+
+use super::search::Query;
+use super::tool_text::summary;
+use ptc_compiler::reference::{self, Entry, EntryKind};
+
+/// A namespace as programs and Clojure write it, and what it holds.
+struct Namespace {
+    name: &'static str,
+    /// Other names of the same.
+    aliases: &'static [&'static str],
+    /// How members are called from programs; empty when a member's plain name will do.
+    prefix: &'static str,
+    /// Namespaces of the reference that belong to it.
+    holds: &'static [&'static str],
+    /// A Java class or another group that `all-ns` does not list.
+    is_class: bool,
+}
+
+const fn namespace(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    prefix: &'static str,
+    holds: &'static [&'static str],
+) -> Namespace {
+    Namespace { name, aliases, prefix, holds, is_class: false }
+}
+
+/// The namespaces of the language, in name order.
+const NAMESPACES: &[Namespace] = &[
+    Namespace { is_class: true, ..namespace("Math", &[], "Math/", &["Math"]) },
+    namespace("clojure.core", &["core", "user"], "", &["clojure.core", "regex"]),
+    namespace("clojure.set", &["set"], "set/", &["clojure.set"]),
+    namespace("clojure.string", &["str", "string"], "str/", &["clojure.string"]),
+    namespace("clojure.walk", &["walk"], "walk/", &["clojure.walk"]),
+    Namespace { is_class: true, ..namespace("data", &[], "", &["data"]) },
+    Namespace { is_class: true, ..namespace("java", &[], "", &["java"]) },
+    namespace("json", &[], "", &["json"]),
+    Namespace { is_class: true, ..namespace("tool", &[], "", &["tool"]) },
+];
+
+/// Where a name comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The language.
+    Language,
+}
+
+impl Origin {
+    /// How lists and metadata name it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Origin::Language => "local",
+        }
+    }
+}
+
+/// One name, with what documentation shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) origin: Origin,
+    pub(crate) namespace: String,
+    /// Within the namespace.
+    pub(crate) name: String,
+    /// As programs write it.
+    pub(crate) reference: String,
+    /// `ptc-builtin`, `java-interop` …
+    pub(crate) kind: &'static str,
+    /// What kind of name it is, in words.
+    pub(crate) section: &'static str,
+    pub(crate) doc: String,
+    pub(crate) signatures: Vec<String>,
+    /// Programs and their results.
+    pub(crate) examples: Vec<(String, String)>,
+}
+
+/// A source of names. A host that attaches exports of its own comes before the language.
+pub(crate) trait Provider: Sync {
+    /// Namespaces for `all-ns`.
+    fn namespaces(&self) -> Vec<String>;
+
+    /// The full name of a namespace or class it has.
+    fn namespace(&self, name: &str) -> Option<String>;
+
+    /// The members of a namespace or class, in name order.
+    fn members(&self, namespace: &str) -> Option<Vec<Record>>;
+
+    /// The names that a reference can mean, the likeliest first.
+    fn find(&self, reference: &str) -> Vec<Record>;
+
+    /// Every name with its score, if that is positive.
+    fn search(&self, query: &Query) -> Vec<(u32, Record)>;
+
+    /// Every reference, for suggestions.
+    fn references(&self) -> Vec<String>;
+}
+
+/// The providers in the order in which they are asked.
+pub(crate) fn providers() -> &'static [&'static dyn Provider] {
+    &[&Language]
+}
+
+/// The first provider's answer.
+pub(crate) fn first<T>(ask: impl Fn(&dyn Provider) -> Option<T>) -> Option<T> {
+    providers().iter().find_map(|provider| ask(*provider))
+}
+
+/// The records that a reference means, from the first provider that knows it.
+pub(crate) fn find(reference: &str) -> Vec<Record> {
+    first(|provider| Some(provider.find(reference)).filter(|found| !found.is_empty())).unwrap_or_default()
+}
+
+/// Functions, special forms and constants of the language.
+struct Language;
+
+impl Provider for Language {
+    fn namespaces(&self) -> Vec<String> {
+        NAMESPACES.iter().filter(|row| !row.is_class).map(|row| row.name.to_owned()).collect()
+    }
+
+    fn namespace(&self, name: &str) -> Option<String> {
+        match row_of(name) {
+            Some(row) => Some(row.name.to_owned()),
+            None => self.members(name).map(|_| name.to_owned()),
+        }
+    }
+
+    fn members(&self, namespace: &str) -> Option<Vec<Record>> {
+        let entries = reference::entries().iter();
+        let mut members: Vec<Record> = match row_of(namespace) {
+            Some(row) => entries.filter(|entry| row.holds.contains(&entry.namespace)).map(record).collect(),
+            None => {
+                // A class: its members are written `Class/member`.
+                let class = namespace.strip_prefix("java.time.").unwrap_or(namespace);
+                let prefix = format!("{class}/");
+                entries.filter(|entry| entry.name.starts_with(&prefix)).map(record).collect()
+            }
+        };
+        members.sort_by(|a, b| a.reference.cmp(&b.reference));
+        (!members.is_empty()).then_some(members)
+    }
+
+    fn find(&self, reference: &str) -> Vec<Record> {
+        reference::find(reference).into_iter().map(record).collect()
+    }
+
+    fn search(&self, query: &Query) -> Vec<(u32, Record)> {
+        let score =
+            |entry: &'static Entry| query.score(std::iter::once(entry.name), std::iter::once(entry.doc));
+        let scored = reference::entries().iter().map(|entry| (score(entry), entry));
+        scored.filter(|(score, _)| *score > 0).map(|(score, entry)| (score, record(entry))).collect()
+    }
+
+    fn references(&self) -> Vec<String> {
+        reference::entries().iter().map(|entry| record(entry).reference).collect()
+    }
+}
+
+fn row_of(namespace: &str) -> Option<&'static Namespace> {
+    NAMESPACES.iter().find(|row| row.name == namespace || row.aliases.contains(&namespace))
+}
+
+fn record(entry: &'static Entry) -> Record {
+    let row = NAMESPACES.iter().find(|row| row.holds.contains(&entry.namespace));
+    let prefix = row.map_or("", |row| row.prefix);
+    let is_interop = matches!(entry.namespace, "java" | "Math");
+    Record {
+        origin: Origin::Language,
+        namespace: row.map_or(entry.namespace, |row| row.name).to_owned(),
+        name: entry
+            .name
+            .rsplit_once('/')
+            .map_or(entry.name, |(_, name)| if name.is_empty() { entry.name } else { name })
+            .to_owned(),
+        reference: if entry.name.starts_with(prefix) {
+            entry.name.to_owned()
+        } else {
+            format!("{prefix}{}", entry.name)
+        },
+        kind: match entry.kind {
+            _ if is_interop => "java-interop",
+            EntryKind::SpecialForm => "special-form",
+            EntryKind::HostForm => "host-form",
+            EntryKind::Function | EntryKind::Constant => "ptc-builtin",
+        },
+        section: entry.kind.label(),
+        doc: entry.doc.to_owned(),
+        signatures: signatures(entry.signature),
+        examples: entry
+            .examples
+            .iter()
+            .map(|example| (example.program.to_owned(), example.result.to_owned()))
+            .collect(),
+    }
+}
+
+/// Splits `(f a), (f a b)`.
+fn signatures(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = text.split("), (").map(str::to_owned).collect();
+    let last = parts.len() - 1;
+    for (at, part) in parts.iter_mut().enumerate() {
+        if at > 0 {
+            part.insert(0, '(');
+        }
+        if at < last {
+            part.push(')');
+        }
+    }
+    parts
+}
+
+impl Record {
+    /// `name - description`, for members of one namespace.
+    pub(crate) fn member_line(&self) -> String {
+        summary(&self.name, Some(&self.doc))
+    }
+
+    /// `local: reference - description`, for searches.
+    pub(crate) fn found_line(&self) -> String {
+        format!("{}: {}", self.origin.word(), summary(&self.reference, Some(&self.doc)))
+    }
+
+    /// What `(doc name)` gives.
+    pub(crate) fn documentation(&self) -> String {
+        let mut text = self.reference.clone();
+        for (label, value) in [
+            ("Description", &self.doc),
+            ("Kind", &self.kind.to_owned()),
+            ("Namespace", &self.namespace),
+            ("Signatures", &self.signatures.join(", ")),
+        ] {
+            if !value.is_empty() {
+                text.push_str(&format!("\n{label}: {value}"));
+            }
+        }
+        for (program, result) in &self.examples {
+            text.push_str(&format!("\nExample: {program} => {result}"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_of_the_reference_belongs_to_a_namespace() {
+        for entry in reference::entries() {
+            assert!(NAMESPACES.iter().any(|row| row.holds.contains(&entry.namespace)), "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn every_reference_finds_its_own_record() {
+        for entry in reference::entries() {
+            let made = record(entry);
+            let found = find(&made.reference);
+            assert!(found.iter().any(|found| found.reference == made.reference), "{made:?}");
+            assert!(!made.name.is_empty() && !made.doc.is_empty() && !made.signatures.is_empty(), "{made:?}");
+        }
+    }
+
+    #[test]
+    fn namespaces_are_those_of_clojure() {
+        let all = ["clojure.core", "clojure.set", "clojure.string", "clojure.walk", "json"];
+        assert_eq!(Language.namespaces(), all);
+        assert_eq!(Language.namespace("str").as_deref(), Some("clojure.string"));
+        assert_eq!(Language.namespace("fs"), None);
+        assert!(
+            Language
+                .members("Math")
+                .is_some_and(|members| members.iter().any(|member| member.name == "sqrt"))
+        );
+        assert!(Language.members("LocalDate").is_some());
+    }
+
+    #[test]
+    fn several_signatures_are_told_apart() {
+        assert_eq!(signatures("(f a)"), ["(f a)"]);
+        assert_eq!(signatures("(f a), (f a b)"), ["(f a)", "(f a b)"]);
+    }
+}

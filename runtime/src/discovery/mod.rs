@@ -1,0 +1,357 @@
+//! Discovery: what programs can ask about names, servers and tools (`apropos dir doc meta ns-publics …`).
+//!
+//! # Layout
+//! - `request`: arguments and options; `reply`: answers as plain data, their cap, their values
+//! - `local`: names of the language, and the seam for exports of a host
+//! - `search`: words and scores; `apropos`: everything that matches, in order
+//! - [`tool_text`], `schema_words`: tools and JSON Schemas as text
+//!
+//! Names of the language win over servers of the same name. An answer that needs a server whose tools are
+//! not known asks for that server to be started first. A defect of the program is a fault; a world that does
+//! not answer (server down, budget used up, answer too large) is nil, with a note for whoever reads the result.
+
+mod apropos;
+mod local;
+mod reply;
+mod request;
+mod schema_words;
+mod search;
+pub mod tool_text;
+
+pub(crate) use reply::Reply;
+
+use crate::context::RunContext;
+use crate::engine::Engine;
+use crate::suggest::nearest;
+use crate::tool_call::ParsedCall;
+use crate::upstream::{Catalog, CatalogServer, Tool, Upstream};
+use local::Record;
+use ptc_vm::builtins::DiscoveryForm;
+use ptc_vm::{Context, Fault, Reason, Value};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+
+/// What to do about a discovery form.
+pub(crate) enum Step {
+    /// Give this answer.
+    Answer(Reply),
+    /// The tools of these servers are not known: start them, then look again.
+    Load(Vec<Arc<dyn Upstream>>),
+}
+
+/// Decides. `loaded`: servers were started for this very form, which is already paid for.
+pub(crate) fn step(
+    cx: &mut Context,
+    engine: &Engine,
+    context: &RunContext,
+    form: DiscoveryForm,
+    arguments: &[Value],
+    loaded: bool,
+) -> Result<Step, Box<Fault>> {
+    let lookup = Lookup { engine, context, catalog: engine.catalog.snapshot(), form, loaded };
+    match form {
+        DiscoveryForm::Apropos => lookup.apropos(cx, arguments),
+        DiscoveryForm::Dir => lookup.dir(cx, arguments),
+        DiscoveryForm::Doc | DiscoveryForm::Meta => lookup.describe(cx, arguments),
+        DiscoveryForm::Source => {
+            let reference = request::reference(cx, form, arguments)?;
+            Ok(Step::Answer(Reply::Print(format!("no source available for {reference}"))))
+        }
+        DiscoveryForm::NsPublics => {
+            let name = request::reference(cx, form, arguments)?;
+            let members = local::first(|provider| provider.members(&name));
+            let members = members.ok_or_else(|| lookup.unknown_namespace(&name))?;
+            cx.tick(members.len() as u64 * 8)?;
+            Ok(Step::Answer(Reply::Named(members.iter().map(public).collect())))
+        }
+        DiscoveryForm::AllNs => {
+            let mut all: Vec<String> =
+                local::providers().iter().flat_map(|provider| provider.namespaces()).collect();
+            all.sort();
+            Ok(Step::Answer(Reply::Lines(all)))
+        }
+        DiscoveryForm::NsName => {
+            let name = request::reference(cx, form, arguments)?;
+            let full = local::first(|provider| provider.namespace(&name));
+            Ok(Step::Answer(Reply::Text(full.ok_or_else(|| lookup.unknown_namespace(&name))?)))
+        }
+    }
+}
+
+/// One form under way.
+struct Lookup<'e> {
+    engine: &'e Engine,
+    context: &'e RunContext,
+    catalog: Arc<Catalog>,
+    form: DiscoveryForm,
+    loaded: bool,
+}
+
+impl Lookup<'_> {
+    fn apropos(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
+        let request::Apropos { query, limit, load } = request::apropos(cx, arguments)?;
+        let has_servers = self.catalog.servers().len() > 0;
+        if has_servers && !self.take_operation() {
+            return Ok(Step::Answer(Reply::Nil));
+        }
+        if load && !self.loaded {
+            let unknown = self.catalog.servers().filter(|server| server.tools.is_none());
+            let unknown: Vec<_> =
+                unknown.filter_map(|server| self.engine.upstreams.get(&server.name)).cloned().collect();
+            if !unknown.is_empty() {
+                return Ok(Step::Load(unknown));
+            }
+        }
+        let found = apropos::search(cx, &self.catalog, &query, load && has_servers)?;
+        if !found.unsearched.is_empty() {
+            let servers = found.unsearched.join(", ");
+            self.context.note(if load {
+                format!("apropos: the tools of {servers} could not be loaded")
+            } else {
+                format!("apropos: the tools of {servers} are not loaded; {{:load true}} searches them too")
+            });
+        }
+        let mut lines = found.lines;
+        lines.truncate(limit);
+        self.lines(lines)
+    }
+
+    fn dir(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
+        let request::Dir { reference, limit, offset } = request::dir(cx, arguments)?;
+        if let Some(members) = local::first(|provider| provider.members(&reference)) {
+            let lines = members.iter().map(Record::member_line);
+            return self.page(lines.collect(), &reference, limit, offset);
+        }
+        let Some(server) = self.catalog.server(&reference) else {
+            return Err(self.unknown_server(&reference));
+        };
+        if !self.take_operation() {
+            return Ok(Step::Answer(Reply::Nil));
+        }
+        let Some(tools) = &server.tools else { return Ok(self.load(server)) };
+        cx.tick(tools.len() as u64)?;
+        let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.description.as_deref()));
+        self.page(lines.collect(), &reference, limit, offset)
+    }
+
+    /// A part of the lines, with a note when there is more after it.
+    fn page(&self, lines: Vec<String>, of: &str, limit: usize, offset: usize) -> Result<Step, Box<Fault>> {
+        let all = lines.len();
+        let shown: Vec<String> = lines.into_iter().skip(offset).take(limit).collect();
+        let next = offset.saturating_add(shown.len());
+        if next < all && !shown.is_empty() {
+            self.context.note(format!(
+                "dir: {} of {all} of {of} shown; {{:offset {next}}} gives the next",
+                shown.len()
+            ));
+        }
+        self.lines(shown)
+    }
+
+    /// Lines within the cap.
+    fn lines(&self, mut lines: Vec<String>) -> Result<Step, Box<Fault>> {
+        let all = reply::cut_lines(&mut lines, self.cap());
+        if lines.len() < all {
+            let (form, cap) = (self.form.name(), self.cap());
+            self.context.note(format!(
+                "{form}: {} of {all} entries fit into max-catalog-result-bytes ({cap})",
+                lines.len()
+            ));
+        }
+        Ok(Step::Answer(Reply::Lines(lines)))
+    }
+
+    /// `doc` and `meta`.
+    fn describe(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
+        let reference = request::reference(cx, self.form, arguments)?;
+        let records = local::find(&reference);
+        if let Some(first) = records.first() {
+            return Ok(self.capped(match self.form {
+                DiscoveryForm::Meta => metadata(first),
+                _ => {
+                    let texts: Vec<String> = records.iter().map(Record::documentation).collect();
+                    Reply::Text(texts.join("\n\n"))
+                }
+            }));
+        }
+        let parts = reference.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
+        let Some((server_name, tool_name)) = parts else { return Err(self.not_a_tool(&reference)) };
+        let Some(server) = self.catalog.server(server_name) else {
+            return Err(match local::first(|provider| provider.namespace(server_name)) {
+                Some(_) => self.unknown_local(&reference),
+                None => self.unknown_server(server_name),
+            });
+        };
+        if !self.take_operation() {
+            return Ok(Step::Answer(Reply::Nil));
+        }
+        let Some(tools) = &server.tools else { return Ok(self.load(server)) };
+        let Some(tool) = tools.get(tool_name) else {
+            if !server.is_current && !self.loaded {
+                return Ok(self.load(server));
+            }
+            let call = ParsedCall { server: server_name.to_owned(), tool: tool_name.to_owned() };
+            if let Some(refusal) = tools.refusal(tool_name) {
+                return Err(call.refused_tool(refusal));
+            }
+            let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+            return Err(call.no_such_tool(&known));
+        };
+        cx.tick(64)?;
+        Ok(self.capped(match self.form {
+            DiscoveryForm::Meta => Reply::Json(tool_metadata(server_name, tool).to_string()),
+            _ => Reply::Text(tool_text::documentation(server_name, tool)),
+        }))
+    }
+
+    /// Starts the server of a form that needs it; nil when that did not help.
+    fn load(&self, server: &CatalogServer) -> Step {
+        let upstream = self.engine.upstreams.get(&server.name);
+        match upstream.filter(|_| !self.loaded) {
+            Some(upstream) => Step::Load(vec![upstream.clone()]),
+            None => {
+                let why = upstream.and_then(|upstream| upstream.status().error).unwrap_or_default();
+                let why = self.engine.secrets.scrub(&why).into_owned();
+                let why = if why.is_empty() { why } else { format!(" ({why})") };
+                self.context.note(format!(
+                    "{}: server {} is not available{why}",
+                    self.form.name(),
+                    server.name
+                ));
+                Step::Answer(Reply::Nil)
+            }
+        }
+    }
+
+    /// An answer that fits the cap, else nil.
+    fn capped(&self, reply: Reply) -> Step {
+        let (bytes, cap) = (reply.bytes(), self.cap());
+        if bytes <= cap {
+            return Step::Answer(reply);
+        }
+        let form = self.form.name();
+        self.context
+            .note(format!("{form}: the answer of {bytes} bytes exceeds max-catalog-result-bytes ({cap})"));
+        Step::Answer(Reply::Nil)
+    }
+
+    fn cap(&self) -> usize {
+        usize::try_from(self.context.limits().max_catalog_result_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Pays for one look at the upstreams' tools.
+    fn take_operation(&self) -> bool {
+        self.loaded || take_operation(self.context)
+    }
+
+    // ----- defects of the program
+
+    fn unknown_server(&self, name: &str) -> Box<Fault> {
+        let call = ParsedCall { server: name.to_owned(), tool: String::new() };
+        let fault = call.no_such_server(&self.engine.server_names());
+        match local::first(|provider| nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)) {
+            Some(near) => fault.hint(format!("A namespace is called `{near}`.")),
+            None => fault,
+        }
+    }
+
+    fn unknown_namespace(&self, name: &str) -> Box<Fault> {
+        let form = self.form.name();
+        let fault = Fault::new(Reason::RuntimeError, format!("{form}: unknown namespace {name:?}"));
+        match self.catalog.server(name) {
+            Some(_) => fault.hint(format!("{name:?} is an upstream server; (dir {name:?}) lists its tools.")),
+            None => {
+                let all: Vec<String> =
+                    local::providers().iter().flat_map(|provider| provider.namespaces()).collect();
+                fault.hint(format!("The namespaces are {}.", all.join(", ")))
+            }
+        }
+    }
+
+    fn unknown_local(&self, reference: &str) -> Box<Fault> {
+        let fault =
+            Fault::new(Reason::RuntimeError, format!("{}: unknown name {reference:?}", self.form.name()));
+        match nearest_local(reference) {
+            Some(near) => fault.hint(format!("Did you mean `{near}`?")),
+            None => fault.hint(format!("(apropos {reference:?}) searches.")),
+        }
+    }
+
+    /// A reference that is no name of the language and no `server/tool`.
+    fn not_a_tool(&self, reference: &str) -> Box<Fault> {
+        let form = self.form.name();
+        let message = format!("{form} requires upstream/tool ref, got '{reference}");
+        let fault = Fault::new(Reason::RuntimeError, message);
+        if self.catalog.server(reference).is_some() {
+            return fault.hint(format!("It is a server; (dir '{reference}) lists its tools."));
+        }
+        let server = self
+            .catalog
+            .servers()
+            .find(|server| server.tools.as_ref().is_some_and(|tools| tools.get(reference).is_some()));
+        match (server, nearest_local(reference)) {
+            (Some(server), _) => fault.hint(format!("Did you mean ({form} '{}/{reference})?", server.name)),
+            (None, Some(near)) => fault.hint(format!("Did you mean ({form} '{near})?")),
+            (None, None) => fault.hint(format!("(apropos {reference:?}) searches.")),
+        }
+    }
+}
+
+/// Takes one operation from the discovery budget; a note says so when it is used up (decision 35).
+pub(crate) fn take_operation(context: &RunContext) -> bool {
+    let granted = context.take_discovery();
+    if !granted {
+        let limit = context.limits().max_catalog_ops;
+        context.note(format!(
+            "the discovery budget of {limit} operations is used up; further discovery forms gave nil"
+        ));
+    }
+    granted
+}
+
+fn as_strs(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
+}
+
+fn nearest_local(reference: &str) -> Option<String> {
+    local::first(|provider| nearest(reference, &as_strs(&provider.references())).map(str::to_owned))
+}
+
+/// One entry of `ns-publics`.
+fn public(record: &Record) -> (String, Reply) {
+    let entry = Reply::Map(vec![
+        ("name", Reply::Text(record.name.clone())),
+        ("doc", Reply::Text(record.doc.clone())),
+        ("arglists", Reply::Lines(record.signatures.clone())),
+        ("section", Reply::Text(record.section.to_owned())),
+        ("source", Reply::Text(record.origin.word().to_owned())),
+    ]);
+    (record.name.clone(), entry)
+}
+
+/// `(meta 'name)` of a name of the language.
+fn metadata(record: &Record) -> Reply {
+    let examples = record.examples.iter().map(|(program, result)| format!("{program} => {result}"));
+    Reply::Map(vec![
+        ("kind", Reply::Text(record.kind.to_owned())),
+        ("source", Reply::Text(record.origin.word().to_owned())),
+        ("namespace", Reply::Text(record.namespace.clone())),
+        ("name", Reply::Text(record.name.clone())),
+        ("ref", Reply::Text(record.reference.clone())),
+        ("description", Reply::Text(record.doc.clone())),
+        ("signatures", Reply::Lines(record.signatures.clone())),
+        ("section", Reply::Text(record.section.to_owned())),
+        ("examples", Reply::Lines(examples.collect())),
+    ])
+}
+
+/// `(meta 'server/tool)`.
+fn tool_metadata(server: &str, tool: &Tool) -> Json {
+    json!({
+        "kind": "mcp-tool", "source": "upstream", "server": server, "tool": tool.name,
+        "name": tool.name, "title": tool.title, "description": tool.description,
+        "input_schema": tool.input_schema, "output_schema": tool.output_schema,
+        "annotations": tool.annotations, "effect": tool.effect().name(),
+        "call": tool_text::call_form(server, tool),
+    })
+}

@@ -1,0 +1,132 @@
+//! Answers of discovery forms: plain data first, measured against their cap, then values of the program.
+
+use ptc_vm::json::{DecodeFailure, decode};
+use ptc_vm::map::Table;
+use ptc_vm::{Context, Fault, Reason, Value};
+
+/// An answer. It crosses no thread, but it is built before the program may hold values of it.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Nothing: the world did not answer.
+    Nil,
+    /// One text.
+    Text(String),
+    /// A list of texts.
+    Lines(Vec<String>),
+    /// A map with keyword keys.
+    Map(Vec<(&'static str, Reply)>),
+    /// A map with string keys.
+    Named(Vec<(String, Reply)>),
+    /// JSON text, as a value with string keys.
+    Json(String),
+    /// A line to print; the value is nil.
+    Print(String),
+}
+
+/// Bytes of a text as JSON, with quotes and a separator.
+fn text_bytes(text: &str) -> usize {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' | 8 | b'\t' | b'\n' | 12 | b'\r' => 1,
+        0..=31 => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(escape).sum::<usize>() + 3
+}
+
+/// Keeps the lines that fit into a cap on the bytes of their JSON form. Gives how many there were.
+pub(crate) fn cut_lines(lines: &mut Vec<String>, cap: usize) -> usize {
+    let all = lines.len();
+    // Two brackets, and one separator too many.
+    let mut bytes = 1;
+    let fitting = lines.iter().take_while(|line| {
+        bytes += text_bytes(line);
+        bytes <= cap
+    });
+    let fitting = fitting.count();
+    lines.truncate(fitting);
+    all
+}
+
+impl Reply {
+    /// Bytes of its JSON form, near enough for a cap.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Reply::Nil | Reply::Print(_) => 4,
+            Reply::Text(text) => text_bytes(text),
+            Reply::Lines(lines) => lines.iter().map(|line| text_bytes(line)).sum::<usize>() + 2,
+            Reply::Map(entries) => {
+                entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
+            }
+            Reply::Named(entries) => {
+                entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
+            }
+            Reply::Json(text) => text.len(),
+        }
+    }
+
+    /// The value of the program, paid for by it. Replies nest three levels at most.
+    pub(crate) fn into_value(self, cx: &mut Context) -> Result<Value, Box<Fault>> {
+        cx.tick(1)?;
+        Ok(match self {
+            Reply::Nil => Value::Nil,
+            Reply::Text(text) => string(cx, &text)?,
+            Reply::Lines(lines) => {
+                cx.reserve_items(lines.len())?;
+                let mut items = Vec::with_capacity(lines.len());
+                for line in lines {
+                    items.push(string(cx, &line)?);
+                }
+                Value::vector(items)
+            }
+            Reply::Map(entries) => {
+                let mut map = Table::with_capacity(entries.len());
+                for (key, value) in entries {
+                    let key = cx.keyword(key);
+                    let value = value.into_value(cx)?;
+                    map = Table::insert(map, cx, key, value)?;
+                }
+                Value::Map(map)
+            }
+            Reply::Named(entries) => {
+                let mut map = Table::with_capacity(entries.len());
+                for (key, value) in entries {
+                    let key = string(cx, &key)?;
+                    let value = value.into_value(cx)?;
+                    map = Table::insert(map, cx, key, value)?;
+                }
+                Value::Map(map)
+            }
+            Reply::Json(text) => match decode(cx, text.as_bytes()) {
+                Ok(value) => value,
+                Err(DecodeFailure::Fault(fault)) => return Err(fault),
+                Err(DecodeFailure::Invalid(why)) => {
+                    return Err(Fault::new(Reason::ExecutionError, format!("internal: {why}")));
+                }
+            },
+            Reply::Print(line) => {
+                cx.prints.push(&line);
+                Value::Nil
+            }
+        })
+    }
+}
+
+fn string(cx: &mut Context, text: &str) -> Result<Value, Box<Fault>> {
+    cx.tick(text.len() as u64 / 16)?;
+    cx.reserve(text.len())?;
+    Ok(cx.string(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_one_by_one_at_the_cap() {
+        let mut lines: Vec<String> = (0..10).map(|n| format!("line \"{n}\"\n\u{1}é")).collect();
+        let exact = serde_json::to_string(&lines[..4]).unwrap().len();
+        assert_eq!((cut_lines(&mut lines, exact), lines.len()), (10, 4));
+        assert_eq!((cut_lines(&mut lines, exact - 1), lines.len()), (4, 3));
+        assert_eq!((cut_lines(&mut lines, 5), lines.len()), (3, 0));
+    }
+}

@@ -1,0 +1,276 @@
+//! JSON Schemas as one line of text: the words for arguments, and the shape of results.
+
+use serde_json::Value as Json;
+
+/// References followed before giving up: `$ref` may point in a circle.
+const MOST_REFERENCES: usize = 8;
+
+/// Levels of a result shape; what is deeper is named by its type only.
+const DEEPEST_SHAPE: usize = 4;
+
+/// Fields of one map in a result shape.
+const MOST_FIELDS: usize = 40;
+
+/// Values of an enumeration that a result shape lists.
+const MOST_LITERALS: usize = 8;
+
+/// Follows `$ref` within the document, and an `allOf` of one schema.
+pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
+    let mut schema = schema;
+    for _ in 0..MOST_REFERENCES {
+        let target = match (schema.get("$ref").and_then(Json::as_str), schema.get("allOf")) {
+            (Some(reference), _) => reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)),
+            (None, Some(Json::Array(only))) if only.len() == 1 && schema.get("type").is_none() => {
+                only.first()
+            }
+            _ => None,
+        };
+        match target {
+            Some(target) => schema = target,
+            None => break,
+        }
+    }
+    schema
+}
+
+/// The schemas of which one must hold, when the schema says nothing else.
+pub(crate) fn alternatives(schema: &Json) -> Option<&[Json]> {
+    let list = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+    (!list.is_empty()).then_some(list.as_slice())
+}
+
+/// The word for an argument: a type name, `enum<type>`, `const<json>`, or alternatives with `|` between them.
+/// Whatever constrains the value more than its type comes first.
+pub(crate) fn word(root: &Json, schema: &Json) -> String {
+    words(root, schema, 0)
+}
+
+fn words(root: &Json, schema: &Json, depth: usize) -> String {
+    let schema = resolve(root, schema);
+    if let Some(fixed) = schema.get("const") {
+        return format!("const<{fixed}>");
+    }
+    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+        return match shared_type(values) {
+            Some(kind) => format!("enum<{kind}>"),
+            None => "enum".to_owned(),
+        };
+    }
+    match schema.get("type") {
+        Some(Json::String(kind)) => return kind.clone(),
+        Some(Json::Array(kinds)) => return union(kinds.iter().filter_map(Json::as_str).map(str::to_owned)),
+        _ => {}
+    }
+    if let Some(choices) = alternatives(schema).filter(|_| depth < MOST_REFERENCES) {
+        return union(choices.iter().map(|choice| words(root, choice, depth + 1)));
+    }
+    if schema.get("properties").is_some() {
+        "object".to_owned()
+    } else if schema.get("items").is_some() {
+        "array".to_owned()
+    } else {
+        "any".to_owned()
+    }
+}
+
+/// The type that all values share.
+fn shared_type(values: &[Json]) -> Option<&'static str> {
+    let mut kinds = values.iter().map(type_of);
+    let first = kinds.next()?;
+    kinds.try_fold(first, |shared, kind| match (shared, kind) {
+        (shared, kind) if shared == kind => Some(shared),
+        ("integer", "number") | ("number", "integer") => Some("number"),
+        _ => None,
+    })
+}
+
+/// The JSON Schema name of a value's type.
+pub(crate) fn type_of(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.is_f64() => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+/// Words with `|` between them, each once, without null beside others.
+fn union(words: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for word in words {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    if seen.len() > 1 {
+        seen.retain(|word| word != "null");
+    }
+    if seen.is_empty() { "any".to_owned() } else { seen.join("|") }
+}
+
+/// A property name as a program writes the key: a keyword where the language has one, else a string.
+pub(crate) fn key(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*+!?<>=".contains(c);
+    if !name.is_empty() && name.chars().all(plain) && !name.ends_with('.') {
+        format!(":{name}")
+    } else {
+        Json::from(name).to_string()
+    }
+}
+
+/// What a call gives: `Result<{:rows [string] :next string?}>`.
+pub(crate) fn result_shape(output_schema: Option<&Json>) -> String {
+    match output_schema {
+        Some(schema) => format!("Result<{}>", shape(schema, schema, 0)),
+        None => "Result<any>".to_owned(),
+    }
+}
+
+fn shape(root: &Json, schema: &Json, depth: usize) -> String {
+    let schema = resolve(root, schema);
+    if depth >= DEEPEST_SHAPE {
+        return word(root, schema);
+    }
+    if let Some(fixed) = schema.get("const") {
+        return fixed.to_string();
+    }
+    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+        return match values.len() {
+            1..=MOST_LITERALS => union(values.iter().map(Json::to_string)),
+            _ => word(root, schema),
+        };
+    }
+    if let Some(properties) = schema.get("properties").and_then(Json::as_object).filter(|map| !map.is_empty())
+    {
+        let mut fields: Vec<String> = Arguments::of(root, schema)
+            .map(|field| {
+                let mark = if field.required { "" } else { "?" };
+                format!("{} {}{mark}", key(field.name), shape(root, field.schema, depth + 1))
+            })
+            .take(MOST_FIELDS)
+            .collect();
+        if properties.len() > MOST_FIELDS {
+            fields.push("…".to_owned());
+        }
+        return format!("{{{}}}", fields.join(" "));
+    }
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        return format!("[{}]", shape(root, items, depth + 1));
+    }
+    if let Some(choices) = alternatives(schema).filter(|_| schema.get("type").is_none()) {
+        return union(choices.iter().map(|choice| shape(root, choice, depth + 1)));
+    }
+    word(root, schema)
+}
+
+/// One property of an object schema.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Argument<'s> {
+    pub(crate) name: &'s str,
+    pub(crate) schema: &'s Json,
+    pub(crate) required: bool,
+}
+
+/// The properties of an object schema: required ones in the order of `required`, then the others by name.
+pub(crate) struct Arguments<'s> {
+    rows: std::vec::IntoIter<Argument<'s>>,
+}
+
+impl<'s> Arguments<'s> {
+    /// Reads a schema; `root` is the document it is in.
+    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Arguments<'s> {
+        static ANY: Json = Json::Null;
+        let schema = resolve(root, schema);
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let mut rows: Vec<Argument<'s>> = Vec::new();
+        for name in
+            schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
+        {
+            if !rows.iter().any(|row| row.name == name) {
+                let schema = properties.and_then(|properties| properties.get(name)).unwrap_or(&ANY);
+                rows.push(Argument { name, schema, required: true });
+            }
+        }
+        let required = rows.len();
+        for (name, schema) in properties.into_iter().flatten() {
+            if !rows[..required].iter().any(|row| row.name == name) {
+                rows.push(Argument { name, schema, required: false });
+            }
+        }
+        rows[required..].sort_by_key(|row| row.name);
+        Arguments { rows: rows.into_iter() }
+    }
+}
+
+impl<'s> Iterator for Arguments<'s> {
+    type Item = Argument<'s>;
+
+    fn next(&mut self) -> Option<Argument<'s>> {
+        self.rows.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn constraints_come_before_types() {
+        let cases = [
+            (json!({"type": "string"}), "string"),
+            (json!({"type": "string", "enum": ["open", "closed"]}), "enum<string>"),
+            (json!({"enum": [1, 2]}), "enum<integer>"),
+            (json!({"enum": [1, 2.5]}), "enum<number>"),
+            (json!({"enum": ["a", 1]}), "enum"),
+            (json!({"type": "string", "const": "fixed"}), "const<\"fixed\">"),
+            (json!({"const": 42}), "const<42>"),
+            (json!({"const": false}), "const<false>"),
+            (json!({"const": null}), "const<null>"),
+            (json!({"const": 0}), "const<0>"),
+            (json!({"const": ""}), "const<\"\">"),
+            (json!({"type": ["string", "null"]}), "string"),
+            (json!({"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}), "integer|string"),
+            (json!({"type": "object", "properties": {"a": {"type": "string"}}}), "object"),
+            (json!({"type": "array", "items": {"type": "string"}}), "array"),
+            (json!({}), "any"),
+            (json!(true), "any"),
+        ];
+        for (schema, want) in cases {
+            assert_eq!(word(&schema, &schema), want, "{schema}");
+        }
+    }
+
+    #[test]
+    fn references_are_followed_and_circles_end() {
+        let root = json!({"$defs": {"id": {"type": "integer"}, "loop": {"$ref": "#/$defs/loop"},
+            "either": {"anyOf": [{"$ref": "#/$defs/either"}, {"$ref": "#/$defs/id"}]}}});
+        assert_eq!(word(&root, &json!({"$ref": "#/$defs/id"})), "integer");
+        assert_eq!(word(&root, &json!({"allOf": [{"$ref": "#/$defs/id"}]})), "integer");
+        assert_eq!(word(&root, &json!({"$ref": "#/$defs/loop"})), "any");
+        assert!(word(&root, &json!({"$ref": "#/$defs/either"})).contains("integer"));
+        assert_eq!(word(&root, &json!({"$ref": "#/nowhere"})), "any");
+    }
+
+    #[test]
+    fn shapes_show_fields_required_first() {
+        let schema = json!({"type": "object", "required": ["rows"], "properties": {
+            "next": {"type": ["string", "null"]},
+            "rows": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"},
+                "state": {"enum": ["open", "closed"]}}}},
+            "odd key": {"const": 3}}});
+        assert_eq!(
+            result_shape(Some(&schema)),
+            "Result<{:rows [{:id integer? :state \"open\"|\"closed\"?}] :next string? \"odd key\" 3?}>"
+        );
+        assert_eq!(result_shape(None), "Result<any>");
+        let mut deep = json!({"type": "string"});
+        for _ in 0..10 {
+            deep = json!({"type": "array", "items": deep});
+        }
+        assert_eq!(result_shape(Some(&deep)), "Result<[[[[array]]]]>");
+    }
+}

@@ -1,0 +1,45 @@
+//! The known name that is nearest to a wrong one.
+
+/// The nearest of the known names, if any is near; case and `-` for `_` do not count as differences.
+pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (distance, name) = known.iter().map(|name| (distance(wanted, name), *name)).min()?;
+    (distance <= 1 + wanted.chars().count() / 4).then_some(name)
+}
+
+/// Edits between two names; names are short, and long ones are far apart.
+fn distance(a: &str, b: &str) -> usize {
+    let fold = |text: &str| -> Vec<char> {
+        text.chars().take(64).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+    };
+    let (a, b) = (fold(a), fold(b));
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_of_names() {
+        assert_eq!(distance("read-file", "read_file"), 0);
+        assert_eq!(distance("reed_file", "read_file"), 1);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        assert_eq!(nearest("gitub", &["fs", "github"]), Some("github"));
+        assert_eq!(nearest("database", &["fs", "github"]), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+}
