@@ -134,8 +134,17 @@ fn drive(isolate: &mut Isolate, slice: u64) -> Exit {
     }
 }
 
-/// The clock stands still; every tool gives its arguments back.
+/// The clock stands still; a tool of the host gives back its last argument as it is, any other call its
+/// last argument as JSON.
 fn answer(isolate: &mut Isolate, call: CallId) {
+    let same = isolate.call(call, |_, function, arguments| match function {
+        HostFunction::Tool => arguments.last().cloned(),
+        _ => None,
+    });
+    // The value goes back into the scope of its isolate before anything drops it.
+    if let Some(Some(value)) = same {
+        return isolate.resume(call, |_| Ok(value));
+    }
     let echo = isolate.call(call, |cx, function, arguments| match function {
         HostFunction::Now => Ok(Some("1700000000000".to_owned())),
         _ => match arguments.last() {

@@ -344,7 +344,8 @@ impl<V: Payload> Table<V> {
         heap::count_copy(this.len() * 2);
         let mut entries = Vec::with_capacity(this.len() + 1);
         entries.extend_from_slice(&this.entries);
-        let copy = Table { entries, index: this.index.clone(), order: OnceCell::new() };
+        // The order goes with the copy, or the program would pay for it again.
+        let copy = Table { entries, index: this.index.clone(), order: this.order.clone() };
         heap::charge(copy.bytes());
         Rc::new(copy)
     }
@@ -358,7 +359,7 @@ impl<V: Payload> Table<V> {
             return Ok(order);
         }
         let mut rows: Vec<u32> = (0..self.entries.len() as u32).collect();
-        order::sort_by_key(cx, &mut rows, |&row| &self.entries[row as usize].key)?;
+        order::sort_keys(cx, &mut rows, |&row| &self.entries[row as usize].key)?;
         heap::charge(rows.len() * size_of::<u32>());
         Ok(self.order.get_or_init(|| rows))
     }

@@ -46,7 +46,7 @@ pub fn compare(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
         (Value::Str(a), Value::Str(b)) => Ok(a.as_str().cmp(b.as_str())),
         (Value::Keyword(a), Value::Keyword(b)) => Ok(cx.text(*a).cmp(cx.text(*b))),
         (Value::Float(a), Value::Float(b)) if !a.is_nan() && !b.is_nan() => Ok(compare_floats(*a, *b)),
-        _ => compare_deep(cx, a, b),
+        _ => compare_deep(cx, a, b, Ties::Equal),
     }
 }
 
@@ -99,6 +99,16 @@ fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
     }
 }
 
+/// What numbers of one value but different types are to each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ties {
+    /// Equal: the order that programs see.
+    Equal,
+    /// An integer comes before the float: they are different keys, and the order of keys must not depend on
+    /// which came first.
+    ByType,
+}
+
 enum Work<'v> {
     Pair(&'v Value, &'v Value),
     Items(&'v [Value], &'v [Value]),
@@ -106,7 +116,7 @@ enum Work<'v> {
     Lengths(usize, usize),
 }
 
-fn compare_deep(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
+fn compare_deep(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
     let mut work = vec![Work::Pair(a, b)];
     while let Some(next) = work.pop() {
         let (a, b) = match next {
@@ -133,14 +143,14 @@ fn compare_deep(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
                     work.push(Work::Items(left, right));
                     Ordering::Equal
                 } else {
-                    compare_with_range(cx, a, b)?
+                    compare_with_range(cx, a, b, ties)?
                 }
             }
             (Value::Map(a), Value::Map(b)) => {
                 if Rc::ptr_eq(a, b) {
                     Ordering::Equal
                 } else {
-                    match compare_keys(cx, a, b)? {
+                    match compare_keys(cx, a, b, ties)? {
                         Ordering::Equal => {
                             let left = a.order(cx)?;
                             let right = b.order(cx)?;
@@ -158,10 +168,10 @@ fn compare_deep(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
                 if Rc::ptr_eq(a, b) {
                     Ordering::Equal
                 } else {
-                    compare_keys(cx, a, b)?
+                    compare_keys(cx, a, b, ties)?
                 }
             }
-            (a, b) => compare_leaf(cx, a, b),
+            (a, b) => compare_leaf(cx, a, b, ties),
         };
         if order != Ordering::Equal {
             return Ok(order);
@@ -175,10 +185,11 @@ fn compare_with_range(
     cx: &mut Context,
     a: &crate::vector::VectorNode,
     b: &crate::vector::VectorNode,
+    ties: Ties,
 ) -> Result<Ordering> {
     for (left, right) in a.iter().zip(b.iter()) {
         cx.tick(1)?;
-        let order = compare_leaf(cx, &left, &right);
+        let order = compare_leaf(cx, &left, &right, ties);
         if order != Ordering::Equal {
             return Ok(order);
         }
@@ -187,7 +198,7 @@ fn compare_with_range(
 }
 
 /// Size, then the sorted keys.
-fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>) -> Result<Ordering> {
+fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>, ties: Ties) -> Result<Ordering> {
     let sizes = a.len().cmp(&b.len());
     if sizes != Ordering::Equal {
         return Ok(sizes);
@@ -196,7 +207,7 @@ fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>) -> Res
     let right = b.order(cx)?;
     for (&l, &r) in left.iter().zip(right) {
         let (l, r) = (&a.entries()[l as usize].key, &b.entries()[r as usize].key);
-        let order = compare_nested(cx, l, r)?;
+        let order = compare_nested(cx, l, r, ties)?;
         if order != Ordering::Equal {
             return Ok(order);
         }
@@ -204,17 +215,21 @@ fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>) -> Res
     Ok(Ordering::Equal)
 }
 
-fn compare_nested(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
+fn compare_nested(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
     if a.is_composite() && b.is_composite() {
-        cx.nested_key(|cx| compare(cx, a, b))
+        cx.nested_key(|cx| compare_deep(cx, a, b, ties))
     } else {
-        compare(cx, a, b)
+        compare_deep(cx, a, b, ties)
     }
 }
 
-fn compare_leaf(cx: &Context, a: &Value, b: &Value) -> Ordering {
+fn compare_leaf(cx: &Context, a: &Value, b: &Value, ties: Ties) -> Ordering {
     if let Some(order) = compare_numbers(a, b) {
-        return order;
+        let is_float = |value: &Value| matches!(value, Value::Float(_));
+        return match ties {
+            Ties::Equal => order,
+            Ties::ByType => order.then_with(|| is_float(a).cmp(&is_float(b))),
+        };
     }
     match (a, b) {
         (Value::Keyword(a), Value::Keyword(b))
@@ -248,6 +263,27 @@ fn function_rank(value: &Value) -> u8 {
 /// # Errors
 /// Fuel, deadline, cancellation.
 pub fn sort_by_key<'v>(cx: &mut Context, rows: &mut [u32], key: impl Fn(&u32) -> &'v Value) -> Result<()> {
+    sort_rows(cx, rows, key, Ties::Equal)
+}
+
+/// [`sort_by_key`] for the keys of a map or the members of a set: no two of them are equal in this order.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub(crate) fn sort_keys<'v>(
+    cx: &mut Context,
+    rows: &mut [u32],
+    key: impl Fn(&u32) -> &'v Value,
+) -> Result<()> {
+    sort_rows(cx, rows, key, Ties::ByType)
+}
+
+fn sort_rows<'v>(
+    cx: &mut Context,
+    rows: &mut [u32],
+    key: impl Fn(&u32) -> &'v Value,
+    ties: Ties,
+) -> Result<()> {
     if rows.len() < 2 {
         return Ok(());
     }
@@ -257,11 +293,11 @@ pub fn sort_by_key<'v>(cx: &mut Context, rows: &mut [u32], key: impl Fn(&u32) ->
         // Leaves compare without faults, and their order is total.
         rows.sort_by(|a, b| match (key(a), key(b)) {
             (Value::Str(a), Value::Str(b)) => a.as_str().cmp(b.as_str()),
-            (a, b) => compare_leaf(cx, a, b),
+            (a, b) => compare_leaf(cx, a, b, ties),
         });
         return Ok(());
     }
-    merge_sort(cx, rows, |cx, a, b| compare_nested(cx, key(a), key(b)))
+    merge_sort(cx, rows, |cx, a, b| compare_nested(cx, key(a), key(b), ties))
 }
 
 /// A bottom-up merge sort that stops at the first fault: the sort of the standard library may panic when

@@ -4,6 +4,7 @@
 //! # Layout
 //! - [`lex`], [`parse`], [`compile`]: the stages of the compiler
 //! - [`run`]: programs under small limits, with every optimisation on and off
+//! - [`programs`]: the same for programs of a grammar, which compile and mostly run
 //! - [`json_decode`]: JSON against serde_json, and back
 //! - [`regex_translate`]: patterns of the dialect that people write
 
@@ -11,6 +12,7 @@ mod compile;
 mod json_decode;
 mod lex;
 mod parse;
+mod programs;
 mod regex_translate;
 mod run;
 
@@ -18,6 +20,7 @@ pub use compile::compile;
 pub use json_decode::json_decode;
 pub use lex::lex;
 pub use parse::parse;
+pub use programs::programs;
 pub use regex_translate::regex_translate;
 pub use run::run;
 
@@ -34,6 +37,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("parse", parse),
     ("compile", compile),
     ("run", run),
+    ("programs", programs),
     ("json_decode", json_decode),
     ("regex_translate", regex_translate),
 ];

@@ -227,14 +227,8 @@ fn write_leaf(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()
             buffer.push(cx, "]")
         }
         Value::Regex(node) => {
-            buffer.push(cx, "#\"")?;
-            for (position, part) in node.pattern().split('"').enumerate() {
-                if position > 0 {
-                    buffer.push(cx, "\\\"")?;
-                }
-                buffer.push(cx, part)?;
-            }
-            buffer.push(cx, "\"")
+            let text = readable_pattern(node.pattern());
+            buffer.push(cx, &text)
         }
         // Dates read as the strings that they are parsed from.
         Value::LocalDate(date) => buffer.push(cx, &format!("\"{date}\"")),
@@ -270,6 +264,27 @@ pub(crate) fn write_int(cx: &mut Context, buffer: &mut Buffer, value: i64) -> Re
         digits[at] = b'-';
     }
     buffer.push(cx, std::str::from_utf8(&digits[at..]).unwrap_or_default())
+}
+
+/// A pattern as a literal. The reader keeps the backslash of most escapes, so most patterns read as they are;
+/// one that it would take as an escape of its own is doubled.
+fn readable_pattern(pattern: &str) -> String {
+    let mut text = String::with_capacity(pattern.len() + 3);
+    text.push_str("#\"");
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_escape = match character {
+            '"' => true,
+            '\\' => matches!(characters.peek(), None | Some('\\' | '"' | 'n' | 't' | 'r' | '\n' | '\r')),
+            _ => false,
+        };
+        if is_escape {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text.push('"');
+    text
 }
 
 fn readable_float(value: f64) -> String {

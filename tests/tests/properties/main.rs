@@ -1,0 +1,39 @@
+//! Promises that hold for random inputs. The inputs are the same in every run; `PTC_PROPERTY_SCALE=20` tries
+//! twenty times as many.
+//!
+//! # Layout
+//! - [`values`]: random values, in several representations each
+//! - [`printing`]: what is printed reads back as itself
+//! - [`relations`]: equality, hashes and the order agree
+//! - [`sorting`]: sorts are stable permutations
+//! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
+//! - [`programs`]: random programs run the same with every optimisation off
+
+mod callbacks;
+mod printing;
+mod programs;
+mod relations;
+mod sorting;
+mod values;
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+/// Checks a property of this many inputs, always the same ones; a failure shows the smallest that fails.
+fn for_all<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value)) {
+    let scale = std::env::var("PTC_PROPERTY_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    let config = Config {
+        cases: cases * scale,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        max_shrink_iters: 500,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&strategy, |input| {
+        property(input);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}

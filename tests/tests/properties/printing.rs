@@ -1,0 +1,108 @@
+use crate::for_all;
+use crate::values::{Build, Plain, in_isolate, printed, texts, values};
+use proptest::prelude::*;
+use ptc_tests::variants::{Budget, Ending, USUAL, run};
+use ptc_vm::Value;
+use ptc_vm::equal::equal;
+use ptc_vm::temporal::{DateTime, LocalDate};
+
+const BUDGET: Budget = Budget { fuel: 10_000_000, memory_bytes: 64 << 20 };
+
+fn read_and_print(text: &str) -> Option<Ending> {
+    run(text, &BUDGET, &USUAL).map(|ran| ran.ending)
+}
+
+#[test]
+fn what_is_printed_reads_and_prints_the_same() {
+    for_all(1_500, values(), |plain| {
+        if plain.has_dates_as_keys() {
+            return;
+        }
+        let text = in_isolate(|cx| {
+            let value = plain.build(cx, Build::Usual);
+            printed(cx, &value)
+        });
+        assert_eq!(read_and_print(&text), Some(Ending::Done(text.clone())), "{text}");
+    });
+}
+
+/// Maps and sets print in key order, however they came about.
+#[test]
+fn the_representation_is_not_printed() {
+    for_all(1_500, values(), |plain| {
+        in_isolate(|cx| {
+            let (usual, other) = (plain.build(cx, Build::Usual), plain.build(cx, Build::Other));
+            assert_eq!(printed(cx, &usual), printed(cx, &other));
+        });
+    });
+}
+
+#[test]
+fn a_printed_string_is_the_string() {
+    for_all(1_000, texts(), |text| {
+        let literal = in_isolate(|cx| {
+            let value = cx.string(&text);
+            printed(cx, &value)
+        });
+        let program = format!("(return (json/generate-string {literal}))");
+        let Some(Ending::Return(json)) = read_and_print(&program) else { panic!("{program}") };
+        let json: String = serde_json::from_str(&json).expect("a printed string is a JSON string or close");
+        let back: String = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(back, text, "{program}");
+    });
+}
+
+/// Floats print the shortest text that reads as the same float.
+#[test]
+fn floats_read_back_to_the_last_bit() {
+    for_all(5_000, any::<f64>(), |number| {
+        let text = in_isolate(|cx| printed(cx, &Value::Float(number)));
+        match number.is_finite() {
+            true => assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(number.to_bits()), "{text}"),
+            false => assert!(text.starts_with("##"), "{text}"),
+        }
+    });
+}
+
+/// Dates print as the strings that they are parsed from.
+#[test]
+fn dates_parse_from_what_they_print() {
+    for_all(2_000, -3_000_000i64..2_900_000, |days| {
+        let date = LocalDate::from_epoch_day(days).expect("in range");
+        assert_eq!(LocalDate::parse(&date.to_string()), Some(date));
+    });
+    for_all(2_000, -200_000_000_000_000i64..200_000_000_000_000, |millis| {
+        let instant = DateTime::from_millis(millis).expect("in range");
+        assert_eq!(DateTime::parse(&instant.to_string()), Some(instant), "{instant}");
+    });
+}
+
+/// What JSON can say comes back equal.
+#[test]
+fn json_gives_back_what_it_took() {
+    for_all(1_500, values(), |plain| {
+        in_isolate(|cx| {
+            let value = plain.build(cx, Build::Usual);
+            let encoded = ptc_vm::json::encode(cx, &value, ptc_vm::json::Dialect::Strict, usize::MAX);
+            let Ok(text) = encoded.expect("within limits") else { return };
+            let back = ptc_vm::json::decode(cx, text.as_bytes()).expect("our own JSON");
+            // Integers as keys become strings.
+            if !text_has_integer_keys(&plain) {
+                assert!(equal(cx, &value, &back).expect("within limits"), "{text}");
+            }
+            let again = ptc_vm::json::encode(cx, &back, ptc_vm::json::Dialect::Strict, usize::MAX);
+            let again = again.expect("within limits").expect("JSON again");
+            assert!(text_has_integer_keys(&plain) || again == text, "{text} {again}");
+        });
+    });
+}
+
+fn text_has_integer_keys(plain: &Plain) -> bool {
+    match plain {
+        Plain::Vector(items) => items.iter().any(text_has_integer_keys),
+        Plain::Map(entries) => entries
+            .iter()
+            .any(|(key, value)| matches!(key, Plain::Int(_) | Plain::Big(_)) || text_has_integer_keys(value)),
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+use crate::for_all;
+use proptest::prelude::*;
+use ptc_compiler::{CompileOptions, Externals, compile};
+use ptc_tests::grammar;
+use ptc_tests::small_stack::on_small_stack;
+use ptc_tests::variants::{self, Budget, Ending};
+use ptc_vm::{Isolate, IsolateOptions};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const BUDGET: Budget = Budget { fuel: 50_000, memory_bytes: 4 << 20 };
+
+/// Value, prints, fault and fuel are the same with moves, the hot loop and interned keys on and off, and in
+/// slices of any size; the verifier accepts the code; no byte stays behind.
+#[test]
+fn no_optimisation_shows() {
+    on_small_stack(|| {
+        let (done, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        for_all(1_500, prop::collection::vec(any::<u8>(), 0..160), |choices| {
+            let source = grammar::program(&choices);
+            let Some(ran) = variants::compare(&source, &BUDGET) else { return };
+            all.fetch_add(1, Ordering::Relaxed);
+            done.fetch_add(usize::from(matches!(ran.ending, Ending::Done(_))), Ordering::Relaxed);
+        });
+        let (done, all) = (done.into_inner(), all.into_inner());
+        assert!(all > 1_300 && done * 3 > all, "only {done} of {all} programs say something");
+    });
+}
+
+/// The switch does something: without last uses an update copies what it changes.
+#[test]
+fn without_moves_an_update_copies() {
+    let copied = |last_uses: bool| {
+        let options = CompileOptions { last_uses, ..CompileOptions::default() };
+        let source = "(let [v (mapv inc (range 100))] (let [w (assoc v 0 :changed)] (count w)))";
+        let compiled = compile(source, &Externals::default(), &options).expect("compiles");
+        let mut isolate = Isolate::new(IsolateOptions::default());
+        let unit = isolate.load(compiled.program).expect("loads");
+        isolate.start(unit);
+        assert_eq!(isolate.run(1_000_000), ptc_vm::Exit::Done);
+        isolate.copied_elements()
+    };
+    assert_eq!(copied(true), 0);
+    assert!(copied(false) >= 100);
+}
