@@ -1,17 +1,30 @@
-//! The one thing the edge needs from the runtime.
+//! The one thing the edge needs from the runtime, so that tests can replace it.
 
-use futures_util::future::BoxFuture;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
+use ptc_runtime::watcher::RunWatcher;
 
-/// Runs programs. Dropping the future cancels the run.
+/// Stops a submitted program, whose watcher is told so. Without effect once it has ended.
+pub type Cancel = Box<dyn FnOnce() + Send>;
+
+/// Runs programs.
 pub trait Engine: Sync {
-    /// Runs one program to its outcome.
-    fn run(&self, source: String, options: RunOptions) -> BoxFuture<'_, Outcome>;
+    /// Runs a program that is known to be over at once, on this thread; `None` means to submit it.
+    fn run_now(&self, _program: &str, _options: &RunOptions) -> Option<Outcome> {
+        None
+    }
+
+    /// Starts a program; its watcher is told how it goes, and exactly once how it ended.
+    fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel;
 }
 
 impl Engine for ptc_runtime::Runtime {
-    fn run(&self, source: String, options: RunOptions) -> BoxFuture<'_, Outcome> {
-        Box::pin(ptc_runtime::Runtime::run(self, source, options))
+    fn run_now(&self, program: &str, options: &RunOptions) -> Option<Outcome> {
+        ptc_runtime::Runtime::run_now(self, program, options)
+    }
+
+    fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {
+        let submitted = ptc_runtime::Runtime::submit(self, program, options, watcher);
+        Box::new(move || submitted.cancel())
     }
 }

@@ -2,24 +2,25 @@
 //!
 //! The engine is replaced, so that a program ends exactly when a test says so.
 
-use futures_util::future::{BoxFuture, FutureExt};
-use ptc_mcp::engine::Engine;
+use ptc_mcp::engine::{Cancel, Engine};
 use ptc_mcp::protocol::{Handler, Surface};
 use ptc_mcp::server::admission::Load;
-use ptc_mcp::server::stdio::{StdioConfig, serve};
+use ptc_mcp::server::stdio::{StdioConfig, Tools, serve};
 use ptc_mcp::tool::caps::Profile;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Answer, Completion, Outcome, Usage};
+use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
-/// `hold` never ends, `gate` ends when the test opens the gate, anything else is its own answer.
+/// `hold` never ends, `gate` ends when the test opens the gate, `wait` waits for an upstream until then,
+/// `calls` has ended 1, 2 and then 5 calls before the gate, anything else is its own answer at once.
 struct Script {
     gate: Arc<Semaphore>,
     dropped: mpsc::Sender<()>,
@@ -35,34 +36,57 @@ impl Drop for SayWhenDropped {
 }
 
 impl Engine for Script {
-    fn run(&self, source: String, _: RunOptions) -> BoxFuture<'_, Outcome> {
+    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
+        (program == "tiny").then(|| outcome(program.into()))
+    }
+
+    fn submit(&self, source: String, _: RunOptions, mut watcher: Box<dyn RunWatcher>) -> Cancel {
         self.started.fetch_add(1, Ordering::SeqCst);
         let guard = (source == "hold").then(|| SayWhenDropped(self.dropped.clone()));
-        async move {
-            if guard.is_some() {
-                std::future::pending::<()>().await;
+        let gate = self.gate.clone();
+        let task = tokio::spawn(async move {
+            let opened = async || gate.acquire().await.expect("gate is never closed").forget();
+            match source.as_str() {
+                "hold" => {
+                    let _guard = guard;
+                    std::future::pending::<()>().await;
+                }
+                "gate" => opened().await,
+                "wait" => {
+                    watcher.suspended(1_000);
+                    opened().await;
+                    watcher.resumed();
+                }
+                "calls" => {
+                    for ended in [1, 2, 5] {
+                        watcher.call_ended(ended);
+                    }
+                    opened().await;
+                }
+                _ => {}
             }
-            if source == "gate" {
-                self.gate.acquire().await.expect("gate is never closed").forget();
-            }
-            let text_bytes = source.len() as u64;
-            let answer = Answer {
-                completion: Completion::Value,
-                text: source,
-                truncated: false,
-                text_bytes,
-                is_nil: false,
-                json: None,
-            };
-            Outcome {
-                result: Ok(answer),
-                prints: Vec::new(),
-                notes: Vec::new(),
-                upstream_calls: Vec::new(),
-                usage: Usage::default(),
-            }
-        }
-        .boxed()
+            watcher.ended(outcome(source));
+        });
+        Box::new(move || task.abort())
+    }
+}
+
+fn outcome(text: String) -> Outcome {
+    let text_bytes = text.len() as u64;
+    let answer = Answer {
+        completion: Completion::Value,
+        text,
+        truncated: false,
+        text_bytes,
+        is_nil: false,
+        json: None,
+    };
+    Outcome {
+        result: Ok(answer),
+        prints: Vec::new(),
+        upstream_calls: Vec::new(),
+        notes: Vec::new(),
+        usage: Usage::default(),
     }
 }
 
@@ -72,31 +96,35 @@ struct Client {
     gate: Arc<Semaphore>,
     dropped: mpsc::Receiver<()>,
     started: Arc<AtomicUsize>,
+    tools: watch::Sender<Tools>,
     server: JoinHandle<()>,
 }
 
 impl Client {
     fn start(running: usize, waiting: usize) -> Client {
-        Client::start_with(running, waiting, false)
+        Client::start_with(running, waiting, false, u64::MAX)
     }
 
     /// With a paused clock, time passes at once whenever the server has nothing else to do.
-    fn start_with(running: usize, waiting: usize, paused: bool) -> Client {
+    fn start_with(running: usize, waiting: usize, paused: bool, total_bytes: u64) -> Client {
         let (server_input, input) = pipe().expect("pipe");
         let (output, server_output) = pipe().expect("pipe");
         let (sender, dropped) = mpsc::channel();
         let gate = Arc::new(Semaphore::new(0));
         let started = Arc::new(AtomicUsize::new(0));
         let script = Script { gate: Arc::clone(&gate), dropped: sender, started: Arc::clone(&started) };
+        let (tools, changes) = watch::channel(Tools::default());
         let server = std::thread::spawn(move || {
             let surface = Surface {
                 tools: Vec::new(),
+                changes: true,
                 instructions: String::new(),
                 profile: Profile::Slim,
                 limits: Limits::default(),
             };
-            let handler = Handler::new(surface).expect("handler");
-            let config = StdioConfig { max_frame_bytes: 1_000, load: Load { running, waiting } };
+            let handler = Arc::new(Handler::new(surface).expect("handler"));
+            let load = Load { running, waiting, program_bytes: 10_000, total_bytes };
+            let config = StdioConfig { max_frame_bytes: 1_000, load };
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .start_paused(paused)
@@ -104,15 +132,16 @@ impl Client {
                 .expect("runtime")
                 .block_on(serve(
                     &script,
-                    &handler,
+                    handler,
                     config,
                     server_input,
                     server_output,
+                    changes,
                     std::future::pending(),
                 ))
                 .expect("served");
         });
-        Client { input: Some(input), output: BufReader::new(output), gate, dropped, started, server }
+        Client { input: Some(input), output: BufReader::new(output), gate, dropped, started, tools, server }
     }
 
     fn send(&mut self, line: &str) {
@@ -122,6 +151,14 @@ impl Client {
 
     fn call(&mut self, id: u32, program: &str) {
         let params = json!({ "name": "lisp_eval", "arguments": { "program": program } });
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
+        );
+    }
+
+    fn call_with_progress(&mut self, id: u32, program: &str, token: Value) {
+        let params = json!({ "name": "lisp_eval", "arguments": { "program": program },
+            "_meta": { "progressToken": token } });
         self.send(
             &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
         );
@@ -266,7 +303,7 @@ fn at_the_end_of_input_requests_in_flight_are_answered() {
 
 #[test]
 fn a_program_that_never_ends_is_dropped_after_the_grace_period() {
-    let mut client = Client::start_with(1, 1, true);
+    let mut client = Client::start_with(1, 1, true, u64::MAX);
     client.call(1, "hold");
     client.barrier();
     assert_eq!(client.end(), "");
@@ -310,4 +347,149 @@ fn a_flood_of_requests_is_answered_completely() {
     flood.join().expect("written");
     assert!(seen.into_iter().all(|seen| seen));
     client.end();
+}
+
+#[test]
+fn a_program_that_waits_gives_its_place_back() {
+    let mut client = Client::start(1, 2);
+    client.call(1, "wait");
+    client.call(2, "beside");
+    client.expect_text(2, "beside");
+    client.call(3, "wait");
+    client.call(4, "also beside");
+    client.expect_text(4, "also beside");
+    client.call(5, "gate");
+    client.barrier();
+    client.call(6, "full");
+    let answer = client.receive();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(6), &json!(true)), "{answer}");
+    client.gate.add_permits(3);
+    let mut answered: Vec<u64> = (0..3).map(|_| client.receive()["id"].as_u64().expect("id")).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [1, 3, 5]);
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn memory_bounds_what_runs_and_one_program_always_may() {
+    // Room for one program at its limit, and 1,000 bytes of another that waits.
+    let mut client = Client::start_with(8, 8, false, 11_000);
+    client.call(1, "wait");
+    client.call(2, "gate");
+    client.barrier();
+    client.call(3, "queued");
+    client.barrier();
+    assert_eq!(client.started.load(Ordering::SeqCst), 2, "the third has no room");
+    client.gate.add_permits(2);
+    let mut answered: Vec<u64> = (0..3).map(|_| client.receive()["id"].as_u64().expect("id")).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [1, 2, 3]);
+    client.end();
+    let mut client = Client::start_with(8, 8, false, 1);
+    client.call(1, "alone");
+    client.expect_text(1, "alone");
+    client.end();
+}
+
+#[test]
+fn tiny_programs_are_answered_in_order_without_being_submitted() {
+    let mut client = Client::start(1, 0);
+    client.call(1, "gate");
+    for id in 2..200 {
+        client.call(id, "tiny");
+        client.expect_text(id, "tiny");
+    }
+    assert_eq!(client.started.load(Ordering::SeqCst), 1);
+    client.gate.add_permits(1);
+    client.expect_text(1, "gate");
+    client.end();
+}
+
+#[test]
+fn progress_tells_the_calls_that_have_ended_at_a_bounded_rate() {
+    let mut client = Client::start_with(2, 2, true, u64::MAX);
+    client.call_with_progress(1, "calls", json!("token"));
+    let first = client.receive();
+    assert_eq!(
+        first,
+        json!({ "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": { "progressToken": "token", "progress": 1, "message": "1 upstream call done" } })
+    );
+    let second = client.receive();
+    assert_eq!(second["params"]["progress"], 5, "what happened in between is told as one: {second}");
+    client.gate.add_permits(1);
+    client.expect_text(1, "calls");
+    // Without a token, or with one that is none, nothing is told.
+    client.call(2, "calls");
+    client.call_with_progress(3, "calls", json!({}));
+    client.call_with_progress(4, "calls", json!(1.5));
+    client.gate.add_permits(3);
+    let mut answered: Vec<Value> = (0..3).map(|_| client.receive()["id"].clone()).collect();
+    answered.sort_by_key(Value::as_u64);
+    assert_eq!(answered, [2, 3, 4]);
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn no_progress_is_told_after_a_cancellation() {
+    let mut client = Client::start_with(2, 2, true, u64::MAX);
+    client.call_with_progress(1, "calls", json!(7));
+    assert_eq!(client.receive()["params"]["progressToken"], 7);
+    client.cancel(1);
+    client.ping("cancelled");
+    while client.receive()["id"] != "cancelled" {}
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn a_changed_tool_list_is_told_to_who_wants_to_know() {
+    let stateless = |id: u32, method: &str, mut params: Value| {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    let mut client = Client::start(1, 1);
+    client.send(&stateless(
+        1,
+        "subscriptions/listen",
+        json!({ "notifications": { "toolsListChanged": true } }),
+    ));
+    assert_eq!(
+        client.receive(),
+        json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
+            "_meta": { "io.modelcontextprotocol/subscriptionId": 1 }, "notifications": { "toolsListChanged": true } } })
+    );
+    client.send(&stateless(
+        2,
+        "subscriptions/listen",
+        json!({ "notifications": { "promptsListChanged": true } }),
+    ));
+    assert_eq!(client.receive()["params"]["notifications"], json!({}));
+    client.send(&stateless(1, "tools/list", json!({})));
+    assert_eq!(client.receive()["error"]["code"], -32600, "the id of a subscription is in flight");
+    let tool = json!({ "name": "lisp_eval", "description": "new" });
+    client.tools.send(Arc::new(vec![tool.clone()])).expect("served");
+    assert_eq!(
+        client.receive(),
+        json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+            "params": { "_meta": { "io.modelcontextprotocol/subscriptionId": 1 } } })
+    );
+    client.send(&stateless(3, "tools/list", json!({})));
+    assert_eq!(client.receive()["result"]["tools"], json!([tool]));
+    // The same list again is no change; a client with handshake hears of changes unasked.
+    client.tools.send(Arc::new(vec![tool])).expect("served");
+    client.cancel(1);
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.barrier();
+    client.tools.send(Arc::new(Vec::new())).expect("served");
+    assert_eq!(
+        client.receive(),
+        json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {} })
+    );
+    drop(client.input.take());
+    let ended = client.receive();
+    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!(2), &json!("complete")), "{ended}");
+    assert_eq!(client.end(), "");
 }

@@ -5,11 +5,14 @@ use ptc_mcp::tool::caps::Profile;
 use ptc_mcp::tool::definition::definition;
 use ptc_mcp::tool::description::Facts;
 use ptc_runtime::limits::Limits;
+use ptc_runtime::outcome::{Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, Usage};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn handler() -> Handler {
     Handler::new(Surface {
         tools: vec![definition(&Facts::default(), false)],
+        changes: false,
         instructions: "hello".into(),
         profile: Profile::Slim,
         limits: Limits::default(),
@@ -148,4 +151,83 @@ fn no_line_makes_the_handler_panic() {
             serde_json::from_slice::<Value>(reply.as_bytes()).expect("every answer is JSON");
         }
     }
+}
+
+#[test]
+fn one_page_is_all_there_is() {
+    assert_eq!(ask("tools/list", json!({ "cursor": "x" }))["error"]["code"], -32602);
+    assert!(ask("tools/list", json!({ "cursor": null }))["result"]["tools"].is_array());
+}
+
+#[test]
+fn a_surface_that_cannot_change_promises_no_changes() {
+    let capabilities = ask("initialize", json!({}))["result"]["capabilities"].clone();
+    assert_eq!(capabilities, json!({ "tools": { "listChanged": false }, "logging": {} }));
+    let listen = stateless(json!({ "notifications": { "toolsListChanged": true } }));
+    let line = json!({ "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": listen });
+    let line = line.to_string();
+    let message = frame::parse(line.as_bytes()).expect("message");
+    match handler().handle(message, &mut Session::default()) {
+        Action::Listen(subscription) => assert!(!subscription.tools_list_changed),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn log_messages_come_before_the_answer_and_only_when_asked_for() {
+    let outcome = |failed: bool| {
+        let call = CallRecord {
+            server: "fs".into(),
+            tool: "read".into(),
+            status: CallStatus::Error { reason: CallFault::Timeout, error: "late".into() },
+            duration: Duration::from_millis(5),
+            result_bytes: None,
+            effect: Effect::Read,
+        };
+        let answer = Answer {
+            completion: Completion::Value,
+            text: "1".into(),
+            truncated: false,
+            text_bytes: 1,
+            is_nil: false,
+            json: None,
+        };
+        Outcome {
+            result: Ok(answer),
+            prints: Vec::new(),
+            upstream_calls: if failed { vec![call] } else { Vec::new() },
+            notes: Vec::new(),
+            usage: Usage::default(),
+        }
+    };
+    let handler = handler();
+    let lines = |session: &mut Session, params: Value, failed: bool| -> Vec<Value> {
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let message = frame::parse(line.as_bytes()).expect("message");
+        let Action::Run(call) = handler.handle(message, session) else { panic!("no run") };
+        let reply = handler.finish(&call.ticket, outcome(failed));
+        let text = std::str::from_utf8(reply.as_bytes()).expect("text").to_owned();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let call = || json!({ "name": "lisp_eval", "arguments": { "program": "1" } });
+    let mut session = Session::default();
+    assert_eq!(lines(&mut session, call(), true).len(), 1, "nobody asked");
+    let line = br#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"warning"}}"#;
+    handler.handle(frame::parse(line).expect("message"), &mut session);
+    let told = lines(&mut session, call(), true);
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        (&told[0]["method"], &told[0]["params"]["level"]),
+        (&json!("notifications/message"), &json!("warning"))
+    );
+    assert_eq!(told[0]["params"]["data"]["reason"], "timeout");
+    assert_eq!(told[1]["id"], 1);
+    assert_eq!(lines(&mut session, call(), false).len(), 1, "nothing to warn of");
+    // The stateless era asks for each request, whatever was set for the connection.
+    assert_eq!(lines(&mut session, stateless(call()), true).len(), 1);
+    let mut params = stateless(call());
+    params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+    assert_eq!(lines(&mut session, params.clone(), true).len(), 3);
+    params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
+    assert_eq!(ask("tools/call", params)["error"]["code"], -32602);
 }

@@ -4,11 +4,11 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::cores;
 use super::exit::{Abort, Exit};
 use super::limits::LimitFlags;
-use crate::engine::Engine;
 use crate::server::lines::{self, Input};
 use crate::tool::arguments::{json_type, read_context};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesOrdered, StreamExt};
+use ptc_runtime::Runtime;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
@@ -88,8 +88,8 @@ struct Answer<'a> {
     prints: &'a [String],
 }
 
-async fn batch<E: Engine>(
-    engine: &E,
+async fn batch(
+    engine: &Runtime,
     options: &RunOptions,
     mut input: mpsc::Receiver<Input>,
     mut output: impl Write,
@@ -139,7 +139,7 @@ async fn batch<E: Engine>(
     }
 }
 
-fn start<'e, E: Engine>(engine: &'e E, options: &RunOptions, line: &[u8]) -> BoxFuture<'e, Vec<u8>> {
+fn start<'e>(engine: &'e Runtime, options: &RunOptions, line: &[u8]) -> BoxFuture<'e, Vec<u8>> {
     let (id, parsed) = read(line, &options.limits);
     match parsed {
         Err(message) => std::future::ready(refusal(&id, &message)).boxed(),

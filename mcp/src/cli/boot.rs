@@ -7,8 +7,8 @@ use crate::tool::catalog::{Catalog, CatalogServer, CatalogTool, signature};
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::UpstreamState;
 use ptc_runtime::{Runtime, RuntimeConfig, ServerStatus, StartError, StartPolicy, StartProgress};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,6 +46,8 @@ impl From<StartupFlag> for Startup {
 pub enum Need<'a> {
     /// All, under their own policies.
     All,
+    /// All, under their own policies; those that may be missing start in the background.
+    Serve,
     /// All, whatever happens to each: their state is what is asked for.
     State,
     /// Those that this program names.
@@ -78,13 +80,13 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         }
     }
     let start = match need {
-        Need::All | Need::State => StartPolicy::All,
+        Need::All | Need::Serve | Need::State => StartPolicy::All,
         Need::OnDemand => StartPolicy::Lazy,
         Need::Program(source) => named_by(source),
     };
     let startup = flags.startup.map(Startup::from);
     let config = RuntimeConfig { servers, startup, start, workers, secrets, ..RuntimeConfig::default() };
-    let runtime = start_runtime(config).await?;
+    let runtime = launch(config, !matches!(need, Need::Serve)).await?;
     Ok(Booted { runtime, has_upstreams })
 }
 
@@ -109,8 +111,24 @@ fn named_by(source: &str) -> StartPolicy {
     }
 }
 
-/// Starts a runtime, with a progress line.
-pub async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
+/// Starts a runtime and all its servers, with a progress line.
+pub async fn start_runtime(config: RuntimeConfig) -> Result<Runtime, Abort> {
+    launch(config, true).await
+}
+
+/// Starts a runtime. Strict servers have started when this returns; lenient ones are waited for as well if
+/// `waits`, and tell of their failures in the log otherwise.
+async fn launch(mut config: RuntimeConfig, waits: bool) -> Result<Runtime, Abort> {
+    let is_lenient = |server: &ServerEntry| match config.startup {
+        Some(policy) if !server.startup_is_explicit => policy == Startup::Lenient,
+        _ => server.startup == Startup::Lenient,
+    };
+    let lenient: BTreeSet<String> = config
+        .servers
+        .iter()
+        .filter(|server| is_lenient(server))
+        .map(|server| server.name.to_string())
+        .collect();
     let names = config
         .servers
         .iter()
@@ -126,33 +144,37 @@ pub async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> 
     let shown = Arc::clone(&progress);
     config.observer = Some(Arc::new(move |event| match event.progress {
         StartProgress::Starting => {}
-        StartProgress::Ready { .. } | StartProgress::Failed { .. } => shown.settled(&event.server),
+        StartProgress::Ready { .. } => shown.settled(&event.server),
+        StartProgress::Failed { error } => {
+            shown.settled(&event.server);
+            if lenient.contains(&event.server) {
+                tracing::error!(server = %event.server, %error, "upstream could not start");
+            }
+        }
     }));
     let started = Runtime::start(config).await;
-    if started.is_ok() {
+    if started.is_ok() && waits {
         // Lenient servers are waited for as well, so that the first answer shows every tool there is.
         // The observer hears of each, so there is no moment when one has not begun yet.
         let _ = settled.await;
     }
     progress.finish();
-    let runtime = started.map_err(|error| {
+    started.map_err(|error| {
         let exit = match error {
             StartError::Upstreams(_) => Exit::Upstream,
             StartError::Threads(_) => Exit::Io,
             StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } => Exit::Usage,
         };
         Abort { exit, message: error.to_string() }
-    })?;
-    for server in runtime.servers() {
-        if let (UpstreamState::Failed | UpstreamState::BackingOff, Some(error)) = (server.state, server.error)
-        {
-            tracing::error!(server = %server.name, %error, "upstream could not start");
-        }
-    }
-    Ok(runtime)
+    })
 }
 
 impl Booted {
+    /// True with at least one server.
+    pub fn has_servers(&self) -> bool {
+        !self.runtime.servers().is_empty()
+    }
+
     /// What the description of `lisp_eval` lists.
     pub fn catalog(&self) -> Catalog {
         let servers = self.runtime.servers();

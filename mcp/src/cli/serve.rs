@@ -1,20 +1,23 @@
 //! `ptc serve`: an MCP server over standard input and output.
 
-use super::boot::{Need, UpstreamFlags, boot};
+use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
 use super::{cores, variables};
 use crate::protocol::{Handler, Surface};
 use crate::server::admission::Load;
-use crate::server::stdio::{self, StdioConfig};
+use crate::server::stdio::{self, StdioConfig, Tools};
 use crate::tool::caps::Profile;
 use crate::tool::definition::definition;
 use crate::tool::description::Facts;
 use clap::ValueEnum;
 use ptc_runtime::limits::Unit;
+use ptc_runtime::upstream::Catalog;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::watch;
 
 const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
-// A program that waits for tools needs no core, so few cores are no reason to run few programs.
 const MIN_CONCURRENT: usize = 8;
 const DEFAULT_MAX_SUSPENDED: usize = 1_024;
 
@@ -34,13 +37,14 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Programs that run at once, waiting for tools included [default: 2 x cores, at least 8]
+    /// Programs that run at once; one that waits for tools does not count [default: 2 x cores, at least 8]
     #[arg(long, value_name = "N", value_parser = variables::positive, alias = "max-concurrent-calls")]
     max_concurrent: Option<usize>,
-    /// Programs that wait for their turn; beyond that a call is answered with `busy` [default: 1024]
+    /// Programs that wait, for tools or for their turn; beyond that a call is answered with `busy`
+    /// [default: 1024]
     #[arg(long, value_name = "N")]
     max_suspended: Option<usize>,
-    /// Memory that running programs may reach together; lowers the number that run at once
+    /// Memory that programs may reach together; lowers the number that run at once
     /// [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
     max_total_memory: Option<u64>,
@@ -82,43 +86,83 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
                 (2 * cores()).max(MIN_CONCURRENT),
             )?,
             waiting: number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?,
+            // Known when the configuration is.
+            program_bytes: 0,
+            total_bytes: u64::MAX,
         },
     };
     let read_only = args.aggregator_read_only
         || variables::read("aggregator-read-only", variables::boolean)?.unwrap_or(false);
 
-    let booted = boot(&args.upstreams, Need::All, 0).await?;
+    let booted = boot(&args.upstreams, Need::Serve, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total = match args.max_total_memory {
         Some(total) => Some(total),
         None => variables::read("max-total-memory", parser(Unit::Bytes))?,
     };
-    config.load.running = fitting(config.load.running, total.or_else(half_of_ram), limits.memory_bytes);
-    let facts = Facts {
-        catalog: booted.catalog(),
-        discovery: booted.has_discovery(),
-        max_calls: limits.max_upstream_calls,
+    config.load.program_bytes = limits.memory_bytes;
+    config.load.total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
+    // Followed from here on, so that no change falls between the first list and the first look.
+    let changes = booted.runtime.catalog_changes();
+    let described = Described {
+        booted: &booted,
         profile: profile.unwrap_or_default(),
+        max_calls: limits.max_upstream_calls,
+        read_only,
     };
+    let tools = described.tools();
     let surface = Surface {
-        tools: vec![definition(&facts, read_only)],
+        tools: tools.clone(),
+        changes: booted.has_servers(),
         instructions: INSTRUCTIONS.into(),
-        profile: facts.profile,
+        profile: described.profile,
         limits,
     };
-    let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
-    let served =
-        stdio::serve(&booted.runtime, &handler, config, std::io::stdin(), std::io::stdout(), stopped()).await;
+    let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
+    let (publish, tools) = watch::channel(Arc::new(tools));
+    let serving =
+        stdio::serve(&booted.runtime, handler, config, std::io::stdin(), std::io::stdout(), tools, stopped());
+    let served = tokio::select! {
+        served = serving => served,
+        () = described.follow(changes, publish) => Ok(()),
+    };
     booted.runtime.shutdown().await;
     served?;
     Ok(Exit::Ok)
 }
 
-/// How many programs may run at once so that all of them together stay within the total; at least one.
-fn fitting(running: usize, total: Option<u64>, each: u64) -> usize {
-    let Some(total) = total else { return running };
-    let fit = usize::try_from(total / each.max(1)).unwrap_or(usize::MAX);
-    running.min(fit).max(1)
+/// What the tool list is made of.
+struct Described<'b> {
+    booted: &'b Booted,
+    profile: Profile,
+    max_calls: u64,
+    read_only: bool,
+}
+
+impl Described<'_> {
+    fn tools(&self) -> Vec<Value> {
+        let facts = Facts {
+            catalog: self.booted.catalog(),
+            discovery: self.booted.has_discovery(),
+            max_calls: self.max_calls,
+            profile: self.profile,
+        };
+        vec![definition(&facts, self.read_only)]
+    }
+
+    /// Publishes the list again whenever an upstream server has other tools than before. Never ends.
+    async fn follow(&self, mut changes: watch::Receiver<Arc<Catalog>>, publish: watch::Sender<Tools>) {
+        let mut surface = changes.borrow().surface();
+        while changes.changed().await.is_ok() {
+            let now = changes.borrow_and_update().surface();
+            if now != surface {
+                surface = now;
+                // Nobody listens once the connection has ended.
+                let _ = publish.send(Arc::new(self.tools()));
+            }
+        }
+        std::future::pending().await
+    }
 }
 
 /// Half of the physical memory, where the system says how much that is.
@@ -145,17 +189,4 @@ async fn stopped() {
         }
     }
     std::future::pending().await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_lowers_the_number_that_runs_at_once() {
-        assert_eq!(fitting(8, None, 100), 8);
-        assert_eq!(fitting(8, Some(350), 100), 3);
-        assert_eq!(fitting(8, Some(50), 100), 1);
-        assert_eq!(fitting(8, Some(5_000), 0), 8);
-    }
 }

@@ -2,44 +2,36 @@
 //! and a transport that was told to run a program hands the outcome back to [`Handler::finish`].
 
 use super::frame::{Id, Message};
+use super::log_level::LogLevel;
+use super::notify::{self, ProgressToken};
 use super::params::Params;
 use super::reply::{Reply, RpcError};
+use super::surface::{CurrentTools, Surface};
 use super::version::{Era, Version};
 use crate::tool::arguments::{self, EvalCall};
-use crate::tool::caps::Profile;
 use crate::tool::profile::{self, ToolResult};
 use crate::tool::record::{Record, run_options};
 use crate::tool::schema::Schema;
 use crate::tool::{EdgeReason, LISP_EVAL};
-use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-/// How long a client may cache a list of the stateless era: the surface is fixed for the process
-/// lifetime, but a restart may change it.
-const LIST_TTL_MS: u64 = 60_000;
-
 /// Every method we know in either era; parameters of others are not looked at.
-const METHODS: [&str; 7] =
-    ["tools/call", "tools/list", "server/discover", "initialize", "ping", "logging/setLevel", "shutdown"];
+const METHODS: [&str; 8] = [
+    "tools/call",
+    "tools/list",
+    "server/discover",
+    "subscriptions/listen",
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "shutdown",
+];
 
 const SERVER_NAME: &str = "ptc_lisp";
-
-/// What the server offers, fixed at start.
-#[derive(Clone, Debug)]
-pub struct Surface {
-    /// Entries of `tools/list`.
-    pub tools: Vec<Value>,
-    /// Text for `initialize` and `server/discover`.
-    pub instructions: String,
-    /// Response profile.
-    pub profile: Profile,
-    /// Limits of each program.
-    pub limits: Limits,
-}
 
 /// What a transport has to do next.
 #[derive(Debug)]
@@ -50,6 +42,9 @@ pub enum Action {
     Reply(Reply),
     /// Run a program and send what [`Handler::finish`] makes of it.
     Run(Box<Call>),
+    /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
+    /// connection ends.
+    Listen(Subscription),
     /// Stop working on this request, without an answer.
     Cancel(Id),
     /// Stop reading, finish what is in flight, end.
@@ -65,6 +60,8 @@ pub struct Call {
     pub program: String,
     /// For the runtime.
     pub options: RunOptions,
+    /// The client wishes to hear of progress.
+    pub progress: Option<ProgressToken>,
 }
 
 /// What is needed to answer a call.
@@ -74,12 +71,32 @@ pub struct Ticket {
     pub id: Id,
     era: Era,
     schema: Option<Schema>,
+    log: Option<LogLevel>,
 }
 
-/// State of one connection.
+/// An open `subscriptions/listen`.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// Id of the request.
+    pub id: Id,
+    /// Wants to hear of changes of the tool list, and can.
+    pub tools_list_changed: bool,
+}
+
+/// State of one connection; of the handshake era only, the other one has none.
 #[derive(Debug, Default)]
 pub struct Session {
     draining: bool,
+    log: Option<LogLevel>,
+    /// The client has finished its handshake, so it may be sent notifications.
+    initialized: bool,
+}
+
+impl Session {
+    /// True when the client may be told of changes without having subscribed.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized
+    }
 }
 
 /// The server side of MCP.
@@ -88,7 +105,7 @@ pub struct Handler {
     surface: Surface,
     server_info: Value,
     result_meta: Box<RawValue>,
-    tools_list: [Box<RawValue>; 2],
+    tools: CurrentTools,
 }
 
 #[derive(Serialize)]
@@ -116,18 +133,17 @@ impl Handler {
         let server_info = json!({
             "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
         });
-        let meta = json!({ "io.modelcontextprotocol/serverInfo": server_info });
-        let plain = json!({ "tools": surface.tools });
-        let stateless = json!({
-            "resultType": "complete", "tools": surface.tools,
-            "ttlMs": LIST_TTL_MS, "cacheScope": "public", "_meta": meta,
-        });
-        Ok(Handler {
-            tools_list: [to_raw_value(&plain)?, to_raw_value(&stateless)?],
-            result_meta: to_raw_value(&meta)?,
-            server_info,
-            surface,
-        })
+        let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
+        let tools = CurrentTools::new(&surface, &result_meta)?;
+        Ok(Handler { surface, server_info, result_meta, tools })
+    }
+
+    /// Replaces the entries of `tools/list`; false when they are the same as before.
+    ///
+    /// # Errors
+    /// Entries that are no JSON.
+    pub fn replace_tools(&self, tools: &[Value]) -> serde_json::Result<bool> {
+        self.tools.replace(tools, &self.result_meta)
     }
 
     /// Reads a message. Everything but a program's run is answered at once.
@@ -137,14 +153,19 @@ impl Handler {
                 Ok(action) => action,
                 Err(error) => Action::Reply(Reply::error(Some(&id), &error)),
             },
-            Message::Notification { method, params } => notification(&method, params),
+            Message::Notification { method, params } => notification(&method, params, session),
             Message::Response => Action::None,
         }
     }
 
-    /// The answer to a call whose program has ended.
+    /// The answer to a call whose program has ended, and the log messages that its client wished for.
     pub fn finish(&self, ticket: &Ticket, outcome: Outcome) -> Reply {
-        self.answer(ticket, &Record::of(outcome, ticket.schema.as_ref()))
+        let messages = ticket.log.map(|level| notify::log_of_run(level, &outcome)).unwrap_or_default();
+        let answer = self.answer(ticket, &Record::of(outcome, ticket.schema.as_ref()));
+        match messages.into_iter().reduce(|all, next| all.then(&next)) {
+            Some(messages) => messages.then(&answer),
+            None => answer,
+        }
     }
 
     /// The answer to a call that was not started, because `in_flight` others are.
@@ -166,10 +187,24 @@ impl Handler {
         let params = Params::read(raw)?;
         let era = Era::of(&params)?;
         let result = match (method, era) {
-            ("tools/call", era) => return Ok(self.call(id, &params, era, session)),
+            ("tools/call", era) => return self.call(id, &params, era, session),
             ("tools/list", era) => {
-                let list = &self.tools_list[usize::from(era == Era::Stateless)];
-                return Ok(Action::Reply(Reply::result(id, list)));
+                // The list has one page, so nobody can have a cursor from us.
+                if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
+                    return Err(RpcError::invalid_params("unknown cursor"));
+                }
+                let lists = self.tools.get();
+                return Ok(Action::Reply(match era {
+                    Era::Handshake => Reply::result(id, &lists.handshake),
+                    Era::Stateless => Reply::result(id, &lists.stateless),
+                }));
+            }
+            ("subscriptions/listen", Era::Stateless) => {
+                let wanted = params.notifications.unwrap_or_default();
+                return Ok(Action::Listen(Subscription {
+                    id: id.clone(),
+                    tools_list_changed: wanted.tools_list_changed && self.surface.changes,
+                }));
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
@@ -179,7 +214,10 @@ impl Handler {
             }
             ("initialize", Era::Handshake) => self.initialize(&params),
             ("ping", Era::Handshake) => json!({}),
-            ("logging/setLevel", Era::Handshake) => set_level(&params)?,
+            ("logging/setLevel", Era::Handshake) => {
+                session.log = Some(log_level(params.level.as_deref().unwrap_or_default())?);
+                json!({})
+            }
             ("shutdown", Era::Handshake) => {
                 session.draining = true;
                 Value::Null
@@ -195,9 +233,13 @@ impl Handler {
         json!({
             "protocolVersion": Version::negotiate(requested.as_deref()).name(),
             "serverInfo": self.server_info,
-            "capabilities": { "tools": { "listChanged": false }, "logging": {} },
+            "capabilities": self.capabilities(),
             "instructions": self.surface.instructions,
         })
+    }
+
+    fn capabilities(&self) -> Value {
+        json!({ "tools": { "listChanged": self.surface.changes }, "logging": {} })
     }
 
     fn discover(&self) -> Value {
@@ -205,17 +247,23 @@ impl Handler {
         json!({
             "resultType": "complete",
             "supportedVersions": versions,
-            "capabilities": { "tools": {} },
+            "capabilities": self.capabilities(),
             "instructions": self.surface.instructions,
-            "ttlMs": LIST_TTL_MS, "cacheScope": "public",
+            "ttlMs": self.tools.ttl_ms(), "cacheScope": "public",
             "_meta": self.result_meta,
         })
     }
 
-    fn call(&self, id: &Id, params: &Params<'_>, era: Era, session: &Session) -> Action {
-        let mut ticket = Ticket { id: id.clone(), era, schema: None };
-        let refused =
-            |reason, message: String| Action::Reply(self.answer(&ticket, &Record::refused(reason, message)));
+    fn call(&self, id: &Id, params: &Params<'_>, era: Era, session: &Session) -> Result<Action, RpcError> {
+        let meta = params.meta.as_ref();
+        let log = match (era, meta.and_then(|meta| meta.log_level.as_deref())) {
+            (Era::Handshake, _) => session.log,
+            (Era::Stateless, level) => level.map(log_level).transpose()?,
+        };
+        let mut ticket = Ticket { id: id.clone(), era, schema: None, log };
+        let refused = |reason, message: String| {
+            Ok(Action::Reply(self.answer(&ticket, &Record::refused(reason, message))))
+        };
         let name = params.name.as_deref().unwrap_or_default();
         if name != LISP_EVAL {
             return refused(EdgeReason::UnknownTool, format!("unknown tool: {name}"));
@@ -233,7 +281,8 @@ impl Handler {
             RunOptions { context, strict_data: true, limits: self.surface.limits, ..RunOptions::default() };
         run_options(self.surface.profile, schema.as_ref(), &mut options);
         ticket.schema = schema;
-        Action::Run(Box::new(Call { ticket, program, options }))
+        let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
+        Ok(Action::Run(Box::new(Call { ticket, program, options, progress })))
     }
 
     fn answer(&self, ticket: &Ticket, record: &Record) -> Reply {
@@ -252,23 +301,21 @@ impl Handler {
     }
 }
 
-fn notification(method: &str, raw: Option<&RawValue>) -> Action {
+fn notification(method: &str, raw: Option<&RawValue>, session: &mut Session) -> Action {
     match method {
         "notifications/cancelled" => {
             let id = Params::read(raw).ok().and_then(|params| params.request_id).and_then(Id::from_raw);
             id.map_or(Action::None, Action::Cancel)
+        }
+        "notifications/initialized" => {
+            session.initialized = true;
+            Action::None
         }
         "exit" => Action::Exit,
         _ => Action::None,
     }
 }
 
-/// We send no log messages to clients, so any known level is fine.
-fn set_level(params: &Params<'_>) -> Result<Value, RpcError> {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-    match params.level.as_deref() {
-        Some(level) if LEVELS.contains(&level) => Ok(json!({})),
-        _ => Err(RpcError::invalid_params("unknown log level")),
-    }
+fn log_level(name: &str) -> Result<LogLevel, RpcError> {
+    LogLevel::from_name(name).ok_or_else(|| RpcError::invalid_params("unknown log level"))
 }

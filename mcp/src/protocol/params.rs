@@ -23,7 +23,13 @@ pub struct Params<'a> {
     /// `logging/setLevel`.
     #[serde(borrow, default)]
     pub level: Option<Cow<'a, str>>,
-    /// Metadata of the stateless era.
+    /// `tools/list`: where to go on. We never hand one out.
+    #[serde(borrow, default)]
+    pub cursor: Option<&'a RawValue>,
+    /// `subscriptions/listen`: what to hear of.
+    #[serde(default)]
+    pub notifications: Option<Wanted>,
+    /// Metadata; of the stateless era most of all.
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<Meta<'a>>,
 }
@@ -37,6 +43,20 @@ pub struct Meta<'a> {
     /// The client's capabilities.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
     pub client_capabilities: Option<&'a RawValue>,
+    /// Log messages wanted for this request.
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
+    pub log_level: Option<Cow<'a, str>>,
+    /// Wish to hear of progress.
+    #[serde(borrow, default, rename = "progressToken")]
+    pub progress_token: Option<&'a RawValue>,
+}
+
+/// What a subscription wants to hear of. Kinds that we never send are ignored.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Wanted {
+    /// Changes of the tool list.
+    pub tools_list_changed: bool,
 }
 
 impl<'a> Params<'a> {

@@ -80,7 +80,7 @@ impl From<FrameError> for RpcError {
     }
 }
 
-/// One complete line for the peer, newline included.
+/// One complete line for the peer, newline included; or several, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply(Vec<u8>);
 
@@ -107,6 +107,23 @@ impl Reply {
         }
         let id = id.map_or("null", Id::as_json);
         Reply(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{body}}}\n").into_bytes())
+    }
+
+    /// A message that wants no answer.
+    pub fn notification(method: &str, params: &impl Serialize) -> Reply {
+        let mut line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":").into_bytes();
+        // Our own types have string keys, so this cannot fail; an unwritten line would say nothing at all.
+        if serde_json::to_writer(&mut line, params).is_err() {
+            return Reply(Vec::new());
+        }
+        line.extend_from_slice(b"}\n");
+        Reply(line)
+    }
+
+    /// This, and then the other.
+    pub fn then(mut self, other: &Reply) -> Reply {
+        self.0.extend_from_slice(&other.0);
+        self
     }
 
     /// The line.

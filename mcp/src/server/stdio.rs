@@ -2,24 +2,30 @@
 //!
 //! A single task owns everything of the connection: no lock, and no log line is formatted unless its
 //! level is on. Each wake-up takes all input and all finished programs that are there, and sends their
-//! answers as one write.
+//! answers as few writes.
 
-use super::admission::{Admission, Load};
+use super::admission::Load;
+use super::connection::Connection;
 use super::lines::{self, Input};
 use super::output::Output;
 use crate::engine::Engine;
-use crate::protocol::handler::{Action, Handler, Session};
-use crate::protocol::{FrameError, Message, Reply, frame, reply::RpcError};
+use crate::protocol::FrameError;
+use crate::protocol::handler::Handler;
+use serde_json::Value;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// How long requests in flight may take after the client has closed its side.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Events handled before the answers go out, so that a flood of input cannot hold them back.
+/// Rounds of input and finished programs before anything else is looked at.
 const TURN: usize = 256;
+
+/// Bytes of answers that are handed to the writer while more input is at hand.
+const ENOUGH_OUTPUT: usize = 32 << 10;
 
 /// Limits of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -30,27 +36,25 @@ pub struct StdioConfig {
     pub load: Load,
 }
 
+/// Entries of `tools/list` that replace the earlier ones.
+pub type Tools = Arc<Vec<Value>>;
+
 /// Serves one connection until its input ends, `exit` arrives, the client stops reading, or `stop`
-/// resolves; then answers what is in flight, within a grace of 2 s.
+/// resolves; then answers what is in flight, within a grace of 2 s. Each value of `tools` replaces the tool
+/// list, and the client is told.
 pub async fn serve<E: Engine>(
     engine: &E,
-    handler: &Handler,
+    handler: Arc<Handler>,
     config: StdioConfig,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
+    tools: watch::Receiver<Tools>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, config.max_frame_bytes)?;
     let output = Output::spawn(output)?;
-    let mut connection = Connection {
-        handler,
-        config,
-        session: Session::default(),
-        admission: Admission::new(engine, config.load),
-        out: Vec::new(),
-        open: true,
-    };
-    connection.run(&mut input, &output, stop).await;
+    let connection = Connection::new(engine, handler.clone(), config.max_frame_bytes, config.load);
+    Loop { connection, handler, output: &output }.run(&mut input, tools, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {
         tracing::warn!("client does not read its answers; giving up");
@@ -58,121 +62,96 @@ pub async fn serve<E: Engine>(
     Ok(())
 }
 
-struct Connection<'e, E> {
-    handler: &'e Handler,
-    config: StdioConfig,
-    session: Session,
-    admission: Admission<'e, E>,
-    out: Vec<u8>,
-    open: bool,
+struct Loop<'l, E> {
+    connection: Connection<'l, E>,
+    handler: Arc<Handler>,
+    output: &'l Output,
 }
 
-impl<E: Engine> Connection<'_, E> {
+impl<E: Engine> Loop<'_, E> {
     async fn run(
-        &mut self,
+        mut self,
         input: &mut mpsc::Receiver<Input>,
-        output: &Output,
+        mut tools: watch::Receiver<Tools>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
         let mut deadline: Option<Instant> = None;
+        let mut follow_tools = true;
+        let mailbox = self.connection.mailbox();
         loop {
-            if !self.open && deadline.is_none() {
+            let open = self.connection.is_open();
+            if !open && deadline.is_none() {
                 tracing::debug!("input has ended");
                 deadline = Some(Instant::now() + GRACE);
             }
-            if output.is_closed() || (!self.open && self.admission.is_idle()) {
+            if self.output.is_closed() || (!open && self.connection.is_idle()) {
                 break;
             }
             let end = deadline.unwrap_or_else(Instant::now);
+            let report = self.connection.next_report();
+            let report_at = report.unwrap_or_else(Instant::now);
             tokio::select! {
-                batch = input.recv(), if self.open && output.has_room() => self.take(batch),
-                (ticket, outcome) = self.admission.next() => {
-                    let reply = self.handler.finish(&ticket, outcome);
-                    self.out.extend_from_slice(reply.as_bytes());
-                }
-                () = output.progress() => {}
+                batch = input.recv(), if open && self.output.has_room() => self.take(batch),
+                () = mailbox.arrival() => {}
+                () = self.output.progress() => {}
+                () = tokio::time::sleep_until(report_at), if report.is_some() => self.connection.report_progress(),
+                changed = tools.changed(), if follow_tools && open => match changed {
+                    Ok(()) => self.replace_tools(&tools.borrow_and_update().clone()),
+                    Err(_) => follow_tools = false,
+                },
                 () = tokio::time::sleep_until(end), if deadline.is_some() => {
                     tracing::warn!("requests still in flight at the end of the grace period are dropped");
                     break;
                 }
-                () = &mut stop, if self.open => self.open = false,
+                () = &mut stop, if open => self.connection.close(),
             }
-            self.take_what_is_there(input, output);
-            if !self.out.is_empty() {
-                output.send(std::mem::take(&mut self.out));
-            }
+            self.take_what_is_there(input);
+            self.flush();
         }
+        self.flush();
     }
 
-    fn take_what_is_there(&mut self, input: &mut mpsc::Receiver<Input>, output: &Output) {
+    fn take_what_is_there(&mut self, input: &mut mpsc::Receiver<Input>) {
         for _ in 0..TURN {
-            let mut idle = true;
-            if let Some((ticket, outcome)) = self.admission.try_next() {
-                let reply = self.handler.finish(&ticket, outcome);
-                self.out.extend_from_slice(reply.as_bytes());
-                idle = false;
-            }
-            if self.open
-                && output.has_room()
-                && let Ok(batch) = input.try_recv()
-            {
-                self.take(Some(batch));
-                idle = false;
-            }
-            if idle {
+            self.connection.take_events();
+            if !self.connection.is_open() || !self.output.has_room() {
                 return;
             }
+            let Ok(batch) = input.try_recv() else { return };
+            self.take(Some(batch));
         }
     }
 
     fn take(&mut self, batch: Option<Input>) {
         match batch {
-            None => self.open = false,
-            Some(Input::Oversize) => self.reject(FrameError::Parse),
+            None => self.connection.close(),
+            Some(Input::Oversize) => self.connection.reject(FrameError::Parse),
             Some(Input::Lines(lines)) => {
                 for line in lines::split(&lines) {
-                    self.line(line);
-                    if !self.open {
+                    self.connection.line(line);
+                    if !self.connection.is_open() {
                         return;
+                    }
+                    if self.connection.pending_output() >= ENOUGH_OUTPUT {
+                        self.flush();
                     }
                 }
             }
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
-        if line.len() > self.config.max_frame_bytes {
-            return self.reject(FrameError::Parse);
-        }
-        let message = match frame::parse(line) {
-            Ok(message) => message,
-            Err(error) => return self.reject(error),
-        };
-        if let Message::Request { id, .. } = &message
-            && self.admission.contains(id)
-        {
-            return self.send(&Reply::error(Some(id), &RpcError::duplicate_id(id)));
-        }
-        match self.handler.handle(message, &mut self.session) {
-            Action::None => {}
-            Action::Reply(reply) => self.send(&reply),
-            Action::Cancel(id) => self.admission.cancel(&id),
-            Action::Exit => self.open = false,
-            Action::Run(call) => {
-                if let Err((ticket, in_flight)) = self.admission.admit(*call) {
-                    self.send(&self.handler.busy(&ticket, in_flight));
-                }
-            }
+    fn replace_tools(&mut self, tools: &[Value]) {
+        match self.handler.replace_tools(tools) {
+            Ok(true) => self.connection.tools_changed(),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "the tool list could not be written"),
         }
     }
 
-    fn reject(&mut self, error: FrameError) {
-        tracing::debug!(?error, "malformed frame");
-        self.send(&Reply::error(None, &error.into()));
-    }
-
-    fn send(&mut self, reply: &Reply) {
-        self.out.extend_from_slice(reply.as_bytes());
+    fn flush(&mut self) {
+        if self.connection.pending_output() > 0 {
+            self.output.send(self.connection.take_output());
+        }
     }
 }

@@ -1,0 +1,173 @@
+//! One connection without its transport: frames in, bytes to send out.
+
+use super::admission::{Admission, Load};
+use super::mailbox::Mailbox;
+use crate::engine::Engine;
+use crate::protocol::handler::{Action, Handler, Session, Subscription};
+use crate::protocol::{FrameError, Id, Message, Reply, frame, notify, reply::RpcError};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// State of one connection. A single task owns it, so nothing is locked.
+pub struct Connection<'e, E> {
+    engine: &'e E,
+    handler: Arc<Handler>,
+    max_frame_bytes: usize,
+    session: Session,
+    admission: Admission<'e, E>,
+    subscriptions: Vec<Subscription>,
+    mailbox: Arc<Mailbox>,
+    out: Vec<u8>,
+    open: bool,
+}
+
+impl<'e, E: Engine> Connection<'e, E> {
+    /// A connection on which nothing has been said.
+    pub fn new(
+        engine: &'e E,
+        handler: Arc<Handler>,
+        max_frame_bytes: usize,
+        load: Load,
+    ) -> Connection<'e, E> {
+        let admission = Admission::new(engine, handler.clone(), load);
+        Connection {
+            engine,
+            handler,
+            max_frame_bytes,
+            session: Session::default(),
+            mailbox: admission.mailbox(),
+            admission,
+            subscriptions: Vec::new(),
+            out: Vec::new(),
+            open: true,
+        }
+    }
+
+    /// Where running programs report; [`Connection::take_events`] reads it.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        self.mailbox.clone()
+    }
+
+    /// True until `exit`, or until [`Connection::close`].
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// True when no answer is owed, subscriptions aside.
+    pub fn is_idle(&self) -> bool {
+        self.admission.is_idle()
+    }
+
+    /// What has to be sent; nothing of it is kept.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// How much has to be sent.
+    pub fn pending_output(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Reads no more; ends the subscriptions, whose answers tell that this is the orderly end.
+    pub fn close(&mut self) {
+        self.open = false;
+        for subscription in std::mem::take(&mut self.subscriptions) {
+            self.send(&notify::subscription_ended(&subscription.id));
+        }
+    }
+
+    /// Takes one line, without its newline.
+    pub fn line(&mut self, line: &[u8]) {
+        if line.len() > self.max_frame_bytes {
+            return self.reject(FrameError::Parse);
+        }
+        let message = match frame::parse(line) {
+            Ok(message) => message,
+            Err(error) => return self.reject(error),
+        };
+        if let Message::Request { id, .. } = &message
+            && self.is_in_flight(id)
+        {
+            return self.send(&Reply::error(Some(id), &RpcError::duplicate_id(id)));
+        }
+        match self.handler.handle(message, &mut self.session) {
+            Action::None => {}
+            Action::Reply(reply) => self.send(&reply),
+            Action::Cancel(id) => {
+                self.subscriptions.retain(|subscription| subscription.id != id);
+                self.admission.cancel(&id);
+            }
+            Action::Exit => self.close(),
+            Action::Listen(subscription) => {
+                let Subscription { id, tools_list_changed } = &subscription;
+                self.send(&notify::subscription_acknowledged(id, *tools_list_changed));
+                self.subscriptions.push(subscription);
+            }
+            Action::Run(call) => {
+                if let Some(outcome) = self.engine.run_now(&call.program, &call.options) {
+                    let reply = self.handler.finish(&call.ticket, outcome);
+                    self.send(&reply);
+                } else if let Err((ticket, in_flight)) = self.admission.admit(*call) {
+                    let reply = self.handler.busy(&ticket, in_flight);
+                    self.send(&reply);
+                }
+            }
+        }
+    }
+
+    /// Answers a line that could not be read.
+    pub fn reject(&mut self, error: FrameError) {
+        tracing::debug!(?error, "malformed frame");
+        self.send(&Reply::error(None, &error.into()));
+    }
+
+    /// Takes what running programs have told.
+    pub fn take_events(&mut self) {
+        let events = self.mailbox.take();
+        if events.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for (slot, event) in events {
+            if let Some(reply) = self.admission.handle(slot, event, now) {
+                self.send(&reply);
+            }
+        }
+    }
+
+    /// Tells clients that the tool list is another one.
+    pub fn tools_changed(&mut self) {
+        if self.session.is_initialized() {
+            self.send(&notify::tools_list_changed(None));
+        }
+        let told: Vec<Reply> = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| subscription.tools_list_changed)
+            .map(|subscription| notify::tools_list_changed(Some(&subscription.id)))
+            .collect();
+        for reply in told {
+            self.send(&reply);
+        }
+    }
+
+    /// When [`Connection::report_progress`] has something to say.
+    pub fn next_report(&self) -> Option<Instant> {
+        self.admission.next_report()
+    }
+
+    /// Tells of progress that was held back.
+    pub fn report_progress(&mut self) {
+        for reply in self.admission.report(Instant::now()) {
+            self.send(&reply);
+        }
+    }
+
+    fn is_in_flight(&self, id: &Id) -> bool {
+        self.admission.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == *id)
+    }
+
+    fn send(&mut self, reply: &Reply) {
+        self.out.extend_from_slice(reply.as_bytes());
+    }
+}
