@@ -1,7 +1,13 @@
 //! A small MCP server over stdio for tests: it answers, delays, floods, hangs and crashes on request.
 //!
 //! Arguments: `--die-at-start`, `--mute` (never answers initialize), `--pages N`, `--loop-cursor`,
-//! `--grandchild FILE` (starts a process that outlives stdin and writes its id to FILE).
+//! `--many N` (that many more tools), `--grandchild FILE` (starts a process that outlives stdin and writes
+//! its id to FILE), `--undying` (ignores the end of stdin and SIGTERM), `--slow MS` (answers nothing before
+//! that), `--starts FILE` (a line each start).
+//!
+//! Eras: by default it knows `initialize` only. `--stateless` knows `server/discover` only, `--deaf` does not
+//! answer what it does not know, `--strict` ends when the first message is not `initialize`, `--future` is
+//! stateless and speaks no revision that we know.
 #![expect(clippy::unwrap_used, reason = "a test helper: a broken test should be loud")]
 #![expect(clippy::zombie_processes, reason = "the grandchild is meant to outlive its parent's care")]
 
@@ -19,6 +25,12 @@ struct State {
     replies: Mutex<Vec<Value>>,
     changed: Condvar,
     extra_tool: Mutex<bool>,
+    /// Tools beyond the usual ones.
+    many: u64,
+    /// `tools/list` requests.
+    listed: AtomicUsize,
+    /// The id of `subscriptions/listen`.
+    subscription: Mutex<Option<Value>>,
     /// `gather` calls that have arrived.
     gathered: Mutex<usize>,
 }
@@ -38,27 +50,63 @@ fn main() {
         let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         std::fs::write(file, child.id().to_string()).unwrap();
     }
+    if let Some(file) = value_of("--starts") {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        writeln!(file, "started").unwrap();
+    }
+    if has("--undying") {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    }
     println!("fake server is ready (this line is not JSON)");
     eprintln!("listening on stdin");
-    let pages: usize = value_of("--pages").and_then(|n| n.parse().ok()).unwrap_or(1);
-    let state = Arc::new(State::default());
+    let number_of = |flag: &str| value_of(flag).and_then(|n| n.parse::<u64>().ok());
+    std::thread::sleep(Duration::from_millis(number_of("--slow").unwrap_or(0)));
+    let pages = number_of("--pages").unwrap_or(1);
+    let state = Arc::new(State { many: number_of("--many").unwrap_or(0), ..State::default() });
+    let mut first = true;
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let message: Value = serde_json::from_str(&line).unwrap();
         let id = message["id"].clone();
-        match message["method"].as_str() {
+        let method = message["method"].as_str();
+        if std::mem::take(&mut first) && has("--strict") && method != Some("initialize") {
+            eprintln!("expected initialize");
+            std::process::exit(1);
+        }
+        let stateless = has("--stateless");
+        let versioned = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28";
+        if stateless && !versioned && !id.is_null() && method.is_some() {
+            write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no version"}}));
+            continue;
+        }
+        match method {
             Some("initialize") if has("--mute") => {}
-            Some("initialize") => answer(
+            Some("initialize") if !stateless && !has("--future") => answer(
                 &id,
                 json!({"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "fake", "version": "9"}}),
             ),
+            Some("server/discover") if has("--future") => write(&json!({"jsonrpc": "2.0", "id": id,
+                "error": {"code": -32022, "message": "Unsupported protocol version",
+                "data": {"supported": ["2031-01-01"], "requested": "2026-07-28"}}})),
+            Some("server/discover") if stateless => answer(
+                &id,
+                json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 0, "cacheScope": "public",
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "fake", "version": "10"}}}),
+            ),
+            Some("subscriptions/listen") if stateless => {
+                *state.subscription.lock().unwrap() = Some(id.clone());
+                notify(&state, "notifications/subscriptions/acknowledged");
+            }
             Some("notifications/cancelled") => {
                 state.cancelled.lock().unwrap().push(message["params"].clone());
                 state.changed.notify_all();
             }
             Some("tools/list") => {
-                let page: usize = message["params"]["cursor"].as_str().map_or(0, |c| c.parse().unwrap());
+                state.listed.fetch_add(1, Ordering::SeqCst);
+                let page: u64 = message["params"]["cursor"].as_str().map_or(0, |c| c.parse().unwrap());
                 let mut tools =
                     if page == 0 { tools(&state) } else { vec![json!({"name": format!("page-{page}")})] };
                 if let Ok(secret) = std::env::var("LICENCE") {
@@ -77,6 +125,8 @@ fn main() {
                 // Calls overlap: each has its own thread.
                 std::thread::spawn(move || call(&state, &id, &message["params"]));
             }
+            Some(_) if has("--deaf") => {}
+            Some("ping") => answer(&id, json!({})),
             Some(_) if !id.is_null() => write(&json!({"jsonrpc": "2.0", "id": id,
                 "error": {"code": -32601, "message": "unknown"}})),
             Some(_) => {}
@@ -86,6 +136,18 @@ fn main() {
             }
         }
     }
+    while has("--undying") {
+        std::thread::park();
+    }
+}
+
+/// Sends a notification, with the id of the subscription if there is one.
+fn notify(state: &State, method: &str) {
+    let mut message = json!({"jsonrpc": "2.0", "method": method});
+    if let Some(id) = &*state.subscription.lock().unwrap() {
+        message["params"] = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+    }
+    write(&message);
 }
 
 fn tools(state: &State) -> Vec<Value> {
@@ -110,6 +172,15 @@ fn tools(state: &State) -> Vec<Value> {
         "grow",
         "id-last",
         "number",
+        "half-line",
+        "garbage",
+        "wrong-ids",
+        "twice",
+        "storm",
+        "stderr-flood",
+        "freeze",
+        "long-line",
+        "mixed",
     ];
     let mut tools: Vec<Value> =
         names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
@@ -119,6 +190,10 @@ fn tools(state: &State) -> Vec<Value> {
     if *state.extra_tool.lock().unwrap() {
         tools.push(json!({"name": "grown"}));
     }
+    tools.extend((0..state.many).map(|n| {
+        json!({"name": format!("tool-{n}"), "description": "One of many", "inputSchema": {"type": "object",
+            "properties": {"path": {"type": "string"}}, "required": ["path"]}})
+    }));
     tools
 }
 
@@ -132,7 +207,7 @@ fn call(state: &State, id: &Value, params: &Value) {
             id,
             json!({"structuredContent":
             {"sum": arguments["a"].as_i64().unwrap() + arguments["b"].as_i64().unwrap()},
-            "content": [{"type": "text", "text": "a sum"}]}),
+            "content": [{"type": "text", "text": "{}"}]}),
         ),
         "delay" => {
             std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap()));
@@ -173,7 +248,7 @@ fn call(state: &State, id: &Value, params: &Value) {
         ),
         "structured" => answer(
             id,
-            json!({"content": [{"type": "text", "text": "ignored"}],
+            json!({"content": [],
             "structuredContent": {"rows": [{"id": 1, "name": "é"}, {"id": 2, "name": null}]}}),
         ),
         "image" => {
@@ -186,6 +261,7 @@ fn call(state: &State, id: &Value, params: &Value) {
             json!({"content": [], "structuredContent": {
             "most_in_flight": state.most_in_flight.load(Ordering::SeqCst),
             "pid": std::process::id(),
+            "listed": state.listed.load(Ordering::SeqCst),
             "cancelled": *state.cancelled.lock().unwrap()}}),
         ),
         "ask" => {
@@ -208,9 +284,69 @@ fn call(state: &State, id: &Value, params: &Value) {
         }
         "grow" => {
             *state.extra_tool.lock().unwrap() = true;
-            write(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+            notify(state, "notifications/tools/list_changed");
             text(id, "grown");
         }
+        "storm" => {
+            *state.extra_tool.lock().unwrap() = true;
+            for _ in 0..arguments["n"].as_u64().unwrap() {
+                notify(state, "notifications/tools/list_changed");
+            }
+            text(id, "storm is over");
+        }
+        "half-line" => {
+            let mut out = std::io::stdout().lock();
+            let _ = write!(out, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"cont")
+                .and_then(|()| out.flush());
+            std::process::exit(5);
+        }
+        "garbage" => {
+            let mut out = std::io::stdout().lock();
+            for n in 0..arguments["lines"].as_u64().unwrap() {
+                let _ = out.write_all(&[0xff, 0x00, b'{', b'"', (n % 10) as u8 + b'0', b'\n']);
+            }
+            drop(out);
+            text(id, "after garbage");
+        }
+        "wrong-ids" => {
+            for wrong in [json!(999_999_999), json!("abc"), json!(-1), json!(1.5), json!(null), json!([1])] {
+                text(&wrong, "not for you");
+            }
+            return text(id, "for you");
+        }
+        "twice" => {
+            text(id, "first");
+            text(id, "second");
+        }
+        "stderr-flood" => {
+            let line = "e".repeat(1023);
+            for _ in 0..arguments["kilobytes"].as_u64().unwrap() {
+                eprintln!("{line}");
+            }
+            text(id, "flooded");
+        }
+        "freeze" => {
+            // Nothing is read or answered any more, as in a dead lock.
+            // SAFETY: the signal stops this process; no handler runs.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            text(id, "thawed");
+        }
+        "long-line" => {
+            let chunk = "z".repeat(1 << 20);
+            let mut out = std::io::stdout().lock();
+            for _ in 0..arguments["megabytes"].as_u64().unwrap() {
+                let _ = out.write_all(chunk.as_bytes());
+            }
+            let _ = out.write_all(b"\n");
+            drop(out);
+            text(id, "after a long line");
+        }
+        "mixed" => answer(
+            id,
+            json!({"content": [{"type": "text", "text": "see the picture"},
+                {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                {"type": "resource_link", "uri": "file:///notes.md", "name": "notes"}]}),
+        ),
         _ => {
             write(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "Unknown tool"}}))
         }

@@ -9,7 +9,7 @@ use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
 use crate::program_cache::CachedProgram;
 use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
 use crate::tool_call::{self, ParsedCall, Payload};
-use crate::upstream::{CallRequest, CallResult, Upstream};
+use crate::upstream::{CallRequest, CallResult, Upstream, UpstreamFault};
 use crate::watcher::Recipient;
 use crate::{inline, rendering};
 use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
@@ -201,9 +201,11 @@ impl Execution {
                 let begun = self.in_flight.remove(&call).map_or_else(Instant::now, |earlier| earlier.begun);
                 self.refuse(call, label, begun, reason, &text);
             }
-            Ok(Plan::Load { upstream, label }) => {
-                self.hand_out(call, Some(label), async move { ReplyBody::Loaded(upstream.start().await) });
-            }
+            Ok(Plan::Load { upstream, label, timeout }) => self.hand_out(call, Some(label), async move {
+                // The start goes on when nobody waits for it any more.
+                let started = tokio::time::timeout(timeout, upstream.start()).await;
+                ReplyBody::Loaded(started.unwrap_or(Err(UpstreamFault::Timeout(timeout))))
+            }),
             Ok(Plan::Send { upstream, label, request }) => self.send(call, upstream, label, request),
         }
     }
@@ -270,7 +272,7 @@ impl Execution {
             ReplyBody::Loaded(_) => {}
             ReplyBody::Fault(fault) => {
                 let bytes = match fault {
-                    crate::upstream::UpstreamFault::TooLarge { bytes, .. } => Some(bytes),
+                    UpstreamFault::TooLarge { bytes, .. } => Some(bytes),
                     _ => None,
                 };
                 self.refuse_with(call, label, begun, fault.reason(), &fault.to_string(), bytes);

@@ -11,7 +11,7 @@ use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::Table;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What to do about a host call.
 pub(crate) enum Plan {
@@ -25,8 +25,8 @@ pub(crate) enum Plan {
     LoadAll(Vec<Arc<dyn Upstream>>),
     /// Answer with a world fault.
     Refuse { label: CallLabel, reason: CallFault, text: String },
-    /// The server's tools are not known: start it and look again.
-    Load { upstream: Arc<dyn Upstream>, label: CallLabel },
+    /// The server's tools are not known: start it within the time of the call, and look again.
+    Load { upstream: Arc<dyn Upstream>, label: CallLabel, timeout: Duration },
     /// Call the tool.
     Send { upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest },
 }
@@ -70,12 +70,15 @@ fn plan_tool_call(
 ) -> Result<Plan, Box<Fault>> {
     let servers = engine.server_names();
     let (call, args) = parse(cx, arguments, &servers)?;
+    let limits = context.limits();
     let catalog = engine.catalog.snapshot();
     let (Some(upstream), Some(entry)) =
         (engine.upstreams.get(call.server.as_str()), catalog.server(&call.server))
     else {
         return Err(call.no_such_server(&servers));
     };
+    let own = upstream.limits();
+    let timeout = own.timeout.unwrap_or_else(|| limits.upstream_call_timeout());
     let tools = entry.proven();
     let Some(tool) = tools.and_then(|tools| tools.get(&call.tool)) else {
         if let Some(refusal) = tools.and_then(|tools| tools.refusal(&call.tool)) {
@@ -94,7 +97,7 @@ fn plan_tool_call(
             return Ok(Plan::Refuse { label, reason: CallFault::UpstreamUnavailable, text });
         }
         return Ok(match take_call(context, &**upstream) {
-            Ok(()) => Plan::Load { upstream: upstream.clone(), label },
+            Ok(()) => Plan::Load { upstream: upstream.clone(), label, timeout },
             Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
         });
     };
@@ -103,12 +106,11 @@ fn plan_tool_call(
     if !loaded && let Err(text) = take_call(context, &**upstream) {
         return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });
     }
-    let (limits, own) = (context.limits(), upstream.limits());
     let max_bytes = usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX);
     let request = CallRequest {
         tool: tool.name.clone(),
         arguments: text,
-        timeout: own.timeout.unwrap_or_else(|| limits.upstream_call_timeout()),
+        timeout,
         sink: ResultSink::Inline { max_bytes: own.max_response_bytes.unwrap_or(max_bytes) },
     };
     Ok(Plan::Send { upstream: upstream.clone(), label, request })

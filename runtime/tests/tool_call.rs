@@ -28,11 +28,22 @@ async fn every_form_gives_the_documented_result() {
         ok
     );
     let mapped = "(map tool/call [{:server \"fake\" :tool \"number\"} {:server \"fake\" :tool \"image\"}])";
-    let want = "[{:ok true :value 42 :value_kind :json} {:ok true :value nil :value_kind :none}]";
+    let want = "[{:ok true :value 42 :value_kind :json} \
+                {:content [{\"data\" \"AAAA\" \"mimeType\" \"image/png\" \"type\" \"image\"}] \
+                :ok true :value nil :value_kind :none}]";
     assert_eq!(value(&runtime, mapped).await, want);
     assert_eq!(value(&runtime, &mapped.replace("(map", "(pmap")).await, want);
     let text = "(tool/call 'fake/noise)";
     assert_eq!(value(&runtime, text).await, "{:ok true :value \"after noise\" :value_kind :text}");
+}
+
+#[tokio::test]
+async fn what_the_value_does_not_say_is_in_the_content() {
+    let runtime = runtime().await;
+    let program =
+        "(let [r (tool/call 'fake/mixed)] [(:value r) (map :type (:content r)) (:uri (last (:content r)))])";
+    let want = "[\"see the picture\" [\"text\" \"image\" \"resource_link\"] \"file:///notes.md\"]";
+    assert_eq!(value(&runtime, program).await, want);
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
-use super::payload::{Content, Payload};
+use super::payload::{Chosen, Content, Payload, looks_like_json};
 use crate::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::map::Table;
 use ptc_vm::{Context, Fault, Value};
+use std::ops::Range;
 
 /// An answer as the program sees it, and what the ledger says about it.
 pub(crate) struct Unwrapped {
@@ -34,27 +35,46 @@ impl Kind {
 
 /// Builds the program's value of a result.
 pub(crate) fn unwrap(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, Box<Fault>> {
-    match &payload.content {
-        Content::Structured(answer, place) => {
-            match decode(cx, answer.bytes().get(place.clone()).unwrap_or_default()) {
-                Ok(value) => success(cx, value, Kind::Json),
-                Err(DecodeFailure::Fault(fault)) => Err(fault),
-                Err(DecodeFailure::Invalid(why)) => {
-                    refused(cx, CallFault::UpstreamError, &format!("structuredContent: {why}"))
-                }
-            }
-        }
-        Content::Text(text) => unwrap_text(cx, text),
-        Content::Nothing => success(cx, Value::Nil, Kind::None),
-        Content::ToolError(message) => refused(cx, CallFault::ToolError, message),
-        Content::Malformed(why) => refused(cx, CallFault::UpstreamError, why),
+    match read(cx, payload) {
+        Ok(unwrapped) => Ok(unwrapped),
+        Err(DecodeFailure::Fault(fault)) => Err(fault),
+        // The server promised JSON.
+        Err(DecodeFailure::Invalid(why)) => refused(
+            cx,
+            CallFault::UpstreamError,
+            &format!("the result cannot be decoded: {why}"),
+            [None, None],
+        ),
     }
 }
 
-fn unwrap_text(cx: &mut Context, text: &str) -> Result<Unwrapped, Box<Fault>> {
+fn read(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, DecodeFailure> {
+    let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
+        Some(place) => decode(cx, payload.part(place)).map(Some),
+        None => Ok(None),
+    };
+    match &payload.content {
+        Content::Success { value, blocks } => {
+            let (value, kind) = match value {
+                Chosen::Structured(place) => (decode(cx, payload.part(place))?, Kind::Json),
+                Chosen::Text(text) => text_value(cx, text)?,
+                Chosen::Nothing => (Value::Nil, Kind::None),
+            };
+            let blocks = decoded(cx, blocks)?;
+            Ok(success(cx, value, kind, blocks)?)
+        }
+        Content::ToolError { message, blocks, structured } => {
+            let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
+            Ok(refused(cx, CallFault::ToolError, message, more)?)
+        }
+        Content::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
+    }
+}
+
+fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Kind), Box<Fault>> {
     if looks_like_json(text) {
         match decode(cx, text.as_bytes()) {
-            Ok(value) => return success(cx, value, Kind::Json),
+            Ok(value) => return Ok((value, Kind::Json)),
             Err(DecodeFailure::Fault(fault)) => return Err(fault),
             // Text that is no JSON after all.
             Err(DecodeFailure::Invalid(_)) => {}
@@ -62,44 +82,61 @@ fn unwrap_text(cx: &mut Context, text: &str) -> Result<Unwrapped, Box<Fault>> {
     }
     cx.tick(text.len() as u64 / 16)?;
     cx.reserve(text.len())?;
-    let value = cx.string(text);
-    success(cx, value, Kind::Text)
+    Ok((cx.string(text), Kind::Text))
 }
 
 /// The value of a recoverable failure.
 pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) -> Result<Value, Box<Fault>> {
     let reason = cx.keyword(reason.name());
     let message = cx.string(message);
-    tagged(cx, [("ok", Value::Bool(false)), ("reason", reason), ("message", message)])
+    tagged(cx, [("ok", Some(Value::Bool(false))), ("reason", Some(reason)), ("message", Some(message))])
 }
 
-fn success(cx: &mut Context, payload: Value, kind: Kind) -> Result<Unwrapped, Box<Fault>> {
+fn success(
+    cx: &mut Context,
+    payload: Value,
+    kind: Kind,
+    blocks: Option<Value>,
+) -> Result<Unwrapped, Box<Fault>> {
     let kind = cx.keyword(kind.name());
-    let value = tagged(cx, [("ok", Value::Bool(true)), ("value", payload), ("value_kind", kind)])?;
-    Ok(Unwrapped { value, error: None })
+    let entries = [
+        ("ok", Some(Value::Bool(true))),
+        ("value", Some(payload)),
+        ("value_kind", Some(kind)),
+        ("content", blocks),
+    ];
+    Ok(Unwrapped { value: tagged(cx, entries)?, error: None })
 }
 
-fn refused(cx: &mut Context, reason: CallFault, message: &str) -> Result<Unwrapped, Box<Fault>> {
-    let value = world_fault(cx, reason, message)?;
-    Ok(Unwrapped { value, error: Some((reason, message.to_owned())) })
+fn refused(
+    cx: &mut Context,
+    reason: CallFault,
+    text: &str,
+    [blocks, structured]: [Option<Value>; 2],
+) -> Result<Unwrapped, Box<Fault>> {
+    let name = cx.keyword(reason.name());
+    let message = cx.string(text);
+    let entries = [
+        ("ok", Some(Value::Bool(false))),
+        ("reason", Some(name)),
+        ("message", Some(message)),
+        ("content", blocks),
+        ("structured_content", structured),
+    ];
+    Ok(Unwrapped { value: tagged(cx, entries)?, error: Some((reason, text.to_owned())) })
 }
 
-fn tagged<const N: usize>(cx: &mut Context, entries: [(&str, Value); N]) -> Result<Value, Box<Fault>> {
+/// A map with keyword keys of the entries that there are.
+fn tagged<const N: usize>(
+    cx: &mut Context,
+    entries: [(&str, Option<Value>); N],
+) -> Result<Value, Box<Fault>> {
     let mut map = Table::with_capacity(N);
     for (name, value) in entries {
-        let key = cx.keyword(name);
-        map = Table::insert(map, cx, key, value)?;
+        if let Some(value) = value {
+            let key = cx.keyword(name);
+            map = Table::insert(map, cx, key, value)?;
+        }
     }
     Ok(Value::Map(map))
-}
-
-/// A cheap look that saves most texts the attempt to decode them.
-fn looks_like_json(text: &str) -> bool {
-    let text = text.trim();
-    match (text.bytes().next(), text.bytes().last()) {
-        (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => true,
-        (Some(b'"'), Some(b'"')) => text.len() > 1,
-        (Some(b'0'..=b'9' | b'-'), Some(b'0'..=b'9')) => true,
-        _ => matches!(text, "true" | "false" | "null"),
-    }
 }

@@ -1,7 +1,7 @@
 //! Arguments of a call as JSON text.
 //!
-//! Keyword keys become their names with `-` turned into `_`, unless the tool's schema spells them with
-//! the hyphen; string keys pass unchanged. The walk keeps its own stack, pays fuel for every node and
+//! Keyword keys become their names, with `-` turned into `_` where that is how the tool's schema spells
+//! them; string keys pass unchanged, and so does whatever the schema says nothing about. The walk keeps its own stack, pays fuel for every node and
 //! asks for memory before the text grows, so shared and deep structures end in a typed fault.
 
 use super::{ParsedCall, fault};
@@ -218,8 +218,12 @@ fn key_name(cx: &Context, key: &Value, schema: Option<&Json>) -> Result<String, 
         Value::Str(text) => Ok(text.as_str().to_owned()),
         Value::Keyword(symbol) | Value::Symbol(symbol) => {
             let text = cx.text(*symbol);
-            let spelled = schema.and_then(|schema| schema.get("properties")?.get(text)).is_some();
-            Ok(if spelled { text.to_owned() } else { text.replace('-', "_") })
+            let has = |name: &str| schema.and_then(|schema| schema.get("properties")?.get(name)).is_some();
+            if !text.contains('-') || has(text) {
+                return Ok(text.to_owned());
+            }
+            let underscored = text.replace('-', "_");
+            Ok(if has(&underscored) { underscored } else { text.to_owned() })
         }
         Value::Int(number) => Ok(number.to_string()),
         other => Err(Refusal::NotEncodable(format!("a {} cannot be an object key", other.type_word()))),

@@ -1,13 +1,15 @@
 //! What a raw `tools/call` result holds, found out on the I/O side so that a worker does metered work only:
-//! `isError` first, then `structuredContent`, then the first text block.
+//! `isError` first, then `structuredContent`, then the first text block. Whatever that choice leaves out
+//! (further texts, images, audio, resources) stays reachable as `:content`.
 
 use crate::upstream::RawAnswer;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longest message of a tool error.
-const LONGEST_MESSAGE: usize = 500;
+/// Longest message of a tool error, in bytes.
+const LONGEST_MESSAGE: usize = 16 << 10;
 
 /// Results above this size are read off the I/O threads.
 const READ_INLINE: usize = 64 * 1024;
@@ -16,23 +18,44 @@ const READ_INLINE: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Payload {
     pub(crate) content: Content,
-    /// Payload bytes as received, counted once: structuredContent if present, else the content text.
+    /// Payload bytes as received, counted once: structuredContent if present, else the content.
     pub(crate) bytes: u64,
+    /// The answer, when a part of it is needed.
+    raw: Option<RawAnswer>,
 }
 
-/// The part of a result that programs see.
-#[derive(Debug)]
+/// The part of a result that programs see. Ranges are JSON text inside the answer.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// JSON text: a part of the answer it came in.
-    Structured(RawAnswer, Range<usize>),
+    /// The tool did its work.
+    Success {
+        /// The value.
+        value: Chosen,
+        /// All content blocks, when the value does not say everything.
+        blocks: Option<Range<usize>>,
+    },
+    /// `isError: true`.
+    ToolError {
+        /// Its texts.
+        message: String,
+        /// All content blocks, when there are others than texts.
+        blocks: Option<Range<usize>>,
+        /// structuredContent, when the message does not say the same.
+        structured: Option<Range<usize>>,
+    },
+    /// Not a tool result that can be used.
+    Malformed(&'static str),
+}
+
+/// What became the value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// structuredContent.
+    Structured(Range<usize>),
     /// The first text block.
     Text(String),
     /// Neither.
     Nothing,
-    /// `isError: true`, with its message.
-    ToolError(String),
-    /// Not a tool result.
-    Malformed(&'static str),
 }
 
 #[derive(Deserialize)]
@@ -44,6 +67,8 @@ struct ToolResult<'a> {
     structured_content: Option<&'a RawValue>,
     #[serde(default)]
     is_error: Option<bool>,
+    #[serde(borrow, default)]
+    result_type: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +77,15 @@ struct Block {
     kind: String,
     #[serde(default)]
     text: Option<String>,
+}
+
+/// The content blocks of a result.
+#[derive(Default)]
+struct Blocks {
+    place: Option<Range<usize>>,
+    texts: Vec<String>,
+    /// There are blocks other than texts.
+    others: bool,
 }
 
 impl Payload {
@@ -66,11 +100,18 @@ impl Payload {
 
     /// Bytes that the payload keeps alive.
     pub(crate) fn held_bytes(&self) -> usize {
-        match &self.content {
-            Content::Structured(answer, _) => answer.held_bytes(),
-            Content::Text(text) | Content::ToolError(text) => text.capacity(),
-            Content::Nothing | Content::Malformed(_) => 0,
-        }
+        let own = match &self.content {
+            Content::Success { value: Chosen::Text(text), .. } | Content::ToolError { message: text, .. } => {
+                text.capacity()
+            }
+            Content::Success { .. } | Content::Malformed(_) => 0,
+        };
+        own + self.raw.as_ref().map_or(0, RawAnswer::held_bytes)
+    }
+
+    /// The JSON text at a place in the answer.
+    pub(crate) fn part(&self, place: &Range<usize>) -> &[u8] {
+        self.raw.as_ref().and_then(|raw| raw.bytes().get(place.clone())).unwrap_or_default()
     }
 }
 
@@ -79,39 +120,81 @@ impl From<RawAnswer> for Payload {
         let Some(result) = parse_object::<ToolResult<'_>>(answer.bytes()) else {
             return malformed("the result is not an object");
         };
-        let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
-        let is_error = result.is_error == Some(true);
-        if let Some(place) = structured.clone().filter(|_| !is_error) {
-            return Payload { bytes: place.len() as u64, content: Content::Structured(answer, place) };
+        if result.result_type.as_deref().is_some_and(|kind| kind != "complete") {
+            return malformed("the tool asks for more input, which a program cannot give");
         }
-        let texts = match result.content.map(|raw| serde_json::from_str::<Vec<Block>>(raw.get())) {
-            None => Vec::new(),
-            Some(Ok(blocks)) => text_blocks(blocks),
-            Some(Err(_)) => return malformed("the result's content is not a list of blocks"),
+        let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
+        let Some(blocks) = Blocks::read(result.content, answer.bytes()) else {
+            return malformed("the result's content is not a list of blocks");
         };
-        let bytes = match structured {
-            Some(place) => place.len() as u64,
-            None => texts.iter().map(|text| text.len() as u64).sum(),
-        };
-        let content = if is_error {
-            let said = texts.into_iter().find(|text| !text.is_empty());
-            Content::ToolError(shorten(
-                said.unwrap_or_else(|| String::from_utf8_lossy(answer.bytes()).into_owned()),
-            ))
+        let bytes = match (&structured, &blocks) {
+            (Some(place), _) => place.len(),
+            (None, Blocks { place: Some(place), others: true, .. }) => place.len(),
+            (None, Blocks { texts, .. }) => texts.iter().map(String::len).sum(),
+        } as u64;
+        let content = if result.is_error == Some(true) {
+            tool_error(&answer, blocks, structured)
         } else {
-            texts.into_iter().next().map_or(Content::Nothing, Content::Text)
+            success(blocks, structured)
         };
-        Payload { content, bytes }
+        let needs_answer = match &content {
+            Content::Success { value, blocks } => blocks.is_some() || matches!(value, Chosen::Structured(_)),
+            Content::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
+            Content::Malformed(_) => false,
+        };
+        Payload { content, bytes, raw: needs_answer.then_some(answer) }
+    }
+}
+
+fn success(blocks: Blocks, structured: Option<Range<usize>>) -> Content {
+    let Blocks { place, mut texts, others } = blocks;
+    // A single text beside structuredContent is its serialised form, by the specification.
+    let more_texts = match &structured {
+        Some(_) => texts.len() > 1 || texts.first().is_some_and(|text| !looks_like_json(text)),
+        None => texts.len() > 1,
+    };
+    let value = match structured {
+        Some(place) => Chosen::Structured(place),
+        None if texts.is_empty() => Chosen::Nothing,
+        None => Chosen::Text(texts.swap_remove(0)),
+    };
+    Content::Success { value, blocks: place.filter(|_| others || more_texts) }
+}
+
+fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize>>) -> Content {
+    let Blocks { place, mut texts, others } = blocks;
+    texts.retain(|text| !text.is_empty());
+    let text_says_it = texts.iter().any(|text| looks_like_json(text));
+    let (said, structured) = match structured {
+        Some(place) if texts.is_empty() => {
+            let json = answer.bytes().get(place.clone()).unwrap_or_default();
+            (String::from_utf8_lossy(json).into_owned(), Some(place))
+        }
+        structured if !texts.is_empty() => (texts.join("\n"), structured.filter(|_| !text_says_it)),
+        _ => (String::from_utf8_lossy(answer.bytes()).into_owned(), None),
+    };
+    Content::ToolError { message: shorten(said), blocks: place.filter(|_| others), structured }
+}
+
+impl Blocks {
+    /// `None` when that is no list of blocks.
+    fn read(content: Option<&RawValue>, answer: &[u8]) -> Option<Blocks> {
+        let Some(raw) = content else { return Some(Blocks::default()) };
+        let mut blocks = Blocks { place: Some(place_of(answer, raw.get())), ..Blocks::default() };
+        for block in serde_json::from_str::<Vec<Block>>(raw.get()).ok()? {
+            match block {
+                Block { kind, text: Some(text) } if kind == "text" || kind.is_empty() => {
+                    blocks.texts.push(text);
+                }
+                _ => blocks.others = true,
+            }
+        }
+        Some(blocks)
     }
 }
 
 fn malformed(why: &'static str) -> Payload {
-    Payload { content: Content::Malformed(why), bytes: 0 }
-}
-
-fn text_blocks(blocks: Vec<Block>) -> Vec<String> {
-    let texts = blocks.into_iter().filter(|block| block.kind == "text" || block.kind.is_empty());
-    texts.filter_map(|block| block.text).collect()
+    Payload { content: Content::Malformed(why), bytes: 0, raw: None }
 }
 
 /// The derived reader would take an array for the members in order.
@@ -126,9 +209,21 @@ fn place_of(whole: &[u8], part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-fn shorten(text: String) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+fn shorten(mut text: String) -> String {
+    if text.len() > LONGEST_MESSAGE {
+        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
+        text.push('…');
+    }
+    text
+}
+
+/// A cheap look that saves most texts the attempt to decode them.
+pub(super) fn looks_like_json(text: &str) -> bool {
+    let text = text.trim();
+    match (text.bytes().next(), text.bytes().last()) {
+        (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => true,
+        (Some(b'"'), Some(b'"')) => text.len() > 1,
+        (Some(b'0'..=b'9' | b'-'), Some(b'0'..=b'9')) => true,
+        _ => matches!(text, "true" | "false" | "null"),
     }
 }

@@ -122,20 +122,22 @@ fn call() -> ParsedCall {
 #[test]
 fn keyword_keys_become_names_and_string_keys_stay() {
     with(|cx| {
-        let tool = tool(json!({"properties": {"with-hyphen": {}, "deep": {"properties": {"a-b": {}}}}}));
-        let inner = call_map(cx, json!({"a-b": 1, "c-d": 2}));
+        let tool = tool(json!({"properties": {"with-hyphen": {}, "user_id": {},
+            "deep": {"properties": {"a-b": {}, "c_d": {}}}}}));
+        let inner = call_map(cx, json!({"a-b": 1, "c-d": 2, "Content-Type": "x"}));
         let deep = cx.keyword("deep");
         let entries = [
             (cx.keyword("with-hyphen"), Value::Int(1)),
             (cx.keyword("user-id"), Value::Int(2)),
+            (cx.keyword("not-in-schema"), Value::Int(3)),
             (cx.string("str-key"), cx.keyword("value-kw")),
             (deep, inner),
         ];
         let args = map(cx, &entries);
         let text = encode(cx, &call(), &args, Some(&tool)).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let want =
-            json!({"with-hyphen": 1, "user_id": 2, "str-key": "value-kw", "deep": {"a-b": 1, "c_d": 2}});
+        let want = json!({"with-hyphen": 1, "user_id": 2, "not-in-schema": 3, "str-key": "value-kw",
+            "deep": {"a-b": 1, "c_d": 2, "Content-Type": "x"}});
         assert_eq!(value, want);
     });
 }
@@ -170,8 +172,9 @@ fn what_has_no_json_form_is_a_programmer_fault() {
         );
         let underscore = cx.keyword("a_b");
         let hyphen = cx.keyword("a-b");
-        let args = map(cx, &[(underscore, Value::Nil), (hyphen, Value::Nil)]);
-        let fault = encode(cx, &call(), &args, None).unwrap_err();
+        let args = map(cx, &[(underscore, Value::Int(1)), (hyphen, Value::Int(2))]);
+        let tool = tool(json!({"properties": {"a_b": {}}}));
+        let fault = encode(cx, &call(), &args, Some(&tool)).unwrap_err();
         assert!(fault.message.contains("two keys are both called \"a_b\""), "{}", fault.message);
     });
 }
@@ -202,36 +205,94 @@ fn unwrapped(result: serde_json::Value) -> (serde_json::Value, u64, Option<(Call
 }
 
 fn text(text: &str) -> serde_json::Value {
-    json!({"content": [{"type": "image", "data": "AA"}, {"type": "text", "text": text}]})
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn ok(value: serde_json::Value, kind: &str) -> serde_json::Value {
+    json!({"ok": true, "value": value, "value_kind": kind})
 }
 
 #[test]
 fn payloads_are_unwrapped_in_the_documented_order() {
-    let ok = |value: serde_json::Value, kind: &str| json!({"ok": true, "value": value, "value_kind": kind});
-    let structured = json!({"content": [{"type": "text", "text": "no"}], "structuredContent": {"a": 1}});
-    assert_eq!(unwrapped(structured), (ok(json!({"a": 1}), "json"), 7, None));
+    let mirrored =
+        json!({"content": [{"type": "text", "text": "{\"a\": 1}"}], "structuredContent": {"a": 1}});
+    assert_eq!(unwrapped(mirrored), (ok(json!({"a": 1}), "json"), 7, None));
     assert_eq!(unwrapped(text("{\"a\": [1]}")), (ok(json!({"a": [1]}), "json"), 10, None));
     assert_eq!(unwrapped(text("42")).0, ok(json!(42), "json"));
     assert_eq!(unwrapped(text("null")).0, ok(json!(null), "json"));
     assert_eq!(unwrapped(text("hello {")), (ok(json!("hello {"), "text"), 7, None));
     assert_eq!(unwrapped(text("{broken}")).0, ok(json!("{broken}"), "text"));
     assert_eq!(unwrapped(text("")).0, ok(json!(""), "text"));
-    let image = json!({"content": [{"type": "image", "data": "AA"}]});
-    assert_eq!(unwrapped(image), (ok(json!(null), "none"), 0, None));
-    assert_eq!(unwrapped(json!({})).0, ok(json!(null), "none"));
+    assert_eq!(unwrapped(json!({})), (ok(json!(null), "none"), 0, None));
     assert_eq!(unwrapped(json!({"content": [], "structuredContent": null})).0, ok(json!(null), "none"));
+    let list = json!({"resultType": "complete", "structuredContent": [1, 2]});
+    assert_eq!(unwrapped(list).0, ok(json!([1, 2]), "json"));
 }
 
 #[test]
-fn tool_errors_and_bad_payloads_are_world_faults() {
-    let bad = |reason: &str, message: &str| json!({"ok": false, "reason": reason, "message": message});
-    let failed = json!({"isError": true, "structuredContent": {"a": 1}, "content": [{"type": "text", "text": "no row"}]});
+fn nothing_of_a_result_is_dropped() {
+    let blocks = [
+        json!({"type": "image", "data": "AA", "mimeType": "image/png"}),
+        json!({"type": "audio", "data": "BB", "mimeType": "audio/wav"}),
+        json!({"type": "resource_link", "uri": "file:///x", "name": "x"}),
+        json!({"type": "resource", "resource": {"uri": "file:///y", "text": "inside"}}),
+        json!({"type": "something-new", "of": [1]}),
+    ];
+    let with = |mut value: serde_json::Value, blocks: &[serde_json::Value]| {
+        value["content"] = json!(blocks);
+        value
+    };
+    for block in &blocks {
+        let (value, bytes, _) = unwrapped(json!({"content": [block]}));
+        assert_eq!(value, with(ok(json!(null), "none"), std::slice::from_ref(block)));
+        assert_eq!(bytes, json!([block]).to_string().len() as u64);
+        let note = json!({"type": "text", "text": "see"});
+        let both = [block.clone(), note];
+        assert_eq!(unwrapped(json!({"content": both})).0, with(ok(json!("see"), "text"), &both));
+        let structured = json!({"content": [block], "structuredContent": {"a": 1}});
+        assert_eq!(unwrapped(structured).0, with(ok(json!({"a": 1}), "json"), std::slice::from_ref(block)));
+    }
+    let texts = [json!({"type": "text", "text": "1"}), json!({"type": "text", "text": "two"})];
+    assert_eq!(unwrapped(json!({"content": texts})), (with(ok(json!(1), "json"), &texts), 4, None));
+    let prose = [json!({"type": "text", "text": "one row"})];
+    let structured = json!({"content": prose, "structuredContent": {"a": 1}});
+    assert_eq!(unwrapped(structured), (with(ok(json!({"a": 1}), "json"), &prose), 7, None));
+}
+
+fn bad(reason: &str, message: &str) -> serde_json::Value {
+    json!({"ok": false, "reason": reason, "message": message})
+}
+
+#[test]
+fn tool_errors_are_world_faults_with_all_they_say() {
+    let failed = json!({"isError": true, "content": [{"type": "text", "text": "no row"}]});
     let (value, _, error) = unwrapped(failed);
     assert_eq!(value, bad("tool_error", "no row"));
     assert_eq!(error, Some((CallFault::ToolError, "no row".into())));
-    let long = json!({"isError": true, "content": [{"type": "text", "text": "x".repeat(600)}]});
-    assert_eq!(unwrapped(long).0["message"].as_str().unwrap().chars().count(), 501);
+    let long = "x".repeat(10_000);
+    let several = json!({"isError": true, "content":
+        [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"type": "text", "text": long}]});
+    assert_eq!(unwrapped(several).0, bad("tool_error", &format!("a\n{long}")));
+    let endless = json!({"isError": true, "content": [{"type": "text", "text": "é".repeat(100_000)}]});
+    let message = unwrapped(endless).0["message"].as_str().unwrap().to_owned();
+    assert!(message.len() < (16 << 10) + 4 && message.ends_with("é…"));
+    let image = json!({"type": "image", "data": "AA"});
+    let mut want = bad("tool_error", "look");
+    want["content"] = json!([{"type": "text", "text": "look"}, image]);
+    want["structured_content"] = json!({"code": 7});
+    let rich = json!({"isError": true, "content": want["content"], "structuredContent": {"code": 7}});
+    assert_eq!(unwrapped(rich).0, want);
+    let mut want = bad("tool_error", "{\"code\":7}");
+    want["structured_content"] = json!({"code": 7});
+    assert_eq!(unwrapped(json!({"isError": true, "structuredContent": {"code": 7}})).0, want);
+}
+
+#[test]
+fn bad_payloads_are_world_faults() {
     assert_eq!(unwrapped(json!([])).0, bad("upstream_error", "the result is not an object"));
     let odd = json!({"content": "text"});
     assert_eq!(unwrapped(odd).0, bad("upstream_error", "the result's content is not a list of blocks"));
+    let asks = json!({"resultType": "input_required", "inputRequests": {}});
+    let text = "the tool asks for more input, which a program cannot give";
+    assert_eq!(unwrapped(asks).0, bad("upstream_error", text));
 }

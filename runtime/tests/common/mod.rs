@@ -80,3 +80,19 @@ pub(crate) fn is_alive(pid: u64) -> bool {
         Err(_) => false,
     }
 }
+
+/// The living children of this process, sorted.
+pub(crate) fn children() -> Vec<u64> {
+    let own = std::process::id().to_string();
+    let mut children: Vec<u64> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|&process| {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+            parent == Some(own.as_str()) && is_alive(process)
+        })
+        .collect();
+    children.sort_unstable();
+    children
+}

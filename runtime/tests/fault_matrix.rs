@@ -1,0 +1,319 @@
+//! What misbehaving servers do to a program, to the other servers, to the next call, and to the machine:
+//! one table, over real processes.
+#![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
+
+mod common;
+
+use common::programs::{runtime_of, value};
+use common::{children, entry, is_alive};
+use ptc_runtime::config::{ServerEntry, Startup};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::upstream::UpstreamState;
+use ptc_runtime::{Runtime, StartPolicy};
+use std::time::Duration;
+
+/// What happens to the server from outside.
+#[derive(Clone, Copy, PartialEq)]
+enum Hit {
+    /// Nothing.
+    None,
+    /// SIGKILL while no call is in flight.
+    KillIdle,
+    /// SIGKILL while the program's call is in flight.
+    KillInCall,
+}
+
+/// What becomes of the server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    /// The same process goes on.
+    GoesOn,
+    /// Another process takes its place.
+    IsReplaced,
+    /// There was no process before, there is one now.
+    Starts,
+    /// It never works.
+    Fails,
+}
+
+struct Fault {
+    name: &'static str,
+    /// Of the fake server.
+    arguments: &'static [&'static str],
+    hit: Hit,
+    /// Meets the fault; its value is `[ok reason-or-value message]` or any of `sees`.
+    program: &'static str,
+    sees: &'static [&'static str],
+    then: Then,
+}
+
+const HANGS: &str = "the whole process hangs";
+const STORM: &str = "list_changed storm";
+
+const REPORT: &str = "(defn report [r] [(:ok r) (if (:ok r) (:value r) (:reason r)) (:message r)]) ";
+
+const FAULTS: &[Fault] = &[
+    Fault {
+        name: "SIGKILL while idle",
+        arguments: &[],
+        hit: Hit::KillIdle,
+        program: "(take 2 (report (tool/call 'fake/number)))",
+        // Inside the recovery window or after it.
+        sees: &["[false :upstream_unavailable]", "[true 42]"],
+        then: Then::IsReplaced,
+    },
+    Fault {
+        name: "SIGKILL in mid-call",
+        arguments: &[],
+        hit: Hit::KillInCall,
+        program: "(report (tool/call 'fake/hang))",
+        sees: &["[false :upstream_unavailable \"subprocess exited (signal=9)\"]"],
+        then: Then::IsReplaced,
+    },
+    Fault {
+        name: "no answer",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/hang))",
+        sees: &["[false :timeout \"no answer within 400 ms\"]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: HANGS,
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/freeze))",
+        sees: &["[false :timeout \"no answer within 400 ms\"]"],
+        then: Then::IsReplaced,
+    },
+    Fault {
+        name: "slow start",
+        arguments: &["--slow", "900"],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/number))",
+        sees: &["[false :timeout \"no answer within 400 ms\"]"],
+        then: Then::Starts,
+    },
+    Fault {
+        name: "dies at start",
+        arguments: &["--die-at-start"],
+        hit: Hit::None,
+        program: "(take 2 (report (tool/call 'fake/number)))",
+        sees: &["[false :upstream_unavailable]"],
+        then: Then::Fails,
+    },
+    Fault {
+        name: "garbage on stdout",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/garbage {:lines 20000}))",
+        sees: &["[true \"after garbage\" nil]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "an answer of 50 MB",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(let [r (tool/call 'fake/big {:bytes 50000000})] [(:ok r) (:reason r)])",
+        sees: &["[false :response_too_large]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "a line of 50 MB that is no answer",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(let [r (tool/call 'fake/long-line {:megabytes 50})] [(:ok r) (:reason r)])",
+        // Whose answer it was cannot be told, so the only call in flight does not wait for it.
+        sees: &["[false :response_too_large]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "half a line, then exit",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/half-line))",
+        sees: &["[false :upstream_unavailable \"subprocess exited (status=5)\"]"],
+        then: Then::IsReplaced,
+    },
+    Fault {
+        name: "exit with status 0 in mid-call",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/exit {:code 0}))",
+        sees: &["[false :upstream_unavailable \"subprocess exited (status=0)\"]"],
+        then: Then::IsReplaced,
+    },
+    Fault {
+        name: "wrong ids",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/wrong-ids))",
+        sees: &["[true \"for you\" nil]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "two answers",
+        arguments: &[],
+        hit: Hit::None,
+        program: "[(report (tool/call 'fake/twice)) (report (tool/call 'fake/number))]",
+        sees: &["[[true \"first\" nil] [true 42 nil]]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: STORM,
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/storm {:n 20000}))",
+        sees: &["[true \"storm is over\" nil]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "10,000 tools",
+        arguments: &["--many", "10000"],
+        hit: Hit::None,
+        program: "[(> (:tool_count (first (tool/servers))) 10000) (:reason (tool/call 'fake/tool-9999 {:path \"x\"}))]",
+        sees: &["[true :upstream_error]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "stderr flood",
+        arguments: &[],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/stderr-flood {:kilobytes 20000}))",
+        sees: &["[true \"flooded\" nil]"],
+        then: Then::GoesOn,
+    },
+    Fault {
+        name: "refuses to end",
+        arguments: &["--undying"],
+        hit: Hit::None,
+        program: "(report (tool/call 'fake/number))",
+        sees: &["[true 42 nil]"],
+        then: Then::GoesOn,
+    },
+];
+
+/// Short where a fault is a timeout, roomy otherwise.
+fn options(fault: &Fault) -> RunOptions {
+    let timeout = if fault.sees[0].contains(":timeout") { 400 } else { 60_000 };
+    let limits =
+        Limits { timeout_ms: 120_000, upstream_call_timeout_ms: timeout, ..Limits::with_upstreams() };
+    RunOptions { limits, ..RunOptions::default() }
+}
+
+async fn runtime_for(fault: &Fault) -> Runtime {
+    let lenient = |mut entry: ServerEntry| {
+        entry.startup = Startup::Lenient;
+        entry.handshake_timeout = Duration::from_secs(60);
+        if fault.name == HANGS {
+            entry.unresponsive_timeout = Duration::from_millis(300);
+        }
+        entry
+    };
+    let servers = vec![lenient(entry("fake", fault.arguments)), lenient(entry("other", &[]))];
+    let start = match fault.then {
+        Then::Starts => StartPolicy::Named(["other".to_owned()].into()),
+        _ => StartPolicy::All,
+    };
+    let runtime = runtime_of(servers, start, 1).await;
+    runtime.settle().await;
+    runtime
+}
+
+async fn pid(runtime: &Runtime, server: &str) -> u64 {
+    let program = format!("(:pid (:value (tool/call {{:server \"{server}\" :tool \"stats\"}})))");
+    value(runtime, &program).await.parse().unwrap()
+}
+
+fn state(runtime: &Runtime) -> UpstreamState {
+    runtime.servers()[0].state
+}
+
+/// Runs the program of a row and lets happen what happens to the server.
+async fn meet(runtime: &Runtime, fault: &Fault, server: Option<u64>) -> String {
+    let kill = || {
+        let process = libc::pid_t::try_from(server.unwrap()).unwrap();
+        // SAFETY: two integers; the process is the fake server of this row.
+        assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+    };
+    if fault.hit == Hit::KillIdle {
+        kill();
+        while state(runtime) == UpstreamState::Ready {
+            tokio::task::yield_now().await;
+        }
+    }
+    let run = runtime.run(format!("{REPORT}{}", fault.program), options(fault));
+    if fault.hit == Hit::KillInCall {
+        // The server counts the call of the program and the one that asks.
+        let in_flight = "(:most_in_flight (:value (tool/call 'fake/stats)))";
+        while value(runtime, in_flight).await == "1" {}
+        kill();
+    }
+    run.await.result.unwrap_or_else(|failure| panic!("{}: {}", fault.name, failure.message)).text
+}
+
+/// Calls until the server answers; what refuses until then says why.
+async fn next_call_works(runtime: &Runtime, fault: &Fault) {
+    let program = "(let [r (tool/call 'fake/number)] (if (:ok r) :works [(:reason r) (:message r)]))";
+    loop {
+        let answer = value(runtime, program).await;
+        if answer == ":works" {
+            return;
+        }
+        let known = ["in recovery", "stopped answering", "subprocess exited"];
+        assert!(known.iter().any(|known| answer.contains(known)), "{}: {answer}", fault.name);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_of_one_server_stays_with_it() {
+    for fault in FAULTS {
+        let name = fault.name;
+        let runtime = runtime_for(fault).await;
+        let before = match fault.then {
+            Then::Starts | Then::Fails => None,
+            Then::GoesOn | Then::IsReplaced => Some(pid(&runtime, "fake").await),
+        };
+        // In flight on the other server all the while: answered once its twin arrives.
+        let twin = "(:value (tool/call 'other/gather {:n 2}))";
+        let waiting = runtime.run(twin, options(&FAULTS[0]));
+
+        let seen = meet(&runtime, fault, before).await;
+        assert!(fault.sees.contains(&seen.as_str()), "{name}: the program sees {seen}");
+        assert_eq!(value(&runtime, twin).await, "\"together\"", "{name}");
+        assert_eq!(waiting.await.result.unwrap().text, "\"together\"", "{name}");
+
+        if name == HANGS {
+            while state(&runtime) == UpstreamState::Ready {
+                tokio::task::yield_now().await;
+            }
+        }
+        if fault.then == Then::Fails {
+            let server = &runtime.servers()[0];
+            assert!(server.error.as_ref().unwrap().contains("subprocess exited (status=3)"), "{name}");
+            assert!(server.state != UpstreamState::Ready, "{name}");
+        } else {
+            next_call_works(&runtime, fault).await;
+            let after = pid(&runtime, "fake").await;
+            match fault.then {
+                Then::GoesOn => assert_eq!(Some(after), before, "{name}"),
+                _ => assert_ne!(Some(after), before, "{name}"),
+            }
+        }
+        if name == STORM {
+            while runtime.catalog().tool("fake", "grown").is_none() {
+                tokio::task::yield_now().await;
+            }
+            let listed = value(&runtime, "(:listed (:value (tool/call 'fake/stats)))").await;
+            assert!(listed.parse::<u32>().unwrap() < 200, "20,000 notifications led to {listed} lists");
+        }
+
+        let processes = children();
+        assert!(!processes.is_empty(), "{name}");
+        runtime.shutdown().await;
+        assert_eq!(children(), [0_u64; 0], "{name}: processes are left");
+        assert!(before.is_none_or(|before| !is_alive(before)), "{name}");
+    }
+}
