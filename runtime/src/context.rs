@@ -125,6 +125,11 @@ impl RunContext {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Calls left in the budget.
+    pub fn calls_left(&self) -> u64 {
+        self.limits.max_upstream_calls.saturating_sub(u64::from(self.calls_made()))
+    }
+
     /// Counts bytes that wait for the program against its memory; false when they do not fit.
     pub fn hold(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;

@@ -191,6 +191,10 @@ impl Execution {
                     ReplyBody::Loaded(Ok(()))
                 });
             }
+            Ok(Plan::Budget) => {
+                let left = self.context.calls_left();
+                self.isolate.resume(call, |cx| host_call::budget(cx, left));
+            }
             Ok(Plan::Now) => {
                 // Read once: every later answer of this run is the same.
                 let now = *self.options.now_ms.get_or_insert_with(host_call::now_ms);

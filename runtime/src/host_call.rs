@@ -17,6 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) enum Plan {
     /// Answer with the configured servers.
     Servers,
+    /// Answer with the calls that are left.
+    Budget,
     /// Answer with the clock.
     Now,
     /// Answer with this.
@@ -51,6 +53,7 @@ pub(crate) fn plan(
             })
         }
         HostFunction::Now => Ok(Plan::Now),
+        HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
             Err(Fault::new(Reason::UnknownTool, format!("Unknown tool: {name}")).hint(
@@ -125,6 +128,13 @@ fn take_call(context: &RunContext, upstream: &dyn Upstream) -> Result<(), String
         return Err(format!("{cap}: upstream {} allows {limit} calls a program", upstream.name()));
     }
     if context.take_call() { Ok(()) } else { Err(cap.to_owned()) }
+}
+
+/// What `(budget/remaining)` gives.
+pub(crate) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fault>> {
+    let key = cx.keyword("upstream-calls");
+    let left = Value::Int(i64::try_from(calls_left).unwrap_or(i64::MAX));
+    Ok(Value::Map(Table::insert(Table::with_capacity(1), cx, key, left)?))
 }
 
 /// The value of `(tool/servers)`: one map a server, sorted by name.

@@ -34,6 +34,8 @@ pub enum CombinatorKind {
     Reducer,
     /// `(completing f finish)`: f, finish.
     Completing,
+    /// `(memoize f)`: f, the number of its table in the isolate.
+    Memoize,
 }
 
 /// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts

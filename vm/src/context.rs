@@ -5,6 +5,7 @@
 use crate::fault::{Fault, Result};
 use crate::fuel::Fuel;
 use crate::heap;
+use crate::native::memoize::Memos;
 use crate::prints::Prints;
 use crate::reason::Reason;
 use crate::regex::RegexCache;
@@ -31,6 +32,8 @@ pub struct Context {
     pub loop_limit: u64,
     /// Most pmap branches alive at once.
     pub parallel_width: usize,
+    /// Results of memoized functions.
+    pub(crate) memos: Memos,
     pub(crate) units: Rc<Vec<Rc<Unit>>>,
     /// How deep collections used as map keys nest in the comparison under way.
     pub(crate) key_depth: u32,

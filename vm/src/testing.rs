@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::fuel::{Fuel, Interrupt};
 use crate::heap::{self, Heap};
+use crate::native::memoize::Memos;
 use crate::prints::Prints;
 use crate::regex::RegexCache;
 use crate::symbol::Symbols;
@@ -37,6 +38,7 @@ pub(crate) fn with_limits<T: Send + 'static>(
             parallel_width: 1,
             units: Rc::new(Vec::new()),
             key_depth: 0,
+            memos: Memos::default(),
             hot_loop: true,
         };
         let result = work(&mut cx);

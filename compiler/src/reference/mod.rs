@@ -131,6 +131,10 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         all.push(Entry { namespace, name, kind, signature, doc, examples });
     };
     for (_, row) in builtins::all().filter(|(_, row)| row.category != Category::Internal) {
+        if let Some(("budget", _)) = row.name.split_once('/') {
+            add("budget", row.name, EntryKind::HostForm, row.usage, row.doc);
+            continue;
+        }
         let namespace = namespace(row.category);
         let qualified = row.usage.strip_prefix('(').and_then(|usage| usage.split([' ', ')']).next());
         let name = match (row.category, qualified) {

@@ -36,7 +36,7 @@ impl Globals {
         while let Some(form) = waiting.pop() {
             if let FormKind::List([head, name, ..]) = form.kind
                 && let (Some(head), Some(name)) = (head.symbol(), name.symbol())
-                && matches!(names.text(head), "def" | "defn" | "defonce")
+                && matches!(names.text(head), "def" | "defn" | "defn-" | "defonce")
             {
                 globals.known.entry(name).or_default().definitions += 1;
             }

@@ -47,8 +47,6 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) warnings: Vec<Diagnostic>,
     /// Unbound names in order of appearance, with their hints.
     pub(crate) unbound: Vec<suggest::Unbound>,
-    /// Functions of a `letfn` that call each other, for the hint.
-    pub(crate) mutual: Vec<Name>,
     /// The current form is evaluated on every run that does not fault before.
     pub(crate) certain: bool,
     /// A `return` or `fail` may have ended the program before the current form.
@@ -92,7 +90,6 @@ impl<'a, 'x> Resolver<'a, 'x> {
             errors: Vec::new(),
             warnings: Vec::new(),
             unbound: Vec::new(),
-            mutual: Vec::new(),
             certain: true,
             may_have_ended: false,
             servers: ServersUsed::default(),
@@ -163,13 +160,27 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.function().slot().ok_or_else(|| too_many_locals(span))
     }
 
+    /// A name that no program can write.
+    pub(crate) fn fresh_name(&mut self) -> Name {
+        self.hidden_names += 1;
+        self.names.intern(self.arena.alloc_str(&format!(" {}", self.hidden_names)))
+    }
+
     /// A name that no program can write, bound to a slot; as a form it reads that slot, also from inside
     /// a closure.
     pub(crate) fn hidden(&mut self, span: Span, slot: u8) -> Form<'a> {
-        self.hidden_names += 1;
-        let name = self.names.intern(self.arena.alloc_str(&format!(" {}", self.hidden_names)));
+        let name = self.fresh_name();
         self.function().bind(name, slot);
         Form::new(span, FormKind::Symbol(name))
+    }
+
+    /// The name of a special form that no local can hide.
+    pub(crate) fn form_name(&mut self, form: &str) -> Name {
+        self.names.intern(self.arena.alloc_str(&format!(" {form}")))
+    }
+
+    pub(crate) fn vector_form(&self, span: Span, items: Vec<Form<'a>>) -> Form<'a> {
+        Form::new(span, FormKind::Vector(self.arena.alloc_slice_copy(&items)))
     }
 
     pub(crate) fn list_form(&self, span: Span, items: Vec<Form<'a>>) -> &'a Form<'a> {
@@ -383,7 +394,9 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// The special form that a name means in call position here.
     pub(crate) fn special(&mut self, name: Name) -> Option<Special> {
-        let special = Special::lookup(self.names.text(name))?;
+        let text = self.names.text(name);
+        // Forms that the compiler inserts begin with a blank.
+        let special = Special::lookup(text.strip_prefix(' ').unwrap_or(text))?;
         if special.can_be_shadowed() && scope::lookup(&mut self.functions, name).is_some() {
             return None;
         }
@@ -407,7 +420,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::Quote => self.quote_form(span, rest),
             Special::Fn => self.fn_form(span, rest),
             Special::Def | Special::DefOnce => self.def_form(special, span, rest),
-            Special::Defn => self.defn_form(span, rest),
+            Special::Defn | Special::DefnPrivate => self.defn_form(span, rest),
             Special::If | Special::IfNot => self.if_form(special, span, rest, tail),
             Special::When | Special::WhenNot => self.when_form(special, span, rest, tail),
             Special::IfLet | Special::IfSome => self.if_let_form(special, span, rest, tail),
@@ -426,6 +439,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::Dotimes => self.dotimes_form(span, rest),
             Special::Doto => self.doto_form(span, rest),
             Special::Letfn => self.letfn_form(span, rest, tail),
+            Special::Task => self.task_form(span, rest),
+            Special::StepDone | Special::TaskReset => self.journal_form(special, span, rest),
             Special::Return | Special::Fail => self.exit_form(special, span, rest),
             Special::Dot => {
                 Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead."))

@@ -41,9 +41,8 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["future", "promise", "delay", "deliver", "thread", "go"],
         "Use `pmap` or `pcalls` to overlap tool calls.",
     ),
-    (&["memoize", "memo"], "Functions keep nothing between calls; bind the value once with `let` or `def`."),
     (
-        &["prn", "print", "pr", "printf", "newline", "print-str", "with-out-str", "tap>"],
+        &["print", "pr", "printf", "newline", "print-str", "with-out-str", "tap>"],
         "Use `println`; format with `str` or `format`.",
     ),
     (
@@ -56,17 +55,20 @@ const ABSENT: &[(&[&str], &str)] = &[
         &["sorted-map-by", "sorted-set-by"],
         "Maps and sets are always in key order; use `sort-by` for another.",
     ),
-    (&["defn-"], "Use `defn`."),
+    (&["assert"], "Use (when-not test (fail message))."),
+    (&["trampoline"], "Call the function itself: recursion is limited by memory only."),
+    (&["identical?"], "Use `=`."),
+    (&["symbol", "with-meta", "vary-meta"], "Use keywords and strings; values carry no metadata."),
+    (
+        &["volatile!", "vreset!"],
+        "There is no mutable state; carry values through `loop`/`recur` or `reduce`.",
+    ),
     (&["defrecord", "deftype", "defprotocol", "defmulti", "defmethod"], "Use maps and functions."),
     (
         &["assoc!", "conj!", "dissoc!", "transient", "persistent!"],
         "Use `assoc` and `conj`; they update in place when they can.",
     ),
     (&["time"], "Use (System/currentTimeMillis)."),
-    (
-        &["task", "step-done", "task-reset"],
-        "Journal forms are not available; evaluate the expression itself.",
-    ),
     (&["data"], "Read the context with `data/key`."),
     (&["tool"], "Call tools with (tool/call {:server \"s\" :tool \"t\" :args {}})."),
 ];
@@ -109,12 +111,6 @@ impl<'a> Resolver<'a, '_> {
             return Some(format!(
                 "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
                  the top level."
-            ));
-        }
-        if self.mutual.contains(&name) {
-            return Some(format!(
-                "`{text}` is defined later in this `letfn`, by a function that needs this one; make them one function \
-                 with an argument that tells the cases apart, or use `loop`."
             ));
         }
         if Special::lookup(text).is_some() {

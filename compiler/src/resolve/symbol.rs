@@ -2,7 +2,7 @@
 
 use super::scope::{self, Place};
 use super::{Failed, Resolved, Resolver, error, invalid_form};
-use crate::ir::{Kind, Literal};
+use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, split_qualified};
 use ptc_vm::builtins::{self, BuiltinId, Category};
 use ptc_vm::bytecode::Const;
@@ -68,6 +68,10 @@ impl<'a> Resolver<'a, '_> {
         match self.meaning(name, span)? {
             Meaning::Local(place) => Ok(self.place(span, place)),
             Meaning::Global(global) => Ok(self.expr(span, Kind::Global(global))),
+            // The budget is read with and without parentheses.
+            Meaning::Builtin(builtin) if builtin.info().name == "budget/remaining" => {
+                self.make_call(span, Callee::Builtin(builtin), &[])
+            }
             Meaning::Builtin(builtin) => self.constant(span, Const::Builtin(builtin)),
             Meaning::Float(value) => self.constant(span, Const::Float(value)),
             Meaning::Nil | Meaning::Unbound => Ok(self.nil(span)),
@@ -178,7 +182,7 @@ fn unknown_member(namespace: &str, member: &str, span: Span) -> Failed {
     if namespace == "budget" {
         return invalid_form(
             span,
-            format!("budget/{member} is not available: budget forms are not supported"),
+            format!("Unknown budget function: budget/{member}. Available: budget/remaining"),
         );
     }
     if OTHER_NAMESPACES.contains(&namespace) {

@@ -73,26 +73,39 @@ impl<'a> Resolver<'a, '_> {
         special: Special,
         span: Span,
         form: Option<&'a Form<'a>>,
-    ) -> Result<(Name, &'a Form<'a>), Failed> {
+    ) -> Result<(&'a Form<'a>, &'a Form<'a>), Failed> {
         let Some(items) = form.and_then(|form| form.vector()) else { return Err(wrong_shape(special, span)) };
         match items {
-            [pattern, value] => match pattern.symbol() {
-                Some(name) => {
-                    self.check_bindable(name, pattern.span)?;
-                    Ok((name, value))
-                }
-                None => Err(invalid_form(
-                    pattern.span,
-                    "binding must be a simple symbol, not a destructuring pattern",
-                )
-                .hint_boxed("Destructure with `let` inside the body.")),
-            },
+            [pattern, value] => Ok((pattern, value)),
             _ => Err(invalid_form(
                 span,
                 format!("binding vector must have exactly 2 forms, got {}", items.len()),
             )
             .hint_boxed(format!("expected {}", special.usage()))),
         }
+    }
+
+    /// A body that sees the value of a slot through a pattern, which is taken apart after the test.
+    fn bound_body(
+        &mut self,
+        pattern: &'a Form<'a>,
+        slot: u8,
+        span: Span,
+        body: &'a [Form<'a>],
+        tail: bool,
+    ) -> Resolved<'a> {
+        if let Some(name) = pattern.symbol() {
+            self.check_bindable(name, pattern.span)?;
+            self.function().bind(name, slot);
+            return Ok(self.branch_body(body, span, tail));
+        }
+        self.in_branch(|this| {
+            let mut bindings = Vec::new();
+            let value = this.local(pattern.span, slot);
+            this.bind_pattern(pattern, value, &mut bindings)?;
+            let body = this.body(body, span, tail);
+            Ok(this.let_expr(span, bindings, body))
+        })
     }
 
     fn bound_test(&mut self, special: Special, span: Span, slot: u8) -> Test<'a> {
@@ -115,13 +128,12 @@ impl<'a> Resolver<'a, '_> {
         if !(2..=3).contains(&rest.len()) {
             return Err(wrong_shape(special, span));
         }
-        let (name, value) = self.single_binding(special, span, rest.first())?;
+        let (pattern, value) = self.single_binding(special, span, rest.first())?;
         let value = self.resolve(value, false);
         let mark = self.function().mark();
         let slot = self.new_slot(span)?;
-        self.function().bind(name, slot);
         let test = self.bound_test(special, value.span, slot);
-        let then = self.branch(&rest[1], tail);
+        let then = self.bound_body(pattern, slot, span, &rest[1..2], tail)?;
         // The name is not in scope in the other branch, but its slot is taken until the test is over.
         self.function().hide(mark);
         let otherwise = rest.get(2).map(|form| self.branch(form, tail));
@@ -138,13 +150,12 @@ impl<'a> Resolver<'a, '_> {
         rest: &'a [Form<'a>],
         tail: bool,
     ) -> Resolved<'a> {
-        let (name, value) = self.single_binding(special, span, rest.first())?;
+        let (pattern, value) = self.single_binding(special, span, rest.first())?;
         let value = self.resolve(value, false);
         let mark = self.function().mark();
         let slot = self.new_slot(span)?;
-        self.function().bind(name, slot);
         let test = self.bound_test(special, value.span, slot);
-        let body = self.branch_body(&rest[1..], span, tail);
+        let body = self.bound_body(pattern, slot, span, &rest[1..], tail)?;
         self.function().release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
         Ok(self.cond(span, vec![clause(Some(binding), test, body)], None))
@@ -153,7 +164,7 @@ impl<'a> Resolver<'a, '_> {
     /// `(when-first [x coll] body …)`: `(seq coll)` once.
     #[inline(never)]
     pub(crate) fn when_first_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
-        let (name, value) = self.single_binding(Special::WhenFirst, span, rest.first())?;
+        let (pattern, value) = self.single_binding(Special::WhenFirst, span, rest.first())?;
         let collection = self.resolve(value, false);
         let Some(seq) = ptc_vm::builtins::lookup(None, "seq") else {
             return Err(error(Reason::CompileError, span, "internal: no builtin seq"));
@@ -166,7 +177,7 @@ impl<'a> Resolver<'a, '_> {
         let (vector, zero) = (self.local(span, slot), self.literal(span, Literal::Int(0)));
         let first = self.internal_call(span, "%nth", &[vector, zero])?;
         let mut bindings = Vec::new();
-        self.bind_name(name, first, &mut bindings)?;
+        self.bind_pattern(pattern, first, &mut bindings)?;
         let body = self.branch_body(&rest[1..], span, tail);
         let body = self.let_expr(span, bindings, body);
         self.function().release(mark);

@@ -44,6 +44,13 @@ impl<'a> Resolver<'a, '_> {
             [doc, rest @ ..] if matches!(doc.kind, FormKind::Str(_)) => rest,
             _ => rest,
         };
+        // What Clojure keeps as metadata says nothing here.
+        let rest = match rest {
+            [attributes, rest @ ..] if matches!(attributes.kind, FormKind::Map(_)) && !rest.is_empty() => {
+                rest
+            }
+            _ => rest,
+        };
         if rest.is_empty() {
             return Err(wrong_shape(Special::Defn, span));
         }

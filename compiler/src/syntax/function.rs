@@ -1,4 +1,4 @@
-//! `fn`, `letfn`, `#()` and what `defn` shares with them.
+//! `fn`, `#()` and what `defn` and `letfn` share with them.
 
 use super::Special;
 use crate::form::{Form, FormKind};
@@ -8,7 +8,6 @@ use crate::resolve::scope::{FunctionScope, RecurTarget};
 use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape};
 use ptc_vm::Span;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
 
 /// Highest number of a `#()` placeholder.
 const MAX_PLACEHOLDER: usize = 20;
@@ -19,17 +18,6 @@ struct Written<'a> {
     span: Span,
     parameters: &'a [Form<'a>],
     body: &'a [Form<'a>],
-}
-
-/// The numbers of the names that are symbols somewhere in the form.
-fn mentioned(form: &Form<'_>, numbers: &HashMap<Name, usize>) -> HashSet<usize> {
-    let mut found = HashSet::new();
-    let mut waiting = vec![form];
-    while let Some(form) = waiting.pop() {
-        found.extend(form.symbol().and_then(|name| numbers.get(&name)));
-        waiting.extend(form.children());
-    }
-    found
 }
 
 impl<'a> Resolver<'a, '_> {
@@ -44,63 +32,6 @@ impl<'a> Resolver<'a, '_> {
         }
         let text = name.map_or("", |name| self.names.text(name));
         self.fn_arities("fn", span, name, text, rest)
-    }
-
-    /// `(letfn [(name [params] body …) …] body …)`. A function sees itself and those it needs, in whatever
-    /// order they are written; but values hold no cycles, so two functions cannot need each other.
-    #[inline(never)]
-    pub(crate) fn letfn_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
-        let Some(([written], body)) = rest.split_at_checked(1) else {
-            return Err(wrong_shape(Special::Letfn, span));
-        };
-        let Some(functions) = written.vector() else { return Err(wrong_shape(Special::Letfn, span)) };
-        let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(functions.len());
-        let mut bound = Ok(());
-        for form in self.in_order_of_need(functions) {
-            bound = bound.and(self.letfn_function(form, &mut bindings));
-        }
-        let body = self.body(body, span, tail);
-        self.function().release(mark);
-        bound?;
-        Ok(self.let_expr(span, bindings, body))
-    }
-
-    /// The functions of a `letfn`, each after those it mentions.
-    fn in_order_of_need(&mut self, functions: &'a [Form<'a>]) -> Vec<&'a Form<'a>> {
-        let names: Vec<Option<Name>> =
-            functions.iter().map(|form| form.children().first().and_then(Form::symbol)).collect();
-        let numbers: HashMap<Name, usize> =
-            names.iter().enumerate().filter_map(|(number, name)| Some(((*name)?, number))).collect();
-        let needs: Vec<HashSet<usize>> = functions.iter().map(|form| mentioned(form, &numbers)).collect();
-        let mut left: Vec<usize> = (0..functions.len()).collect();
-        let mut ordered = Vec::with_capacity(functions.len());
-        // Too many functions have no registers anyway.
-        while !left.is_empty() && functions.len() <= MAX_SLOTS {
-            let is_ready =
-                |one: &usize| left.iter().all(|other| other == one || !needs[*one].contains(other));
-            let ready = left.iter().position(is_ready);
-            if ready.is_none() {
-                self.mutual.extend(left.iter().filter_map(|&number| names[number]));
-            }
-            ordered.push(&functions[left.remove(ready.unwrap_or(0))]);
-        }
-        ordered.extend(functions.iter().filter(|_| functions.len() > MAX_SLOTS));
-        ordered
-    }
-
-    fn letfn_function(&mut self, form: &'a Form<'a>, bindings: &mut Vec<Binding<'a>>) -> Result<(), Failed> {
-        let FormKind::List([head, rest @ ..]) = form.kind else {
-            return Err(wrong_shape(Special::Letfn, form.span));
-        };
-        let Some(name) = head.symbol() else { return Err(wrong_shape(Special::Letfn, form.span)) };
-        if rest.is_empty() {
-            return Err(wrong_shape(Special::Letfn, form.span));
-        }
-        self.check_bindable(name, head.span)?;
-        let text = self.names.text(name);
-        let function = self.fn_arities("letfn", form.span, Some(name), text, rest)?;
-        self.bind_name(name, function, bindings).map(|_| ())
     }
 
     /// A function from `[params] body …` or from one `([params] body …)` for each arity.

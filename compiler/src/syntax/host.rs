@@ -21,6 +21,36 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, Kind::Exit(signal, value)))
     }
 
+    /// `(task id expr)`: without a journal, the expression.
+    #[inline(never)]
+    pub(crate) fn task_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+        let [id, value] = rest else { return Err(wrong_shape(Special::Task, span)) };
+        let id = self.resolve(id, false);
+        let id = self.internal_call(span, "%task-id", &[id])?;
+        let value = self.resolve(value, false);
+        let items = self.slice(vec![id, value]);
+        Ok(self.expr(span, Kind::Do(items)))
+    }
+
+    /// `(step-done id summary)`, `(task-reset id)`.
+    #[inline(never)]
+    pub(crate) fn journal_form(
+        &mut self,
+        special: Special,
+        span: Span,
+        rest: &'a [Form<'a>],
+    ) -> Resolved<'a> {
+        let (builtin, count) = match special {
+            Special::StepDone => ("%step-done", 2),
+            _ => ("%task-reset", 1),
+        };
+        if rest.len() != count {
+            return Err(wrong_shape(special, span));
+        }
+        let arguments = self.all(rest);
+        self.internal_call(span, builtin, arguments)
+    }
+
     /// `tool/name` as a value.
     pub(crate) fn tool_value(&mut self, name: Name, span: Span) -> Resolved<'a> {
         let (_, tool) = split_qualified(self.names.text(name));

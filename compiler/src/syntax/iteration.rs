@@ -11,6 +11,15 @@ use std::cell::Cell;
 /// Collections in one form. Each level needs registers and native stack while it is compiled.
 const MAX_LEVELS: usize = 16;
 
+/// What `:while` over a collection that may be endless becomes.
+struct WhileItems<'a> {
+    bindings: Vec<Binding<'a>>,
+    /// Reads whether the collection was endless.
+    flag: Form<'a>,
+    or: Form<'a>,
+    items: Ref<'a>,
+}
+
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn iteration_form(
@@ -72,7 +81,46 @@ impl<'a> Resolver<'a, '_> {
             1 => self.resolve(collection, false),
             _ => self.branch(collection, false),
         };
-        self.over(special, span, (pattern, collection), rest, body, number)
+        match rest {
+            [keyword, test, more @ ..] if self.makes_endless_sequences() && self.is_while(keyword) => {
+                let bounded = self.while_items(span, pattern, collection, test)?;
+                let test = self.list_form(test.span, vec![bounded.or, bounded.flag, *test]);
+                let mut rest = vec![*keyword, *test];
+                rest.extend_from_slice(more);
+                let rest = self.arena.alloc_slice_copy(&rest);
+                let each = self.over(special, span, (pattern, bounded.items), rest, body, number)?;
+                Ok(self.let_expr(span, bounded.bindings, each))
+            }
+            _ => self.over(special, span, (pattern, collection), rest, body, number),
+        }
+    }
+
+    fn is_while(&self, form: &Form<'a>) -> bool {
+        form.keyword().is_some_and(|keyword| self.names.text(keyword) == "while")
+    }
+
+    /// `x coll :while test` over what may be endless: such a collection is cut where the test first fails, and
+    /// the test is not asked again; any other stays as it is.
+    fn while_items(
+        &mut self,
+        span: Span,
+        pattern: &'a Form<'a>,
+        collection: Ref<'a>,
+        test: &'a Form<'a>,
+    ) -> Result<WhileItems<'a>, Failed> {
+        let mut bindings = Vec::new();
+        let source = self.bind_hidden(collection, &mut bindings)?;
+        let asked = self.local(span, source);
+        let is_endless = self.internal_call(span, "%endless?", &[asked])?;
+        let flag = self.bind_hidden(is_endless, &mut bindings)?;
+        let flag = self.hidden(span, flag);
+        let parameters = self.vector_form(pattern.span, vec![*pattern]);
+        let function = self.arena.alloc_slice_copy(&[parameters, *test]);
+        let function = self.fn_form(test.span, function)?;
+        let source = self.local(span, source);
+        let items = self.internal_call(collection.span, "%while-items", &[function, source])?;
+        let or = Form::new(span, FormKind::Symbol(self.form_name("or")));
+        Ok(WhileItems { bindings, flag, or, items })
     }
 
     /// `(dotimes [i n] body …)`: `doseq` over the first n integers.

@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod function;
 pub(crate) mod host;
 pub(crate) mod iteration;
+pub(crate) mod letfn;
 pub(crate) mod pattern;
 pub(crate) mod threading;
 
@@ -57,6 +58,7 @@ specials! {
     Def "def" false "(def name value)" "Gives a name of the program a value; a docstring may stand before the value.";
     DefOnce "defonce" false "(defonce name value)" "The same as `def`, unless the name has a value already.";
     Defn "defn" true "(defn name [params] body ...)" "Defines a function; a docstring may follow the name.";
+    DefnPrivate "defn-" true "(defn- name [params] body ...)" "The same as `defn`.";
     If "if" false "(if cond then else?)" "The second part when the first is truthy, else the third or nil.";
     IfNot "if-not" true "(if-not cond then else?)" "The second part when the first is falsy, else the third or nil.";
     When "when" true "(when cond body ...)" "The body when the condition is truthy, else nil.";
@@ -83,6 +85,9 @@ specials! {
     Dotimes "dotimes" true "(dotimes [name count] body ...)" "Evaluates the body with the name bound to 0, 1 … below count; nil.";
     Doto "doto" true "(doto expr step ...)" "Threads the value as first argument through all steps; the value itself.";
     Letfn "letfn" true "(letfn [(name [params] body ...) ...] body ...)" "Binds functions by name that may call each other and themselves.";
+    Task "task" false "(task id expr)" "The value of the expression; a host that keeps a journal remembers it under the id.";
+    StepDone "step-done" false "(step-done id summary)" "Reports a step to the host's journal; the summary.";
+    TaskReset "task-reset" false "(task-reset id)" "Forgets what the host's journal remembers under the id; nil.";
     Return "return" false "(return value)" "Ends the program with a value, from anywhere.";
     Fail "fail" false "(fail value)" "Ends the program with a failure that carries a value, from anywhere.";
     Dot "." true "(.method obj)" "";

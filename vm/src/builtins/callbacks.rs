@@ -184,6 +184,14 @@ pub(super) const TABLE: &[Builtin] = &[
         HostFunction::Tool,
     ),
     host(
+        "budget/remaining",
+        Category::Interop,
+        "0",
+        "(budget/remaining)",
+        "A map of what the program may still use: :upstream-calls, the number of tool calls left.",
+        HostFunction::Budget,
+    ),
+    host(
         "%tool-servers",
         Category::Internal,
         "0",

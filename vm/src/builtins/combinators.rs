@@ -1,5 +1,6 @@
 //! Builtins that make functions of functions.
 
+use super::callbacks::callable;
 use super::{Builtin, Category, Step, callback, plain};
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
@@ -46,6 +47,22 @@ pub(super) const TABLE: &[Builtin] = &[
         "f with nil arguments replaced by defaults.",
         fnil,
     ),
+    plain(
+        "memoize",
+        Category::Core,
+        "1",
+        "(memoize f)",
+        "f, which is called once for the same arguments.",
+        memoize,
+    ),
+    plain(
+        "comparator",
+        Category::Core,
+        "1",
+        "(comparator pred)",
+        "pred itself: every comparator may be a predicate.",
+        |cx, arguments| callable(cx, "comparator", take(&mut arguments[0])),
+    ),
     callback(
         "apply",
         Category::Core,
@@ -90,6 +107,12 @@ fn some_fn(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn fnil(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     combine(CombinatorKind::Fnil, arguments)
+}
+
+fn memoize(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let function = callable(cx, "memoize", take(&mut arguments[0]))?;
+    let table = Value::Int(cx.memos.add());
+    Ok(Value::Combinator(Combinator::new(CombinatorKind::Memoize, vec![function, table])))
 }
 
 fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {

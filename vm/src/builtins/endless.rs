@@ -32,6 +32,10 @@ pub(super) const TABLE: &[Builtin] = &[
     callback("%first", Category::Internal, "1", "(first coll)", "The first item, or nil.", |cx, a| positional(cx, "first", Some(0), a)),
     callback("%second", Category::Internal, "1", "(second coll)", "The second item, or nil.", |cx, a| positional(cx, "second", Some(1), a)),
     callback("%pattern-items", Category::Internal, "2", "(%pattern-items x n)", "The source of a sequential pattern of n items.", pattern_items),
+    callback("%while-items", Category::Internal, "2", "(%while-items pred coll)", "The collection, cut where pred first fails when it is endless.", |cx, a| match a[1].endless() {
+        Some(_) => each(cx, "for", Kind::TakeWhile, a),
+        None => Ok(Step::Return(std::mem::take(&mut a[1]))),
+    }),
     callback("%nth-item", Category::Internal, "2-3", "(nth coll index default?)", "The item at an index.", |cx, a| positional(cx, "nth", None, a)),
 ];
 

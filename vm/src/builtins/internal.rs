@@ -7,6 +7,7 @@ use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
 use crate::map::{MapNode, Table};
 use crate::reason::Reason;
+use crate::string::StringNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -26,6 +27,14 @@ pub(super) const TABLE: &[Builtin] = &[
     row("%get-or", "3", "(%get-or x k default)", "What a key finds, or the default.", get_or),
     row("%lookup", "3", "(%lookup x k default)", "(k x default) of a keyword k.", get_or),
     row("%take-range", "4", "(%take-range n start end step)", "(take n (range start end step)), where the step may be 0.", take_range),
+    row("%endless?", "1", "(%endless? x)", "Whether x is a sequence without an end.", is_endless),
+    row("%task-id", "1", "(task id expr)", "Checks the id of a task.", |cx, a| journal_text(cx, "task", "id", &a[0])),
+    row("%task-reset", "1", "(task-reset id)", "Forgets a task.", |cx, a| journal_text(cx, "task-reset", "id", &a[0]).map(|_| Value::Nil)),
+    row("%step-done", "2", "(step-done id summary)", "Reports a step.", |cx, a| {
+        journal_text(cx, "step-done", "id", &a[0])?;
+        journal_text(cx, "step-done", "summary", &a[1])?;
+        Ok(take(&mut a[1]))
+    }),
     row("%data", "1", "(%data k)", "One entry of the program's input data.", data),
 ];
 
@@ -41,6 +50,30 @@ const fn row(
 
 fn iterated(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Vector(seq::to_vector(cx, take(&mut arguments[0]), "for")?))
+}
+
+fn is_endless(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(arguments[0].endless().is_some()))
+}
+
+/// An id or summary of the journal: a scalar that reads as text.
+fn journal_text(cx: &mut Context, form: &str, what: &str, value: &Value) -> Result<Value> {
+    let text = matches!(
+        value,
+        Value::Str(_)
+            | Value::Keyword(_)
+            | Value::Symbol(_)
+            | Value::Int(_)
+            | Value::BigInt(_)
+            | Value::Bool(_)
+    );
+    if !text {
+        return Err(Fault::type_error(format_args!(
+            "({form}) {what} must be a string, got {}",
+            value.type_word()
+        )));
+    }
+    Ok(Value::Str(StringNode::new(crate::print::display(cx, value)?)))
 }
 
 fn times(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

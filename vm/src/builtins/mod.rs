@@ -73,6 +73,8 @@ pub enum HostFunction {
     Tool,
     /// `(tool/servers)`.
     Servers,
+    /// `(budget/remaining)`: what the program may still use.
+    Budget,
     /// The clock, fixed once per program (decision 8).
     Now,
     /// A form that looks names up.
@@ -84,7 +86,11 @@ impl HostFunction {
     pub const fn takes_reference(self) -> bool {
         match self {
             HostFunction::Discover(form) => form.takes_reference(),
-            HostFunction::ToolCall | HostFunction::Tool | HostFunction::Servers | HostFunction::Now => false,
+            HostFunction::ToolCall
+            | HostFunction::Tool
+            | HostFunction::Servers
+            | HostFunction::Budget
+            | HostFunction::Now => false,
         }
     }
 }

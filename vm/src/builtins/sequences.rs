@@ -43,6 +43,12 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("subvec", CORE, "2-3", "(subvec v start end?)", "The items from start up to end; indexes are clamped.", subvec),
     plain("peek", CORE, "1", "(peek v)", "The last item of a vector, or nil.", peek),
     plain("pop", CORE, "1", "(pop v)", "A vector without its last item; nil when there is none.", pop),
+    plain("rseq", CORE, "1", "(rseq v)", "The items in the opposite order; nil when there are none.", |cx, a| match reverse(cx, a)? {
+        Value::Vector(vector) => Ok(or_nil(vector)),
+        other => Ok(other),
+    }),
+    plain("doall", CORE, "1-2", "(doall coll)", "The collection itself: everything is eager.", |_cx, a| Ok(a.last_mut().map(take).unwrap_or_default())),
+    plain("dorun", CORE, "1-2", "(dorun coll)", "nil: everything is eager.", |_cx, _a| Ok(Value::Nil)),
     plain("reverse", CORE, "1", "(reverse coll)", "The items in the opposite order.", reverse),
 ];
 

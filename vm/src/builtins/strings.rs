@@ -27,6 +27,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("str", STRING, "0+", "(str x …)", "The texts of the arguments joined; nil is empty.", output::str),
     plain("pr-str", STRING, "0+", "(pr-str x …)", "The arguments as program text, separated by spaces.", output::pr_str),
     plain("println", CORE, "0+", "(println x …)", "Prints a line; returns nil.", output::println).effect(),
+    plain("prn", CORE, "0+", "(prn x …)", "Prints a line of the arguments as program text; returns nil.", output::prn).effect(),
     plain("join", STRING, "1-2", "(join coll), (join separator coll)", "The texts of the items, with the separator between them.", output::join),
     plain("format", STRING, "0+", "(format template x …)", "Fills in %s %d %f %.2f %5d %-8s %05d %,d %e %x %o %b %c %n %%.", format::format),
     plain("subs", STRING, "2-3", "(subs s start end?)", "The part of a string; indexes beyond the ends are clamped.", search::subs),

@@ -10,6 +10,7 @@ use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::hint::Wanted;
 use crate::native::combine::Combine;
+use crate::native::memoize::Memoize;
 use crate::native::{Action, Native};
 use crate::reason::Reason;
 use crate::value::{Closure, Value};
@@ -382,6 +383,9 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec
                 }
             }
             Step::TailCall(parts[0].clone(), arguments)
+        }
+        CombinatorKind::Memoize => {
+            Step::Enter(Native::Memoize(Memoize::new(parts[0].clone(), &parts[1], arguments)))
         }
         CombinatorKind::Transducer(_) => {
             let mut arguments = arguments;

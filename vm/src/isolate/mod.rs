@@ -28,6 +28,7 @@ use crate::fuel::{Fuel, Interrupt};
 use crate::heap::{self, Heap};
 use crate::interpreter::Stop;
 use crate::link::{GlobalSlots, link};
+use crate::native::memoize::Memos;
 use crate::prints::Prints;
 use crate::reason::Reason;
 use crate::regex::RegexCache;
@@ -133,6 +134,7 @@ impl Isolate {
             parallel_width: options.parallel_width.max(1),
             units: Rc::default(),
             key_depth: 0,
+            memos: Memos::default(),
             hot_loop: options.hot_loop,
         };
         let world = World {

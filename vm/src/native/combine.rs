@@ -46,7 +46,8 @@ impl Combine {
             | CombinatorKind::Endless(_)
             | CombinatorKind::Transducer(_)
             | CombinatorKind::Reducer
-            | CombinatorKind::Completing => Ok(Action::Return(Value::Nil)),
+            | CombinatorKind::Completing
+            | CombinatorKind::Memoize => Ok(Action::Return(Value::Nil)),
         }
     }
 

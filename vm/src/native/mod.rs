@@ -9,6 +9,7 @@ pub mod combine;
 pub mod each;
 pub mod items;
 pub mod map_many;
+pub mod memoize;
 pub mod merge;
 pub mod parallel;
 pub mod pipeline;
@@ -69,6 +70,8 @@ pub enum Native {
     Transduce(transduce::Transduce),
     /// Endless arguments cut to the length of the others.
     Bounded(bounded::Bounded),
+    /// Calls of memoized functions.
+    Memoize(memoize::Memoize),
     /// Calls of combinators.
     Combine(combine::Combine),
     /// `pmap`, `pcalls`.
@@ -91,6 +94,7 @@ impl Native {
             Native::Pipeline(machine) => machine.resume(cx, returned),
             Native::Transduce(machine) => machine.resume(returned),
             Native::Bounded(machine) => machine.resume(returned),
+            Native::Memoize(machine) => machine.resume(cx, returned),
             Native::Combine(machine) => machine.resume(cx, returned),
             Native::Parallel(machine) => machine.resume(returned),
         }

@@ -49,6 +49,12 @@ pub(in crate::builtins) fn println(cx: &mut Context, arguments: &mut [Value]) ->
     Ok(Value::Nil)
 }
 
+/// Adds a line of the arguments as `pr-str` writes them.
+pub(in crate::builtins) fn prn(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let line = pr_str(cx, arguments)?;
+    println(cx, &mut [line])
+}
+
 /// `(join coll)`, `(join separator coll)`.
 pub(in crate::builtins) fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let separator = match arguments {

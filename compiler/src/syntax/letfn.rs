@@ -1,0 +1,176 @@
+//! `letfn`: functions that see each other, in whatever order they are written.
+//!
+//! Values hold no cycles, so two functions that need each other cannot hold each other. Those are made by
+//! makers: a maker gets all makers of the group and makes its function, which makes the others anew where it
+//! needs them.
+
+use super::Special;
+use crate::form::{Form, FormKind};
+use crate::ir::{Binding, MAX_SLOTS};
+use crate::names::Name;
+use crate::resolve::{Failed, Resolved, Resolver, wrong_shape};
+use ptc_vm::Span;
+use std::collections::{HashMap, HashSet};
+
+/// The numbers of the names that are symbols somewhere in the forms.
+fn mentioned<'f, 'a: 'f>(
+    forms: impl IntoIterator<Item = &'f Form<'a>>,
+    numbers: &HashMap<Name, usize>,
+) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    let mut waiting: Vec<&Form<'a>> = forms.into_iter().collect();
+    while let Some(form) = waiting.pop() {
+        found.extend(form.symbol().and_then(|name| numbers.get(&name)));
+        waiting.extend(form.children());
+    }
+    found
+}
+
+/// One function of a `letfn` as written.
+struct Written<'a> {
+    name: Name,
+    form: &'a Form<'a>,
+    /// What follows the name.
+    rest: &'a [Form<'a>],
+}
+
+impl<'a> Resolver<'a, '_> {
+    /// `(letfn [(name [params] body …) …] body …)`.
+    #[inline(never)]
+    pub(crate) fn letfn_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+        let Some(([written], body)) = rest.split_at_checked(1) else {
+            return Err(wrong_shape(Special::Letfn, span));
+        };
+        let Some(forms) = written.vector() else { return Err(wrong_shape(Special::Letfn, span)) };
+        let mut functions = Vec::with_capacity(forms.len());
+        for form in forms {
+            let FormKind::List([head, rest @ ..]) = form.kind else {
+                return Err(wrong_shape(Special::Letfn, form.span));
+            };
+            let (Some(name), false) = (head.symbol(), rest.is_empty()) else {
+                return Err(wrong_shape(Special::Letfn, form.span));
+            };
+            self.check_bindable(name, head.span)?;
+            functions.push(Written { name, form, rest });
+        }
+        if functions.len() > MAX_SLOTS / 2 {
+            return Err(crate::resolve::too_many_locals(span));
+        }
+        let mark = self.function().mark();
+        let mut bindings = Vec::with_capacity(functions.len());
+        let bound = self.letfn_functions(functions, &mut bindings);
+        let body = self.body(body, span, tail);
+        self.function().release(mark);
+        bound?;
+        Ok(self.let_expr(span, bindings, body))
+    }
+
+    /// Binds the functions: each after those it mentions, as long as there is such an order; the rest as
+    /// a group.
+    fn letfn_functions(
+        &mut self,
+        functions: Vec<Written<'a>>,
+        bindings: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let numbers: HashMap<Name, usize> =
+            functions.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
+        let needs: Vec<HashSet<usize>> =
+            functions.iter().map(|function| mentioned(function.rest, &numbers)).collect();
+        let mut left: Vec<(usize, Written<'a>)> = functions.into_iter().enumerate().collect();
+        let mut bound = Ok(());
+        let is_ready = |left: &[(usize, Written<'a>)], one: usize| {
+            left.iter().all(|(other, _)| *other == one || !needs[one].contains(other))
+        };
+        while let Some(at) = left.iter().position(|(number, _)| is_ready(&left, *number)) {
+            let (_, function) = left.remove(at);
+            bound = bound.and(self.letfn_function(&function, bindings));
+        }
+        let group: Vec<Written<'a>> = left.into_iter().map(|(_, function)| function).collect();
+        bound.and(self.letfn_group(&group, bindings))
+    }
+
+    fn letfn_function(
+        &mut self,
+        function: &Written<'a>,
+        bindings: &mut Vec<Binding<'a>>,
+    ) -> Result<(), Failed> {
+        let (name, span) = (function.name, function.form.span);
+        let text = self.names.text(name);
+        let closure = self.fn_arities("letfn", span, Some(name), text, function.rest)?;
+        self.bind_name(name, closure, bindings).map(|_| ())
+    }
+
+    /// Functions that need each other.
+    fn letfn_group(&mut self, group: &[Written<'a>], bindings: &mut Vec<Binding<'a>>) -> Result<(), Failed> {
+        let makers: Vec<Name> = group.iter().map(|_| self.fresh_name()).collect();
+        let numbers: HashMap<Name, usize> =
+            group.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
+        for (number, function) in group.iter().enumerate() {
+            let maker = self.maker(function, number, group, &makers, &numbers);
+            let FormKind::List([_, rest @ ..]) = maker.kind else { continue };
+            let closure = self.fn_form(function.form.span, rest)?;
+            self.bind_name(makers[number], closure, bindings)?;
+        }
+        for (number, function) in group.iter().enumerate() {
+            let made = self.made(function.form.span, number, &makers);
+            let made = self.resolve(self.arena.alloc(made), false);
+            self.bind_name(function.name, made, bindings)?;
+        }
+        Ok(())
+    }
+
+    /// `(fn [makers …] (fn name arities …))`.
+    fn maker(
+        &mut self,
+        function: &Written<'a>,
+        number: usize,
+        group: &[Written<'a>],
+        makers: &[Name],
+        numbers: &HashMap<Name, usize>,
+    ) -> Form<'a> {
+        let span = function.form.span;
+        let symbol = |name: Name| Form::new(span, FormKind::Symbol(name));
+        let single = function.rest.first().is_some_and(|first| first.vector().is_some());
+        let arities: Vec<&[Form<'a>]> = match single {
+            true => vec![function.rest],
+            false => function.rest.iter().map(|arity| arity.children()).collect(),
+        };
+        let head = self.form_name("fn");
+        let mut inner = vec![symbol(head), symbol(function.name)];
+        for (at, arity) in arities.iter().enumerate() {
+            let Some((parameters, body)) = arity.split_first() else {
+                // Not an arity: resolving it says so.
+                inner.extend(function.rest.get(at).copied());
+                continue;
+            };
+            let hidden = mentioned([parameters], numbers);
+            let mut needed: Vec<usize> = mentioned(body, numbers).into_iter().collect();
+            needed.retain(|other| *other != number && !hidden.contains(other));
+            needed.sort_unstable();
+            let mut pairs = Vec::with_capacity(needed.len() * 2);
+            for other in needed {
+                pairs.push(symbol(group[other].name));
+                pairs.push(self.made(span, other, makers));
+            }
+            let mut let_items = vec![symbol(self.form_name("let")), self.vector_form(span, pairs)];
+            let_items.extend_from_slice(body);
+            let body = *self.list_form(span, let_items);
+            match single {
+                true => inner.extend([*parameters, body]),
+                false => inner.push(*self.list_form(span, vec![*parameters, body])),
+            }
+        }
+        let inner = *self.list_form(span, inner);
+        let parameters = makers.iter().map(|&maker| symbol(maker)).collect();
+        let parameters = self.vector_form(span, parameters);
+        *self.list_form(span, vec![symbol(head), parameters, inner])
+    }
+
+    /// `(maker makers …)`: the function of this number.
+    fn made(&mut self, span: Span, number: usize, makers: &[Name]) -> Form<'a> {
+        let symbol = |name: Name| Form::new(span, FormKind::Symbol(name));
+        let mut call = vec![symbol(makers[number])];
+        call.extend(makers.iter().map(|&maker| symbol(maker)));
+        *self.list_form(span, call)
+    }
+}

@@ -1,0 +1,68 @@
+//! Calls of memoized functions. Values are immutable and functions keep nothing, so the results are kept by
+//! the isolate, in a table for each `memoize`, until the program ends.
+
+use super::Action;
+use super::items::Items;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::MapNode;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+/// The tables of an isolate: from the vector of arguments to the result.
+#[derive(Default)]
+pub struct Memos(Items<Rc<MapNode>>);
+
+impl Memos {
+    /// A new table, and its number.
+    pub fn add(&mut self) -> i64 {
+        self.0.push(MapNode::empty());
+        i64::try_from(self.0.len()).unwrap_or(i64::MAX) - 1
+    }
+}
+
+/// The machine.
+pub struct Memoize {
+    function: Value,
+    table: usize,
+    /// The arguments.
+    key: Value,
+}
+
+impl Memoize {
+    /// A call of a memoized function.
+    pub fn new(function: Value, table: &Value, arguments: Vec<Value>) -> Memoize {
+        let table = match table {
+            Value::Int(table) => usize::try_from(*table).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        Memoize { function, table, key: Value::vector(arguments) }
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+        let table = cx.memos.0.as_slice().get(self.table).cloned();
+        let Some(result) = returned else {
+            if let Some(table) = table
+                && let Some(row) = table.find(cx, &self.key)?
+            {
+                return Ok(Action::Return(table.entries()[row].value.clone()));
+            }
+            let arguments = match &self.key {
+                Value::Vector(arguments) => arguments.iter().collect(),
+                _ => Vec::new(),
+            };
+            return Ok(Action::Call(take(&mut self.function), arguments));
+        };
+        drop(table);
+        // Taken out and put back, so that the only holder changes it in place.
+        if let Some(slot) = cx.memos.0.as_mut_slice().get_mut(self.table) {
+            let table = std::mem::replace(slot, MapNode::empty());
+            let table = MapNode::insert(table, cx, take(&mut self.key), result.clone())?;
+            if let Some(slot) = cx.memos.0.as_mut_slice().get_mut(self.table) {
+                *slot = table;
+            }
+        }
+        Ok(Action::Return(result))
+    }
+}
