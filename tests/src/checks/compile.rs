@@ -37,7 +37,7 @@ fn checked(source: &str, last_uses: bool) -> Result<Compiled, Vec<Diagnostic>> {
         }
     };
     for finding in findings {
-        assert!(!finding.message.starts_with("internal"), "{finding:?} in {source:?}");
+        assert!(!finding.message.starts_with("internal:"), "{finding:?} in {source:?}");
         check_diagnostic(source, finding);
     }
     result

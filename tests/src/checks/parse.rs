@@ -1,12 +1,14 @@
-use super::check_diagnostic;
+use super::{check_diagnostic, lex};
 use ptc_compiler::inspect::reprint;
 
 /// Far more names than the text can hold, so that only the text decides.
 const SYMBOLS: usize = 1 << 20;
 
-/// Forms written as text read as the same forms; whatever is unreadable is reported at its place.
+/// Its tokens are what [`lex`] promises. Forms written as text read as the same forms; whatever is unreadable is
+/// reported at its place.
 pub fn parse(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
+    lex(data);
     match reprint(source, SYMBOLS) {
         Ok((once, warnings)) => {
             warnings.iter().for_each(|warning| check_diagnostic(source, warning));
