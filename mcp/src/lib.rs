@@ -9,6 +9,7 @@
 //!   protocol, method dispatch.
 //! - [`tool`]: what `lisp_eval` promises: description, arguments, output schemas, response profiles.
 //! - [`engine`]: the one thing all of these need from the runtime, so that tests can replace it.
+//! - [`import`]: the servers of other hosts as a configuration of ours.
 //! - [`cli`]: the commands of the `ptc` binary, one file each.
 //! - [`mod@bench`]: what `ptc bench` measures.
 //! - [`demo`]: the two sample servers and the program behind `ptc demo`.
@@ -22,6 +23,7 @@ pub mod bench;
 pub mod cli;
 pub mod demo;
 pub mod engine;
+pub mod import;
 pub mod protocol;
 pub mod server;
 pub mod tool;

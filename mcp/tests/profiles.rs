@@ -152,3 +152,41 @@ fn a_result_without_a_json_form_fails_validation() {
         "{text}"
     );
 }
+
+/// Prints, the answer and the data are as large as can be: no profile sends more than its bound. Bytes are
+/// those of plain text, so nothing is escaped.
+#[test]
+fn every_profile_is_bounded() {
+    let json = format!("[{}]", vec!["\"xxxxxxxxxx\""; 200_000].join(","));
+    let mut outcome = outcome(Ok(answer(&"x".repeat(4 << 20), Some(Ok(json)))));
+    outcome.prints = vec!["y".repeat(100); 100_000];
+    outcome.upstream_calls = vec![call("list", CallStatus::Ok, Some(1)); 100_000];
+    let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } })).expect("schema");
+    for schema in [None, Some(&schema)] {
+        let record = Record::of(outcome.clone(), schema);
+        for (profile, bound) in
+            [(Profile::Slim, 42 << 10), (Profile::Structured, 84 << 10), (Profile::Debug, 1 << 20)]
+        {
+            let result = apply(profile, &record);
+            let structured = result.structured.map_or(0, |value| value.to_string().len());
+            let bytes = result.text.len() + structured;
+            assert!(bytes <= bound, "{profile:?}: {bytes} bytes");
+            assert!(result.text.contains("truncated"), "{profile:?} says what it cut");
+        }
+    }
+}
+
+#[test]
+fn an_error_after_side_effects_names_the_calls_made() {
+    let mut outcome = bad();
+    outcome.upstream_calls[0].effect = Effect::Write;
+    let record = Record::of(outcome, None);
+    let slim = apply(Profile::Slim, &record);
+    assert!(slim.text.contains("calls already made, which are not undone: shop.list"), "{}", slim.text);
+    let structured = apply(Profile::Structured, &record).structured.expect("data");
+    assert_eq!(
+        structured["calls_made"],
+        json!([{ "server": "shop", "tool": "list", "effect": "write", "count": 1 }])
+    );
+    assert_eq!(structured["prints"], json!(["first line", "second line"]));
+}

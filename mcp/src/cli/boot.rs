@@ -15,14 +15,22 @@ use std::sync::Arc;
 /// Flags of every command that may call upstream servers.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct UpstreamFlags {
-    /// File that names the upstream MCP servers (`upstreams`, or `mcpServers` as hosts write it)
+    /// File that names the upstream MCP servers (`upstreams`, or `mcpServers` as hosts write it); may be
+    /// given several times
     #[arg(long, value_name = "FILE")]
-    upstreams_config: Option<PathBuf>,
+    upstreams_config: Vec<PathBuf>,
     /// What a server that does not start means, for all servers that do not say `required` themselves:
     /// strict ends start-up, lenient goes on without it [default: strict for `upstreams`, lenient for
     /// `mcpServers`]
     #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
     startup: Option<StartupFlag>,
+}
+
+impl UpstreamFlags {
+    /// The files that were named.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.upstreams_config
+    }
 }
 
 /// `--startup`.
@@ -67,12 +75,16 @@ pub struct Booted {
 /// Reads the configuration and starts the runtime; 0 workers are one a core.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
     let secrets = SecretRegistry::new();
-    let file = config::find(flags.upstreams_config.as_deref());
-    let has_upstreams = file.is_some();
-    let mut servers = match file {
-        Some(path) => Config::load(&path, &secrets).map_err(|error| Abort::usage(error.to_string()))?.servers,
-        None => Vec::new(),
-    };
+    let files = config::find(&flags.upstreams_config);
+    let has_upstreams = !files.is_empty();
+    let mut servers = Vec::new();
+    let configs = Config::load_all(&files, &secrets).map_err(|error| Abort::usage(error.to_string()))?;
+    for config in configs {
+        for warning in &config.warnings {
+            tracing::warn!("{}", secrets.scrub(&warning.to_string()));
+        }
+        servers.extend(config.servers);
+    }
     if matches!(need, Need::State) {
         for server in &mut servers {
             server.startup = Startup::Lenient;

@@ -2,26 +2,31 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`batch`], [`mod@bench`], [`check`], [`disasm`], [`tools`], and
+//! - One file a command: [`serve`], [`eval`], [`batch`], [`mod@bench`], [`check`], [`disasm`], [`tools`], [`doctor`],
+//!   [`config`] and
 //!   [`demo`](mod@demo) for `ptc demo`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
 //!   line on a terminal while they start.
 //! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
 //! - [`source`]: where programs and contexts come from.
+//! - `remedy`: what to do about what `ptc doctor` finds.
 //! - [`exit`]: exit codes. [`console`], [`style`]: text and its colour. [`logging`]: logs.
 
 pub mod batch;
 pub mod bench;
 pub mod boot;
 pub mod check;
+pub mod config;
 pub mod console;
 pub mod demo;
 pub mod disasm;
+pub mod doctor;
 pub mod eval;
 pub mod exit;
 pub mod limits;
 pub mod logging;
 pub mod progress;
+mod remedy;
 pub mod serve;
 pub mod source;
 pub mod style;
@@ -78,6 +83,10 @@ enum Commands {
     Batch(batch::BatchArgs),
     /// Show the configured servers, their state and their tools
     Tools(tools::ToolsArgs),
+    /// Check the configuration and every server, and say what to do about each finding
+    Doctor(doctor::DoctorArgs),
+    /// Gather the servers of other hosts; show the schema of the configuration
+    Config(config::ConfigArgs),
     /// Compile a program without running it
     Check(check::CheckArgs),
     /// Print the bytecode of a program
@@ -133,6 +142,8 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Eval(args) => on_runtime(eval::run(args)),
         Commands::Batch(args) => on_runtime(batch::run(args)),
         Commands::Tools(args) => on_runtime(tools::run(args)),
+        Commands::Doctor(args) => on_runtime(doctor::run(args)),
+        Commands::Config(args) => config::run(&args),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),

@@ -35,6 +35,11 @@ impl Style {
         self.paint("32", text)
     }
 
+    /// News that need a look.
+    pub fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
     /// Bad news.
     pub fn red(self, text: &str) -> String {
         self.paint("31", text)

@@ -47,7 +47,7 @@ impl Profile {
                 print_lines: 200,
                 print_bytes: 64 << 10,
                 message_bytes: 16 << 10,
-                calls: 1_000,
+                calls: 200,
             },
         }
     }

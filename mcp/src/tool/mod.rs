@@ -8,6 +8,7 @@
 //! - [`record`]: one run, with the schema's verdict, before any profile.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
 //! - [`report`]: the JSON form of errors and warnings.
+//! - [`effects`]: what a failed program may have changed.
 //! - [`caps`]: how much of each part a profile shows.
 //! - [`description`]: the text that teaches a model the language and the configured servers.
 //! - [`catalog`]: the servers and tools that the description may list.
@@ -18,6 +19,7 @@ pub mod caps;
 pub mod catalog;
 pub mod definition;
 pub mod description;
+pub mod effects;
 pub mod profile;
 pub mod record;
 pub mod report;

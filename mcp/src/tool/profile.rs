@@ -1,6 +1,7 @@
 //! Response profiles: the full [`Record`] in, what the client sees out.
 
 use super::caps::{Caps, Profile, cut, cut_lines};
+use super::effects;
 use super::record::{Ending, ErrorEnding, Record, Run, Validated};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal};
@@ -60,8 +61,12 @@ fn text(record: &Record, caps: &Caps) -> String {
         }
         Ending::Error(error) => error_text(error, record.run.as_ref(), caps),
     };
-    let mut text = String::with_capacity(main.len() + 64);
     let failed = matches!(record.ending, Ending::Error(_));
+    let notes = record.run.as_ref().map_or(&[][..], |run| run.notes.as_slice());
+    if prints.is_empty() && !prints_cut && note.is_none() && notes.is_empty() {
+        return main;
+    }
+    let mut text = String::with_capacity(main.len() + 64);
     if prints.is_empty() {
         text.push_str(&main);
     } else if failed {
@@ -76,7 +81,7 @@ fn text(record: &Record, caps: &Caps) -> String {
     if let Some(note) = note {
         text.push_str(&note);
     }
-    for note in record.run.iter().flat_map(|run| &run.notes) {
+    for note in notes {
         text.push_str(&format!("\n\n[note: {}]", cut(note, caps.message_bytes).0));
     }
     text
@@ -104,6 +109,10 @@ fn error_text(error: &ErrorEnding, run: Option<&Run>, caps: &Caps) -> String {
     if let Some((call, (reason, _))) = failed {
         text.push_str(&format!("\nupstream {}.{} failed: {reason}", call.server, call.tool));
     }
+    if let Some(line) = run.and_then(|run| effects::line(&effects::effectful(&run.calls))) {
+        text.push('\n');
+        text.push_str(&line);
+    }
     text
 }
 
@@ -129,15 +138,22 @@ fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
             map.insert("status".into(), "ok".into());
             let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
             map.insert("result".into(), shown.into());
-            put_value(&mut map, answer, caps);
-            if let Some(validated) = validated {
-                put_validated(&mut map, validated, caps);
+            // A validated value is the same data; once is enough.
+            match validated {
+                Some(validated) => put_validated(&mut map, validated, caps),
+                None => put_value(&mut map, answer, caps),
             }
             if answer.truncated || cut_here {
                 map.insert("truncated".into(), true.into());
             }
         }
-        Ending::Error(error) => put_error(&mut map, error, caps),
+        Ending::Error(error) => {
+            put_error(&mut map, error, caps);
+            let calls = record.run.as_ref().map(|run| effects::effectful(&run.calls)).unwrap_or_default();
+            if !calls.is_empty() {
+                map.insert("calls_made".into(), effects::as_json(&calls));
+            }
+        }
     }
     if let Some(run) = record.run.as_ref().filter(|run| !run.prints.is_empty()) {
         put_prints(&mut map, run, caps);

@@ -1,8 +1,9 @@
 //! One server entry: which keys it may have, and what they mean.
 
+use super::keys;
 use super::place::Document;
 use super::tools::rule;
-use super::vars::expand;
+use super::vars::{Placeholders, expand};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::SecretRegistry;
 use crate::upstream::{CallLimits, Environment, NameRule, StdioSpec, ToolPolicy, is_inherited};
@@ -134,14 +135,16 @@ impl EntryReader<'_> {
         let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
             return Err(self.error(&[], format!("upstream {server} requires command")));
         };
-        let mut made = ServerEntry::stdio(server, command.to_owned(), self.arguments(entry)?);
+        let command = self.host_text("command", command)?;
+        let mut made = ServerEntry::stdio(server, command, self.arguments(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
         made.stdio.variables = self.environment(entry)?;
-        made.stdio.directory = match self.string(entry, "cd")? {
-            Some(directory) => Some(directory),
-            None => self.string(entry, "cwd")?,
-        }
-        .map(PathBuf::from);
+        let directory = match self.string(entry, "cd")? {
+            Some(directory) => Some(("cd", directory)),
+            None => self.string(entry, "cwd")?.map(|directory| ("cwd", directory)),
+        };
+        made.stdio.directory =
+            directory.map(|(key, text)| self.host_text(key, text)).transpose()?.map(PathBuf::from);
         if self.boolean(entry, "inheritEnv")? == Some(true) {
             made.stdio.environment = Environment::Inherited;
         }
@@ -168,6 +171,20 @@ impl EntryReader<'_> {
             None => self.shape.startup(),
         };
         Ok(Some(made))
+    }
+
+    /// A warning for each key that means nothing here.
+    pub(super) fn unknown_keys(&self, value: &Value) -> Vec<ConfigError> {
+        let hosts = self.shape != Shape::Upstreams;
+        let Value::Object(entry) = value else { return Vec::new() };
+        let unknown = entry.keys().filter(|key| keys::find(key, hosts).is_none());
+        unknown
+            .map(|key| {
+                let hint = keys::nearest(key).map(|known| format!("; did you mean \"{known}\"?"));
+                let hint = hint.unwrap_or_default();
+                self.error(&[key], format!("upstream {}: unknown key \"{key}\"{hint}", self.server))
+            })
+            .collect()
     }
 
     fn check_transport(&self, entry: &Map<String, Value>) -> Result<(), ConfigError> {
@@ -204,7 +221,36 @@ impl EntryReader<'_> {
         let strings: Option<Vec<String>> = value
             .as_array()
             .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
-        strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))
+        let strings = strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))?;
+        strings.iter().map(|text| self.host_text("args", text)).collect()
+    }
+
+    /// Fills placeholders where hosts do; in our own shape such a text is literal.
+    fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
+        match self.shape {
+            Shape::Upstreams => Ok(text.to_owned()),
+            Shape::McpServers | Shape::Servers => self.filled(&[key], text),
+        }
+    }
+
+    fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+        let placeholders = match self.shape {
+            Shape::Upstreams => Placeholders::Plain,
+            Shape::McpServers | Shape::Servers => Placeholders::Host,
+        };
+        let expanded = expand(text, placeholders, self.variables).map_err(|unset| {
+            let message =
+                format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
+            self.error(path, message)
+        })?;
+        for (source, value) in expanded.used {
+            // Variables that every child gets anyway are no secrets, and redacting a home directory
+            // or a user name would spoil ordinary output.
+            if !is_inherited(&source.into()) {
+                self.secrets.register(&value);
+            }
+        }
+        Ok(expanded.text)
     }
 
     fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, SecretString)>, ConfigError> {
@@ -226,19 +272,8 @@ impl EntryReader<'_> {
                 let message = format!("upstream {}: env {name:?} cannot be set", self.server);
                 return Err(self.error(&["env", name], message));
             }
-            let expanded = expand(&text, self.variables).map_err(|unset| {
-                let message =
-                    format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
-                self.error(&["env", name], message)
-            })?;
-            for (source, value) in expanded.used {
-                // Variables that every child gets anyway are no secrets, and redacting a home directory
-                // or a user name would spoil ordinary output.
-                if !is_inherited(&source.into()) {
-                    self.secrets.register(&value);
-                }
-            }
-            resolved.push((name.clone(), SecretString::from(expanded.text)));
+            let text = self.filled(&["env", name], &text)?;
+            resolved.push((name.clone(), SecretString::from(text)));
         }
         Ok(resolved)
     }

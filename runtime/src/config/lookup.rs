@@ -9,30 +9,35 @@ pub const ENVIRONMENT_VARIABLE: &str = "PTC_RUNNER_MCP_UPSTREAMS";
 /// The file below the XDG configuration directory.
 const XDG_FILE: &str = "ptc_runner_mcp/upstreams.json";
 
-/// The first of: the explicit path, the environment variable, the XDG file if it exists. `None` means
+/// The first of: the explicit paths, the environment variable, the XDG file if it exists. None at all means
 /// that there are no upstreams. A path that was asked for is returned even when nothing is there, so that
 /// loading it fails loudly.
-pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
-    find_with(explicit, &|name| std::env::var_os(name), &|path| path.exists())
+pub fn find(explicit: &[PathBuf]) -> Vec<PathBuf> {
+    match explicit {
+        [] => find_with(&|name| std::env::var_os(name), &|path| path.exists()).into_iter().collect(),
+        explicit => explicit.to_vec(),
+    }
 }
 
-fn find_with(
-    explicit: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<OsString>,
-    exists: &dyn Fn(&Path) -> bool,
-) -> Option<PathBuf> {
+/// The file that is used when nothing else is named, whether it exists or not.
+pub fn default_file() -> Option<PathBuf> {
+    xdg_file(&|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+}
+
+fn find_with(variable: &dyn Fn(&str) -> Option<OsString>, exists: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if let Some(path) = explicit {
-        return Some(path.to_owned());
+    match set(ENVIRONMENT_VARIABLE) {
+        Some(path) => Some(path.into()),
+        None => xdg_file(&set).filter(|path| exists(path)),
     }
-    if let Some(path) = set(ENVIRONMENT_VARIABLE) {
-        return Some(path.into());
-    }
+}
+
+fn xdg_file(set: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = match set("XDG_CONFIG_HOME") {
         Some(folder) => PathBuf::from(folder),
         None => PathBuf::from(set("HOME")?).join(".config"),
     };
-    Some(folder.join(XDG_FILE)).filter(|path| exists(path))
+    Some(folder.join(XDG_FILE))
 }
 
 #[cfg(test)]
@@ -41,16 +46,17 @@ mod tests {
 
     #[test]
     fn the_order_is_flag_variable_xdg() {
-        let with = |vars: &[(&str, &str)], explicit: Option<&str>, there: bool| {
+        let with = |vars: &[(&str, &str)], there: bool| {
             let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
-            find_with(explicit.map(Path::new), &get, &|_| there).map(|path| path.display().to_string())
+            find_with(&get, &|_| there).map(|path| path.display().to_string())
         };
         let all = [(ENVIRONMENT_VARIABLE, "/e"), ("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")];
-        assert_eq!(with(&all, Some("/f"), false).as_deref(), Some("/f"));
-        assert_eq!(with(&all, None, false).as_deref(), Some("/e"));
-        assert_eq!(with(&all[1..], None, true).as_deref(), Some("/x/ptc_runner_mcp/upstreams.json"));
-        assert_eq!(with(&all[2..], None, true).as_deref(), Some("/h/.config/ptc_runner_mcp/upstreams.json"));
-        assert_eq!(with(&all[2..], None, false), None);
-        assert_eq!(with(&[(ENVIRONMENT_VARIABLE, "")], None, true), None);
+        let files = [PathBuf::from("/f"), PathBuf::from("/g")];
+        assert_eq!(find(&files), files);
+        assert_eq!(with(&all, false).as_deref(), Some("/e"));
+        assert_eq!(with(&all[1..], true).as_deref(), Some("/x/ptc_runner_mcp/upstreams.json"));
+        assert_eq!(with(&all[2..], true).as_deref(), Some("/h/.config/ptc_runner_mcp/upstreams.json"));
+        assert_eq!(with(&all[2..], false), None);
+        assert_eq!(with(&[(ENVIRONMENT_VARIABLE, "")], true), None);
     }
 }

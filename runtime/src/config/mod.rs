@@ -3,21 +3,26 @@
 //!
 //! Errors carry the file, line and column they are about.
 
+mod comments;
 mod entry;
 mod error;
+pub mod keys;
 mod lookup;
 mod place;
+mod schema;
 mod tools;
 mod vars;
 
+pub use comments::blank_comments;
 pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, DEFAULT_UNRESPONSIVE_TIMEOUT, ServerEntry};
 pub use error::ConfigError;
-pub use lookup::{ENVIRONMENT_VARIABLE, find};
+pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
+pub use schema::json_schema;
 
 use crate::secrets::SecretRegistry;
 use place::Document;
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How entries are written; the shape also decides the default start-up policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +72,8 @@ pub struct Config {
     pub shape: Shape,
     /// Its servers in file order, disabled ones left out.
     pub servers: Vec<ServerEntry>,
+    /// What is odd but no error: keys that mean nothing, servers named in two files.
+    pub warnings: Vec<ConfigError>,
 }
 
 impl Config {
@@ -75,6 +82,34 @@ impl Config {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
         Config::parse(&text, &name, secrets)
+    }
+
+    /// Reads files that are to be used together. A server of a later file replaces one of the same name of
+    /// an earlier file, with a warning.
+    pub fn load_all(paths: &[PathBuf], secrets: &SecretRegistry) -> Result<Vec<Config>, ConfigError> {
+        let mut configs: Vec<Config> = Vec::with_capacity(paths.len());
+        for path in paths {
+            let mut config = Config::load(path, secrets)?;
+            for (earlier, earlier_path) in configs.iter_mut().zip(paths) {
+                earlier.servers.retain(|server| {
+                    let replaced = config.servers.iter().any(|later| later.name == server.name);
+                    if replaced {
+                        config.warnings.push(ConfigError {
+                            file: path.display().to_string(),
+                            position: None,
+                            message: format!(
+                                "upstream {} replaces the one in {}",
+                                server.name,
+                                earlier_path.display()
+                            ),
+                        });
+                    }
+                    !replaced
+                });
+            }
+            configs.push(config);
+        }
+        Ok(configs)
     }
 
     /// Parses the text of a file called `name`.
@@ -89,6 +124,7 @@ impl Config {
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, ConfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = &*blank_comments(text);
         let document = Document { name, text };
         let root: Value = serde_json::from_str(text).map_err(|error| ConfigError::syntax(name, &error))?;
         let Value::Object(root) = root else {
@@ -102,6 +138,10 @@ impl Config {
                 document.error(&path, message)
             })?,
         };
+        const TOP_KEYS: [&str; 4] = ["$schema", "tools", "inputs", "name"];
+        let unknown = root.keys().filter(|key| *key != shape.key() && !TOP_KEYS.contains(&key.as_str()));
+        let mut warnings: Vec<ConfigError> =
+            unknown.map(|key| document.error(&[key], format!("unknown key \"{key}\""))).collect();
         let mut servers = Vec::with_capacity(entries.len());
         for (server, value) in entries {
             let reader = entry::EntryReader {
@@ -112,9 +152,10 @@ impl Config {
                 secrets,
                 variables,
             };
+            warnings.extend(reader.unknown_keys(value));
             servers.extend(reader.read(value)?);
         }
-        Ok(Config { shape, servers })
+        Ok(Config { shape, servers, warnings })
     }
 }
 

@@ -92,7 +92,7 @@ fn transports_that_are_not_built_are_refused_by_name() {
 #[test]
 fn placeholders_outside_env_are_literal() {
     let config =
-        parse(r#"{"mcpServers": {"a": {"command": "${TOKEN}", "args": ["${TOKEN}"]}}}"#).ok().unwrap();
+        parse(r#"{"upstreams": {"a": {"command": "${TOKEN}", "args": ["${TOKEN}"]}}}"#).ok().unwrap();
     assert_eq!(config.servers[0].stdio.command, "${TOKEN}");
     assert_eq!(config.servers[0].stdio.arguments, ["${TOKEN}"]);
 }
@@ -122,4 +122,112 @@ fn limits_and_tool_lists_of_a_server() {
     assert_eq!(error(odd), "u.json:2:12: tools.allow must be a list of tool names");
     let zero = r#"{"mcpServers": {"a": {"command": "x", "max_concurrent_calls": 0}}}"#;
     assert!(error(zero).ends_with("upstream a: max_concurrent_calls must be a positive number"));
+}
+
+#[test]
+fn hosts_fill_placeholders_in_every_text() {
+    let text = r#"{"mcpServers": {"a": {"command": "${HOME}/run", "args": ["--key=${env:TOKEN}", "${NOPE:-x}"],
+        "env": {"K": "${NOPE:-y}"}, "cwd": "${HOME}"}}}"#;
+    let secrets = SecretRegistry::new();
+    let variables = |name: &str| match name {
+        "TOKEN" => Some("s3cret-token".to_owned()),
+        "HOME" => Some("/home/me".to_owned()),
+        _ => None,
+    };
+    let config = Config::parse_with(text, "u", &secrets, &variables).ok().unwrap();
+    let stdio = &config.servers[0].stdio;
+    assert_eq!(
+        (stdio.command.as_str(), stdio.directory.as_deref()),
+        ("/home/me/run", Some(Path::new("/home/me")))
+    );
+    assert_eq!(stdio.arguments, ["--key=s3cret-token", "x"]);
+    assert_eq!(stdio.variables[0].1.expose_secret(), "y");
+    assert_eq!(secrets.scrub("s3cret-token /home/me"), "[REDACTED] /home/me");
+    let missing = error("{\"servers\": {\"a\": {\n \"command\": \"${NOPE}\"}}}");
+    assert_eq!(missing, "u.json:2:2: upstreams_config: env var NOPE is not set (referenced as ${NOPE})");
+}
+
+#[test]
+fn unknown_keys_are_warned_about_by_name_and_place() {
+    let text = "{\"upstreams\": {\n  \"fs\": {\"command\": \"x\", \"arg\": [], \"sandbox\": 1}},\n \"credentials\": {}}";
+    let warnings: Vec<String> =
+        parse(text).ok().unwrap().warnings.iter().map(ConfigError::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "u.json:3:2: unknown key \"credentials\"",
+            "u.json:2:26: upstream fs: unknown key \"arg\"; did you mean \"args\"?",
+            "u.json:2:37: upstream fs: unknown key \"sandbox\"",
+        ]
+    );
+    let host = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "alwaysAllow": [], "timeout": 5}}, "inputs": []}"#;
+    assert!(parse(host).ok().unwrap().warnings.is_empty());
+}
+
+#[test]
+fn comments_are_allowed_and_places_stay() {
+    let text = "// servers\n{\"upstreams\": { /* one */ \"fs\": {\"command\": 5}}}";
+    assert_eq!(error(text), "u.json:2:34: upstream fs: command must be a string");
+}
+
+#[test]
+fn the_parser_keeps_to_the_table_of_keys() {
+    use super::keys::{ENTRY_KEYS, Kind};
+    for row in ENTRY_KEYS {
+        let entry = |value: &str| match row.name {
+            "command" => format!(r#"{{"mcpServers": {{"s": {{"command": {value}}}}}}}"#),
+            name => format!(r#"{{"mcpServers": {{"s": {{"command": "x", "{name}": {value}}}}}}}"#),
+        };
+        let (right, wrong): (&[&str], &[&str]) = match row.kind {
+            Kind::Text if row.name == "transport" => (&["\"mcp_stdio\""], &["5", "\"nope\""]),
+            Kind::Text => (&["\"x\""], &["5", "[]", "true"]),
+            Kind::Texts => (&["[]", "[\"x\"]"], &["\"x\"", "[1]", "{}"]),
+            Kind::Variables => (&["{}", "{\"A\": 1, \"B\": true, \"C\": \"c\"}"], &["[]", "{\"A\": []}"]),
+            Kind::Flag => (&["true", "false"], &["\"true\"", "1"]),
+            Kind::Positive => (&["1", "60000"], &["0", "-1", "1.5", "\"1\""]),
+            Kind::ToolRule => (
+                &["{}", "{\"allow\": [\"a*\"]}"],
+                &["[]", "{\"allow\": 1}", "{\"allow\": [], \"block\": []}"],
+            ),
+            Kind::Foreign => (&["1", "[]"], &[]),
+        };
+        for value in right {
+            let config = parse(&entry(value)).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            assert!(config.warnings.is_empty(), "{}", row.name);
+        }
+        for value in wrong {
+            let error = error(&entry(value));
+            assert!(error.starts_with("u.json:1:") && error.contains(row.name), "{}: {error}", row.name);
+        }
+    }
+}
+
+#[test]
+fn the_schema_in_the_repository_is_the_one_of_the_parser() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/upstreams.schema.json");
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    let current = format!("{:#}\n", json_schema());
+    assert!(written == current, "run: ptc config schema > docs/upstreams.schema.json");
+    assert_eq!(current.matches("\"handshake_timeout_ms\"").count(), 2);
+}
+
+#[test]
+fn several_files_are_merged_and_the_later_one_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let first = write("a.json", r#"{"upstreams": {"x": {"command": "old"}, "y": {"command": "y"}}}"#);
+    let second = write("b.json", r#"{"mcpServers": {"x": {"command": "new"}, "z": {"command": "z"}}}"#);
+    let configs = Config::load_all(&[first, second], &SecretRegistry::new()).ok().unwrap();
+    let servers: Vec<_> = configs
+        .iter()
+        .flat_map(|config| &config.servers)
+        .map(|server| (&*server.name, server.stdio.command.as_str(), server.startup))
+        .collect();
+    use Startup::{Lenient, Strict};
+    assert_eq!(servers, [("y", "y", Strict), ("x", "new", Lenient), ("z", "z", Lenient)]);
+    assert!(configs[1].warnings[0].message.contains("upstream x replaces the one in"));
 }

@@ -1,0 +1,248 @@
+//! `ptc doctor`: checks the configuration and every server; each finding comes with its remedy.
+
+use super::boot::{Need, UpstreamFlags, boot};
+use super::console;
+use super::exit::{Abort, Exit};
+use super::style::Style;
+use super::{OutputFormat, remedy};
+use crate::tool::profile::millis;
+use ptc_runtime::ServerStatus;
+use ptc_runtime::config::{self, Config, ServerEntry};
+use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::upstream::UpstreamState;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Arguments of `ptc doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc doctor
+  ptc doctor --upstreams-config .mcp.json --output json
+
+Every server is looked up, started, greeted and asked for its tools, also when others fail; then all
+are stopped. Exit codes: 0 no errors (there may be warnings), 2 the configuration is wrong, 3 a server
+does not work.")]
+pub struct DoctorArgs {
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Ok,
+    Warning,
+    Error,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        }
+    }
+}
+
+/// One thing that was looked at.
+struct Finding {
+    level: Level,
+    check: &'static str,
+    detail: String,
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, detail: impl Into<String>) -> Finding {
+        Finding { level: Level::Ok, check, detail: detail.into(), remedy: None }
+    }
+
+    fn new(level: Level, check: &'static str, detail: impl Into<String>, remedy: String) -> Finding {
+        Finding { level, check, detail: detail.into(), remedy: Some(remedy) }
+    }
+}
+
+/// What was found about one server, or about the configuration.
+struct Section {
+    name: String,
+    findings: Vec<Finding>,
+    facts: Value,
+}
+
+impl Section {
+    fn level(&self) -> Level {
+        self.findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok)
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
+    let secrets = SecretRegistry::new();
+    let files = config::find(args.upstreams.files());
+    let (configuration, entries) = look_at_files(&files, &secrets);
+    let is_readable = configuration.level() < Level::Error;
+    let mut servers = Vec::new();
+    let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
+    let mut sections = vec![configuration];
+    if is_readable && !entries.is_empty() {
+        match boot(&args.upstreams, Need::State, 1).await {
+            Ok(booted) => {
+                for status in booted.runtime.servers() {
+                    let entry = entries.iter().find(|entry| entry.name == status.name);
+                    servers.push(look_at_server(&status, entry));
+                }
+                booted.runtime.shutdown().await;
+            }
+            // One of the servers must never be started at all.
+            Err(abort) => {
+                let remedy = "remove it: ptc cannot be its own upstream".into();
+                sections[0].findings.push(Finding::new(Level::Error, "servers", abort.message, remedy));
+                exit = abort.exit;
+            }
+        }
+    }
+    if servers.iter().any(|server| server.level() == Level::Error) {
+        exit = Exit::Upstream;
+    }
+    sections.append(&mut servers);
+    let report = match args.output {
+        OutputFormat::Text => text_report(&sections),
+        OutputFormat::Json => json_report(&sections, exit).to_string() + "\n",
+    };
+    console::write(&secrets.scrub(&report))?;
+    Ok(exit)
+}
+
+fn look_at_files(files: &[PathBuf], secrets: &SecretRegistry) -> (Section, Vec<ServerEntry>) {
+    let mut findings = Vec::new();
+    let mut entries = Vec::new();
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    match Config::load_all(files, secrets) {
+        Err(error) => {
+            let remedy = remedy::of_config(&error.message);
+            findings.push(Finding::new(Level::Error, "file", error.to_string(), remedy));
+        }
+        Ok(_) if files.is_empty() => {
+            let remedy = "run `ptc config import`, or name a file with --upstreams-config".into();
+            findings.push(Finding::new(Level::Warning, "file", "no servers are configured", remedy));
+        }
+        Ok(configs) => {
+            for (file, config) in names.iter().zip(configs) {
+                let count = config.servers.len();
+                let plural = if count == 1 { "" } else { "s" };
+                findings.push(Finding::ok("file", format!("{file}: {count} server{plural}")));
+                findings.extend(config.warnings.iter().map(|warning| {
+                    let remedy = remedy::of_warning(&warning.message);
+                    Finding::new(Level::Warning, "file", warning.to_string(), remedy)
+                }));
+                entries.extend(config.servers);
+            }
+        }
+    }
+    (Section { name: "configuration".into(), findings, facts: json!({ "files": names }) }, entries)
+}
+
+fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section {
+    let mut findings = Vec::new();
+    let command = entry.and_then(|entry| entry.stdio.resolve());
+    if let Some(path) = &command {
+        findings.push(Finding::ok("found", path.display().to_string()));
+    }
+    let line = entry.map(|entry| remedy::command_line(&entry.stdio)).unwrap_or_default();
+    let patience = entry.map_or(config::DEFAULT_HANDSHAKE_TIMEOUT, |entry| entry.handshake_timeout);
+    if status.state == UpstreamState::Ready {
+        let took = status.start_duration.unwrap_or_default();
+        let greeting: Vec<&str> = [status.server_info.as_deref(), status.protocol.as_deref()]
+            .into_iter()
+            .flatten()
+            .filter(|text| !text.is_empty())
+            .collect();
+        let detail = format!("{} ms, {}", millis(took), greeting.join(", protocol "));
+        findings.push(if took > patience / 2 {
+            let remedy = remedy::of_slow_start(patience);
+            Finding::new(Level::Warning, "started", detail, remedy)
+        } else {
+            Finding::ok("started", detail)
+        });
+        findings.push(match status.tools.len() {
+            0 => {
+                let remedy = "check its arguments and credentials, and tools.allow and tools.block".into();
+                Finding::new(Level::Warning, "tools", "it offers none", remedy)
+            }
+            count => Finding::ok("tools", count.to_string()),
+        });
+    } else {
+        let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
+        let check = if command.is_none() { "found" } else { "started" };
+        let remedy = remedy::of_start(&error, &line);
+        findings.push(Finding::new(Level::Error, check, error, remedy));
+    }
+    let facts = json!({
+        "state": status.state.name(), "start_ms": status.start_duration.map(millis),
+        "server_info": status.server_info, "protocol": status.protocol,
+        "tools": status.tools_loaded.then_some(status.tools.len()),
+        "command": command,
+    });
+    Section { name: status.name.to_string(), findings, facts }
+}
+
+fn text_report(sections: &[Section]) -> String {
+    let style = Style::stdout();
+    let paint = |level: Level, text: &str| match level {
+        Level::Ok => style.green(text),
+        Level::Warning => style.yellow(text),
+        Level::Error => style.red(text),
+    };
+    let mut report = String::new();
+    for section in sections {
+        let level = section.level();
+        report.push_str(&format!("{} {}\n", style.bold(&section.name), paint(level, level.name())));
+        for finding in &section.findings {
+            let mark = match finding.level {
+                Level::Ok => String::new(),
+                level => format!("{}: ", paint(level, level.name())),
+            };
+            report.push_str(&format!("  {:<8} {mark}{}\n", finding.check, finding.detail));
+            if let Some(remedy) = &finding.remedy {
+                report.push_str(&format!("           -> {remedy}\n"));
+            }
+        }
+    }
+    let servers = sections.get(1..).unwrap_or_default();
+    if !servers.is_empty() {
+        let working = servers.iter().filter(|server| server.level() < Level::Error).count();
+        report.push_str(&format!("{working} of {} servers work\n", servers.len()));
+    }
+    report
+}
+
+fn json_report(sections: &[Section], exit: Exit) -> Value {
+    let section = |section: &Section| {
+        let findings: Vec<Value> = section
+            .findings
+            .iter()
+            .map(|finding| {
+                json!({
+                    "check": finding.check, "level": finding.level.name(),
+                    "detail": finding.detail, "remedy": finding.remedy,
+                })
+            })
+            .collect();
+        let mut json = json!({ "name": section.name, "level": section.level().name() });
+        if let (Value::Object(json), Value::Object(facts)) = (&mut json, &section.facts) {
+            json.extend(facts.clone());
+        }
+        json["findings"] = findings.into();
+        json
+    };
+    let Some((configuration, servers)) = sections.split_first() else { return Value::Null };
+    json!({
+        "ok": exit == Exit::Ok,
+        "configuration": section(configuration),
+        "servers": servers.iter().map(section).collect::<Vec<_>>(),
+    })
+}

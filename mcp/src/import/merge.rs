@@ -1,0 +1,158 @@
+//! Entries of all hosts as one file.
+
+use super::convert::{Converted, convert};
+use super::hosts::{Host, Places};
+use super::source;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// One file of a host that exists.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Whose it is.
+    pub host: Host,
+    /// Where.
+    pub path: PathBuf,
+    /// Its servers, or what is wrong with it.
+    pub servers: Result<Vec<Imported>, String>,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// Its name there.
+    pub name: String,
+    /// What was done.
+    pub fate: Fate,
+    /// What its owner should know.
+    pub notes: Vec<String>,
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in the file under this name.
+    Written(String),
+    /// Another host has the very same entry, in the file under this name.
+    SameAs(String),
+    /// It is not in the file.
+    Skipped(String),
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// Files that exist, in the order of the hosts.
+    pub files: Vec<SourceFile>,
+    /// Entries by name.
+    pub servers: Map<String, Value>,
+}
+
+impl Import {
+    /// Reads the files of these hosts.
+    pub fn collect(hosts: &[Host], places: &Places, read: impl Fn(&Path) -> Option<String>) -> Import {
+        let mut import = Import::default();
+        for &host in hosts {
+            for (path, format) in host.files(places) {
+                let Some(text) = read(&path) else { continue };
+                let servers = source::read(&text, format, &places.project).map(|found| {
+                    found.iter().map(|(name, entry)| import.add(host, name, entry, places)).collect()
+                });
+                import.files.push(SourceFile { host, path, servers });
+            }
+        }
+        import
+    }
+
+    /// The file to write.
+    pub fn document(&self) -> Value {
+        json!({ "mcpServers": self.servers })
+    }
+
+    fn add(&mut self, host: Host, name: &str, entry: &Value, places: &Places) -> Imported {
+        let fated = |fate, notes| Imported { name: name.to_owned(), fate, notes };
+        if is_ptc(entry) {
+            return fated(Fate::Skipped("it is ptc itself".into()), Vec::new());
+        }
+        let Converted { entry, mut notes } = match convert(entry, places) {
+            Ok(converted) => converted,
+            Err(reason) => return fated(Fate::Skipped(reason), Vec::new()),
+        };
+        let entry = Value::Object(entry);
+        if let Some((same, _)) = self.servers.iter().find(|(known, value)| {
+            **value == entry && (known.as_str() == name || known.starts_with(&format!("{name}-")))
+        }) {
+            return fated(Fate::SameAs(same.clone()), Vec::new());
+        }
+        let mut ours = name.to_owned();
+        if self.servers.contains_key(&ours) {
+            notes.push(format!("another host has a different {name}"));
+            ours = format!("{name}-{}", host.key());
+        }
+        let mut number = 2;
+        while self.servers.contains_key(&ours) {
+            ours = format!("{name}-{}-{number}", host.key());
+            number += 1;
+        }
+        self.servers.insert(ours.clone(), entry);
+        fated(Fate::Written(ours), notes)
+    }
+}
+
+/// True for an entry that starts this product: it must not become its own upstream.
+fn is_ptc(entry: &Value) -> bool {
+    let stem = entry["command"].as_str().and_then(|command| Path::new(command).file_stem()?.to_str());
+    let serves = entry["args"].as_array().is_some_and(|args| args.iter().any(|arg| arg == "serve"));
+    stem == Some("ptc") && serves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_merged_without_losing_or_repeating_anything() {
+        let places = Places {
+            home: "/h".into(),
+            config: "/h/.config".into(),
+            project: "/p".into(),
+            codex: "/h/.codex".into(),
+        };
+        let read = |path: &Path| {
+            match path.to_str() {
+            Some("/h/.config/Claude/claude_desktop_config.json") => Some(
+                r#"{"mcpServers": {"fs": {"command": "npx", "args": ["fs"]}, "ptc": {"command": "/bin/ptc", "args": ["serve"]}}}"#
+                    .to_owned(),
+            ),
+            Some("/h/.cursor/mcp.json") => Some(
+                r#"{"mcpServers": {"fs": {"command": "npx", "args": ["fs"]}, "git": {"command": "uvx"}}}"#.to_owned(),
+            ),
+            Some("/p/.vscode/mcp.json") => Some("{\"servers\": {\"fs\": {\"command\": \"other\"}, }}".to_owned()),
+            Some("/h/.codeium/windsurf/mcp_config.json") => Some("{oops".to_owned()),
+            Some("/h/.codex/config.toml") => Some("[mcp_servers.fs]\ncommand = \"third\"\n".to_owned()),
+            _ => None,
+        }
+        };
+        let import = Import::collect(&Host::ALL, &places, read);
+        assert_eq!(
+            import.document(),
+            json!({ "mcpServers": {
+                "fs": { "command": "npx", "args": ["fs"] }, "git": { "command": "uvx" },
+                "fs-vscode": { "command": "other" }, "fs-codex": { "command": "third" } } })
+        );
+        let hosts: Vec<&str> = import.files.iter().map(|file| file.host.key()).collect();
+        assert_eq!(hosts, ["claude-desktop", "cursor", "vscode", "windsurf", "codex"]);
+        let fates = |at: usize| -> Vec<Fate> {
+            import.files[at]
+                .servers
+                .as_ref()
+                .expect("servers")
+                .iter()
+                .map(|found| found.fate.clone())
+                .collect()
+        };
+        assert_eq!(fates(0), [Fate::Written("fs".into()), Fate::Skipped("it is ptc itself".into())]);
+        assert_eq!(fates(1), [Fate::SameAs("fs".into()), Fate::Written("git".into())]);
+        assert!(import.files[3].servers.is_err());
+    }
+}

@@ -1,0 +1,13 @@
+//! Takes over the MCP servers that other hosts have in their configuration.
+//!
+//! # Layout
+//!
+//! - [`hosts`]: which hosts there are, and where each keeps its servers.
+//! - [`source`]: a host's file as a list of entries, whatever it is written in.
+//! - [`convert`]: a host's entry as one of ours.
+//! - [`merge`]: entries of all hosts as one file.
+
+pub mod convert;
+pub mod hosts;
+pub mod merge;
+pub mod source;

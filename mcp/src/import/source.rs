@@ -1,0 +1,97 @@
+//! A host's file as a list of entries, whatever it is written in.
+
+use super::hosts::Format;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Reads the servers of a file; none when it has none.
+///
+/// # Errors
+/// What is wrong with the text, in one line.
+pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Value>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (root, key) = match format {
+        Format::Json(key) | Format::JsonWithProjects(key) => (json(text)?, key),
+        Format::Toml(key) => (toml::from_str(text).map_err(|error| one_line(&error.to_string()))?, key),
+    };
+    let mut servers = object(root.get(key));
+    if matches!(format, Format::JsonWithProjects(_)) {
+        let own = project.to_str().and_then(|path| root.get("projects")?.get(path)?.get(key));
+        servers.extend(object(own));
+    }
+    Ok(servers)
+}
+
+fn object(value: Option<&Value>) -> Map<String, Value> {
+    value.and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// JSON as editors write it: with comments and trailing commas.
+fn json(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    let plain = without_trailing_commas(&ptc_runtime::config::blank_comments(text));
+    serde_json::from_str(&plain).map_err(|error| error.to_string())
+}
+
+fn without_trailing_commas(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut in_string = false;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            ',' if !in_string && text[at + 1..].trim_start().starts_with(['}', ']']) => {
+                out.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn servers(text: &str, format: Format) -> Value {
+        read(text, format, Path::new("/work dir")).map_or_else(Value::String, Value::Object)
+    }
+
+    #[test]
+    fn json_with_comments_and_commas() {
+        let text =
+            "{ // mine\n \"servers\": {\"a\": {\"command\": \"x,}\", \"args\": [\"//\", ],}, /* b */ },\n}";
+        let found = servers(text, Format::Json("servers"));
+        assert_eq!(found, json!({ "a": { "command": "x,}", "args": ["//"] } }));
+        assert_eq!(servers("", Format::Json("servers")), json!({}));
+        assert_eq!(servers("{}", Format::Json("servers")), json!({}));
+        assert!(servers("{", Format::Json("servers")).is_string());
+    }
+
+    #[test]
+    fn servers_of_the_project_come_with_those_of_the_user() {
+        let text = r#"{"mcpServers": {"a": {"command": "x"}}, "projects": {
+            "/work dir": {"mcpServers": {"b": {"command": "y"}}}, "/other": {"mcpServers": {"c": {}}}}}"#;
+        let found = servers(text, Format::JsonWithProjects("mcpServers"));
+        assert_eq!(found, json!({ "a": { "command": "x" }, "b": { "command": "y" } }));
+    }
+
+    #[test]
+    fn toml_tables() {
+        let text = "model = \"m\"\n[mcp_servers.a]\ncommand = \"x\"\nargs = [\"-y\"]\n[mcp_servers.a.env]\nK = \"v\"\n";
+        let found = servers(text, Format::Toml("mcp_servers"));
+        assert_eq!(found, json!({ "a": { "command": "x", "args": ["-y"], "env": { "K": "v" } } }));
+        assert!(servers("[", Format::Toml("mcp_servers")).is_string());
+    }
+}

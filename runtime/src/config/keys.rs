@@ -1,0 +1,129 @@
+//! The keys an entry may have, declared once: the parser warns about others, the JSON Schema of the file is
+//! written from this table, and a test holds the parser to it.
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    Text,
+    /// A list of strings.
+    Texts,
+    /// An object of strings, numbers and booleans.
+    Variables,
+    /// True or false.
+    Flag,
+    /// A whole number from 1.
+    Positive,
+    /// `{"allow": [name]}` or `{"block": [name]}`.
+    ToolRule,
+    /// Anything: hosts write it, and it means nothing to us.
+    Foreign,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRow {
+    /// As it is written.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it means.
+    pub help: &'static str,
+}
+
+const fn row(name: &'static str, kind: Kind, help: &'static str) -> KeyRow {
+    KeyRow { name, kind, help }
+}
+
+/// Keys of an entry.
+pub const ENTRY_KEYS: &[KeyRow] = &[
+    row("transport", Kind::Text, "How the server is reached: mcp_stdio."),
+    row("command", Kind::Text, "The program to start: a path, or a name looked up in PATH."),
+    row("args", Kind::Texts, "Its arguments."),
+    row("env", Kind::Variables, "Variables for it; ${VAR} is filled from the environment of ptc."),
+    row("cd", Kind::Text, "The folder to start it in."),
+    row("cwd", Kind::Text, "The same as cd."),
+    row("inheritEnv", Kind::Flag, "Give it the whole environment of ptc instead of the usual few variables."),
+    row("description", Kind::Text, "What models read about the server."),
+    row("required", Kind::Flag, "Whether ptc stops when the server does not start."),
+    row("disabled", Kind::Flag, "Leave the server out."),
+    row("enabled", Kind::Flag, "False leaves the server out."),
+    row("tools", Kind::ToolRule, "Which of its tools programs may call."),
+    row("handshake_timeout_ms", Kind::Positive, "How long a start may take, listing its tools included."),
+    row(
+        "unresponsive_timeout_ms",
+        Kind::Positive,
+        "How long it may say nothing before it is asked whether it lives.",
+    ),
+    row("request_timeout_ms", Kind::Positive, "How long one call may take."),
+    row("max_response_bytes", Kind::Positive, "The largest answer, refused before it is decoded."),
+    row("max_concurrent_calls", Kind::Positive, "Calls in flight; more wait."),
+    row("max_calls_per_program", Kind::Positive, "Calls that one program may make to it."),
+];
+
+/// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.
+pub const HOST_KEYS: &[KeyRow] = &[
+    row("type", Kind::Text, "The hosts' name for transport."),
+    row("url", Kind::Foreign, "Address of a remote server."),
+    row("headers", Kind::Foreign, "HTTP headers."),
+    row("timeout", Kind::Foreign, "The host's own limit."),
+    row("alwaysAllow", Kind::Foreign, "Approvals of the host."),
+    row("autoApprove", Kind::Foreign, "Approvals of the host."),
+    row("disabledTools", Kind::Foreign, "A choice of the host."),
+    row("icon", Kind::Foreign, "How the host shows it."),
+    row("dev", Kind::Foreign, "How the host develops it."),
+    row("gallery", Kind::Foreign, "Where the host found it."),
+    row("version", Kind::Foreign, "What the host installed."),
+];
+
+/// The row of a key.
+pub(super) fn find(name: &str, hosts: bool) -> Option<&'static KeyRow> {
+    let foreign = if hosts { HOST_KEYS } else { &HOST_KEYS[..2] };
+    ENTRY_KEYS.iter().chain(foreign).find(|row| row.name == name)
+}
+
+/// The known key that somebody most likely meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let lower = name.to_ascii_lowercase().replace('-', "_");
+    ENTRY_KEYS
+        .iter()
+        .map(|row| (distance(&lower, &row.name.to_ascii_lowercase()), row.name))
+        .min()
+        .filter(|(distance, known)| *distance <= 1 + known.len() / 4)
+        .map(|(_, known)| known)
+}
+
+/// Edits between two short names.
+fn distance(left: &str, right: &str) -> usize {
+    /// Longer names are no typing errors of ours.
+    const LONGEST: usize = 64;
+    if left.len() > LONGEST {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.bytes().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(a != b)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_the_pen_are_recognised() {
+        assert_eq!(nearest("comand"), Some("command"));
+        assert_eq!(nearest("Args"), Some("args"));
+        assert_eq!(nearest("handshake-timeout-ms"), Some("handshake_timeout_ms"));
+        assert_eq!(nearest("inheritenv"), Some("inheritEnv"));
+        assert_eq!(nearest("sandboxing"), None);
+        assert_eq!(nearest(&"x".repeat(10_000)), None);
+    }
+}

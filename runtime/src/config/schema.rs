@@ -1,0 +1,68 @@
+//! The JSON Schema of the file, written from the table of keys.
+
+use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
+use serde_json::{Map, Value, json};
+
+/// The schema, for editors and for whoever writes the file by program.
+pub fn json_schema() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Upstream MCP servers of ptc",
+        "type": "object",
+        "properties": {
+            "$schema": { "type": "string" },
+            "upstreams": servers("entry", "Servers by name. A server that does not start ends ptc, unless it \
+                says \"required\": false."),
+            "mcpServers": servers("hostEntry", "The same as Claude and Cursor write it. ptc goes on without a \
+                server that does not start, unless it says \"required\": true."),
+            "servers": servers("hostEntry", "The same as VS Code writes it."),
+            "tools": { "$ref": "#/$defs/toolRule", "description": "Which tools of any server programs may call." },
+            "inputs": { "description": "Questions of VS Code; not used." },
+        },
+        "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
+        "$defs": {
+            "entry": entry(&[], &["mcp_stdio"]),
+            "hostEntry": entry(HOST_KEYS, &["mcp_stdio", "stdio"]),
+            "toolRule": {
+                "type": "object",
+                "properties": { "allow": { "$ref": "#/$defs/names" }, "block": { "$ref": "#/$defs/names" } },
+                "not": { "required": ["allow", "block"] },
+            },
+            "names": {
+                "type": "array", "items": { "type": "string" },
+                "description": "Tool names; * stands for any characters, server/tool and mcp__server__tool are \
+                    understood too.",
+            },
+        },
+    })
+}
+
+fn servers(entry: &str, help: &str) -> Value {
+    json!({
+        "type": "object", "description": help, "propertyNames": { "minLength": 1 },
+        "additionalProperties": { "$ref": format!("#/$defs/{entry}") },
+    })
+}
+
+fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
+    let mut properties = Map::new();
+    for row in ENTRY_KEYS.iter().chain(more) {
+        let mut schema = match row.kind {
+            Kind::Text => json!({ "type": "string" }),
+            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Variables => {
+                json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } })
+            }
+            Kind::Flag => json!({ "type": "boolean" }),
+            Kind::Positive => json!({ "type": "integer", "minimum": 1 }),
+            Kind::ToolRule => json!({ "$ref": "#/$defs/toolRule" }),
+            Kind::Foreign => json!({}),
+        };
+        if matches!(row.name, "transport" | "type") {
+            schema["enum"] = transports.into();
+        }
+        schema["description"] = row.help.into();
+        properties.insert(row.name.into(), schema);
+    }
+    json!({ "type": "object", "properties": properties, "required": ["command"] })
+}
