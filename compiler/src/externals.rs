@@ -1,6 +1,7 @@
 //! What a compilation knows beside the text, and what it gives back.
 
 use crate::diagnostic::Diagnostic;
+use crate::tool_catalog::ToolCatalog;
 use ptc_vm::bytecode::Program;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct Externals<'a> {
     pub tools: &'a [&'a str],
     /// Names of the configured upstream servers, for suggestions; empty when not known.
     pub servers: &'a [&'a str],
+    /// Judges literal tool calls.
+    pub catalog: Option<&'a dyn ToolCatalog>,
 }
 
 /// Limits and names of a compilation.

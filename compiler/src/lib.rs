@@ -8,6 +8,7 @@
 //!   forms; together they make the IR (`ir`)
 //! - `liveness`: last uses and the places where locals die
 //! - `codegen`: IR to instructions; `constants`: the tables of the program
+//! - [`tool_catalog`]: literal tool calls, for a host that can judge them
 //! - [`externals`]: what a compilation knows beside the text, and its result
 //! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
 //! - [`reference`]: what the language has, with documentation and examples
@@ -30,6 +31,7 @@ mod reader;
 pub mod reference;
 mod resolve;
 mod syntax;
+pub mod tool_catalog;
 
 use bumpalo::Bump;
 pub use diagnostic::{Diagnostic, Severity};

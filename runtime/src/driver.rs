@@ -6,12 +6,14 @@ use crate::engine::Engine;
 use crate::host_call::{self, Plan};
 use crate::options::RunOptions;
 use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
-use crate::program_cache::CachedProgram;
+use crate::program_cache::{CachedProgram, CheckedLists};
 use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
 use crate::tool_call::{self, ParsedCall, Payload};
+use crate::tool_check::StaticCheck;
 use crate::upstream::{CallRequest, CallResult, Upstream, UpstreamFault};
 use crate::watcher::Recipient;
 use crate::{inline, rendering};
+use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -453,12 +455,16 @@ pub(crate) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> Iso
 fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<CachedProgram>, Failure> {
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     if source.len() <= limit
-        && let Some(program) = engine.cache.get(source)
+        && let Some(program) = engine.cache.get(source, &engine.catalog)
     {
         return Ok(program);
     }
     let servers = engine.server_names();
-    let externals = ptc_compiler::Externals { servers: &servers, ..Default::default() };
+    let catalog = engine.catalog.snapshot();
+    let check = StaticCheck { catalog: &catalog };
+    // Without any server a call has nothing to be checked against, and says so when it is made.
+    let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
+    let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
     let compile_options = ptc_compiler::CompileOptions {
         source_name: options.source_name.clone(),
         max_program_bytes: limit,
@@ -466,7 +472,9 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     };
     match ptc_compiler::compile(source, &externals, &compile_options) {
         Ok(compiled) => {
-            let program = CachedProgram::new(compiled.program);
+            let named = compiled.servers.named.iter().map(String::as_str);
+            let checked = CheckedLists::of(&catalog, named);
+            let program = CachedProgram::new(compiled.program, checked);
             engine.cache.insert(source.clone(), program.clone());
             Ok(program)
         }

@@ -5,7 +5,8 @@ use crate::discovery::{self, Reply, Step};
 use crate::driver::label;
 use crate::engine::Engine;
 use crate::outcome::{CallFault, Effect};
-use crate::tool_call::{encode, parse};
+use crate::tool_call::{Encoded, encode, parse};
+use crate::tool_check::{no_such_server, no_such_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamState};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::Table;
@@ -78,7 +79,7 @@ fn plan_tool_call(
     let (Some(upstream), Some(entry)) =
         (engine.upstreams.get(call.server.as_str()), catalog.server(&call.server))
     else {
-        return Err(call.no_such_server(&servers));
+        return Err(no_such_server(&call, &catalog));
     };
     let own = upstream.limits();
     let timeout = own.timeout.unwrap_or_else(|| limits.upstream_call_timeout());
@@ -90,8 +91,7 @@ fn plan_tool_call(
         let state = upstream.status().state;
         // Only a healthy upstream's list proves that a tool does not exist.
         if let Some(tools) = tools.filter(|_| state == UpstreamState::Ready) {
-            let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-            return Err(call.no_such_tool(&known));
+            return Err(no_such_tool(&call, tools, &catalog));
         }
         let label = label(&call, Effect::Unknown);
         if loaded {
@@ -104,7 +104,8 @@ fn plan_tool_call(
             Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
         });
     };
-    let text = encode(cx, &call, &args, Some(&**tool))?;
+    let Encoded { text, notes } = encode(cx, &call, &args, Some(&**tool))?;
+    notes.into_iter().for_each(|note| context.note(note));
     let label = label(&call, tool.effect());
     if !loaded && let Err(text) = take_call(context, &**upstream) {
         return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });

@@ -44,7 +44,7 @@ pub(crate) fn run(engine: &Engine, source: &str, options: &RunOptions) -> Option
     if !has_tiny_context(options) || source.len() as u64 > options.limits.max_program_bytes {
         return None;
     }
-    let cached = engine.cache.get(source)?;
+    let cached = engine.cache.get(source, &engine.catalog)?;
     if !cached.is_tiny() {
         return None;
     }

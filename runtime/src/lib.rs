@@ -8,7 +8,8 @@
 //! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue programs, shut down.
 //! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation.
 //! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
-//! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `rendering`: its end.
+//! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `tool_check`: calls
+//!   against tool lists and schemas. `rendering`: its end.
 //! - [`discovery`]: what programs can ask about names, servers and tools. `suggest`: the nearest known name.
 //! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
@@ -36,6 +37,7 @@ pub mod secrets;
 mod startup;
 mod suggest;
 mod tool_call;
+mod tool_check;
 pub mod upstream;
 mod watchdog;
 pub mod watcher;

@@ -1,23 +1,55 @@
 //! Compiled programs by source text, bounded by bytes (decision 18). Rejections are not kept.
 //!
-//! Everything else that compilation depends on (builtin table, options, configured servers) is fixed for
-//! the lifetime of a runtime, except the length limit, which is checked before the cache is asked.
+//! What else compilation depends on (builtin table, options, configured servers) is fixed for the lifetime of
+//! a runtime, except the length limit, which is checked before the cache is asked, and the tool lists that
+//! literal calls were checked against: a program remembers those, and counts only while they are current.
 
+use crate::upstream::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A compiled program, and what its runs have shown.
 pub(crate) struct CachedProgram {
     pub(crate) program: Arc<Program>,
     /// The last run was over at once and asked its host for nothing.
     tiny: AtomicBool,
+    checked: CheckedLists,
+}
+
+/// The tool lists that a program's literal calls were checked against, by server; nothing for a server whose
+/// list proved nothing then.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedLists(Vec<(Arc<str>, Option<Weak<ToolList>>)>);
+
+impl CheckedLists {
+    /// The lists of these servers in a catalog.
+    pub(crate) fn of<'s>(catalog: &Catalog, servers: impl Iterator<Item = &'s str>) -> CheckedLists {
+        let lists = servers.filter_map(|server| catalog.server(server));
+        CheckedLists(lists.map(|server| (server.name.clone(), server.proven().map(Arc::downgrade))).collect())
+    }
+
+    /// True while no server has another list to check against.
+    fn are_current(&self, catalog: &SharedCatalog) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let catalog = catalog.snapshot();
+        self.0.iter().all(|(server, checked)| {
+            match (checked, catalog.server(server).and_then(CatalogServer::proven)) {
+                (Some(checked), Some(now)) => std::ptr::eq(checked.as_ptr(), Arc::as_ptr(now)),
+                (None, Some(_)) => false,
+                // Nothing to check against: the call itself will tell.
+                (_, None) => true,
+            }
+        })
+    }
 }
 
 impl CachedProgram {
-    pub(crate) fn new(program: Arc<Program>) -> Arc<CachedProgram> {
-        Arc::new(CachedProgram { program, tiny: AtomicBool::new(false) })
+    pub(crate) fn new(program: Arc<Program>, checked: CheckedLists) -> Arc<CachedProgram> {
+        Arc::new(CachedProgram { program, tiny: AtomicBool::new(false), checked })
     }
 
     pub(crate) fn is_tiny(&self) -> bool {
@@ -57,8 +89,8 @@ impl ProgramCache {
         ProgramCache { limit, inner: Mutex::default() }
     }
 
-    /// The program of exactly this text.
-    pub(crate) fn get(&self, source: &str) -> Option<Arc<CachedProgram>> {
+    /// The program of exactly this text, if the tools are still those it was checked against.
+    pub(crate) fn get(&self, source: &str, catalog: &SharedCatalog) -> Option<Arc<CachedProgram>> {
         if self.limit == 0 {
             return None;
         }
@@ -67,7 +99,9 @@ impl ProgramCache {
         let now = inner.clock;
         let entry = inner.programs.get_mut(source)?;
         entry.used = now;
-        Some(entry.program.clone())
+        let program = entry.program.clone();
+        drop(inner);
+        program.checked.are_current(catalog).then_some(program)
     }
 
     /// Keeps a program, dropping the least recently used ones for it.

@@ -1,9 +1,19 @@
 //! The known name that is nearest to a wrong one.
 
-/// The nearest of the known names, if any is near; case and `-` for `_` do not count as differences.
+/// Shortest beginning of a name that is taken for the name.
+const SHORTEST_BEGINNING: usize = 4;
+
+/// The nearest of the known names, if any is near: few edits away, else the shortest that begins like it. Case
+/// and `-` for `_` do not count as differences.
 pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     let (distance, name) = known.iter().map(|name| (distance(wanted, name), *name)).min()?;
-    (distance <= 1 + wanted.chars().count() / 4).then_some(name)
+    if distance <= 1 + wanted.chars().count() / 4 {
+        return Some(name);
+    }
+    let folded = |text: &str| text.to_ascii_lowercase().replace('-', "_");
+    let beginning = folded(wanted);
+    let begin_alike = known.iter().copied().filter(|name| folded(name).starts_with(&beginning));
+    begin_alike.min_by_key(|name| (name.len(), *name)).filter(|_| wanted.len() >= SHORTEST_BEGINNING)
 }
 
 /// Edits between two names; names are short, and long ones are far apart.
@@ -41,5 +51,10 @@ mod tests {
         assert_eq!(nearest("gitub", &["fs", "github"]), Some("github"));
         assert_eq!(nearest("database", &["fs", "github"]), None);
         assert_eq!(nearest("x", &[]), None);
+        assert_eq!(
+            nearest("list-dir", &["list", "list_directory_tree", "list_directory"]),
+            Some("list_directory")
+        );
+        assert_eq!(nearest("lis", &["list_directory"]), None);
     }
 }

@@ -27,8 +27,8 @@ async fn alone() -> Runtime {
 /// The lines of a list, as JSON.
 async fn lines(runtime: &Runtime, program: &str) -> Vec<String> {
     let text = value(runtime, &format!("(json/generate-string {program})")).await;
-    let text: String = serde_json::from_str(&text).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    let list = serde_json::from_str::<String>(&text).and_then(|text| serde_json::from_str(&text));
+    list.unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ reasons! {
 
     /// A host tool reported an error.
     ToolError = "tool_error", RuntimeError;
-    /// A tool was called with positional arguments.
+    /// A tool was called with arguments that it does not take.
     InvalidToolArgs = "invalid_tool_args", RuntimeError;
     /// More tool calls than the limit.
     ToolCallLimitExceeded = "tool_call_limit_exceeded", RuntimeError;

@@ -16,6 +16,7 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
 use crate::names::{Name, Names};
 use crate::syntax::Special;
+use crate::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
 use globals::Globals;
 use ptc_vm::builtins::{self, BuiltinId};
@@ -53,6 +54,8 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) may_have_ended: bool,
     pub(crate) servers: ServersUsed,
     pub(crate) uses_tools: bool,
+    /// The program asks which servers and tools there are.
+    pub(crate) looks_at_servers: bool,
     pub(crate) depth: usize,
     hidden_names: u32,
 }
@@ -79,6 +82,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         forms: &[Form<'a>],
     ) -> Resolver<'a, 'x> {
         let globals = Globals::scan(forms, names, externals);
+        let looks_at_servers = externals.catalog.is_some() && looks_at_servers(forms, names);
         Resolver {
             arena,
             source,
@@ -94,6 +98,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             may_have_ended: false,
             servers: ServersUsed::default(),
             uses_tools: false,
+            looks_at_servers,
             depth: 0,
             hidden_names: 0,
         }

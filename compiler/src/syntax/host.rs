@@ -1,8 +1,7 @@
 //! Forms that reach outside the program: tools and early ends.
 
 use super::Special;
-use crate::diagnostic::Diagnostic;
-use crate::form::{Form, FormKind};
+use crate::form::Form;
 use crate::ir::{Kind, Literal, Ref};
 use crate::names::{Name, split_qualified};
 use crate::resolve::suggest::nearest;
@@ -74,7 +73,7 @@ impl<'a> Resolver<'a, '_> {
         self.check_tool(tool, head)?;
         self.uses_tools = true;
         match tool {
-            "call" => self.note_server(rest),
+            "call" => self.look_at_call(span, rest),
             "servers" => self.servers.dynamic = true,
             _ => {}
         }
@@ -114,48 +113,5 @@ impl<'a> Resolver<'a, '_> {
             Some(near) => failed.hint_boxed(format!("Did you mean `tool/{near}`?")),
             None => failed,
         })
-    }
-
-    /// A server that is not configured is a fault at the call; `ptc check` can say so before.
-    fn check_server(&mut self, server: &str, arguments: &[Form<'a>]) {
-        let known = self.externals.servers;
-        if known.is_empty() || known.contains(&server) {
-            return;
-        }
-        let span = arguments.first().map(|form| form.span).unwrap_or_default();
-        let mut sorted = known.to_vec();
-        sorted.sort_unstable();
-        let message = format!("no upstream server is named {server}. Configured: {}", sorted.join(", "));
-        let warning = Diagnostic::warning(Reason::UnknownTool, span, message);
-        self.warn(match nearest(server, &sorted) {
-            Some(near) => warning.hint(format!("Did you mean `{near}`?")),
-            None => warning,
-        });
-    }
-
-    /// The server that the arguments of `tool/call` name, if they say it literally.
-    fn note_server(&mut self, arguments: &[Form<'a>]) {
-        let server = match arguments.first().map(|form| form.kind) {
-            Some(FormKind::Quote(name)) => split_qualified(self.names.text(name)).0,
-            Some(FormKind::Map(items)) => items
-                .chunks_exact(2)
-                .find(|pair| match pair[0].kind {
-                    FormKind::Keyword(name) => self.names.text(name) == "server",
-                    FormKind::Str(text) => text == "server",
-                    _ => false,
-                })
-                .and_then(|pair| match pair[1].kind {
-                    FormKind::Str(text) => Some(text),
-                    _ => None,
-                }),
-            _ => None,
-        };
-        match server {
-            Some(server) => {
-                self.check_server(server, arguments);
-                self.servers.named.insert(server.to_owned());
-            }
-            None => self.servers.dynamic = true,
-        }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod function;
 pub(crate) mod host;
 pub(crate) mod iteration;
 pub(crate) mod letfn;
+pub(crate) mod literal_call;
 pub(crate) mod pattern;
 pub(crate) mod threading;
 

@@ -19,11 +19,13 @@ mod search;
 pub mod tool_text;
 
 pub(crate) use reply::Reply;
+pub(crate) use schema_words::{alternatives, key, resolve, word};
 
 use crate::context::RunContext;
 use crate::engine::Engine;
 use crate::suggest::nearest;
 use crate::tool_call::ParsedCall;
+use crate::tool_check::{no_such_server, no_such_tool};
 use crate::upstream::{Catalog, CatalogServer, Tool, Upstream};
 use local::Record;
 use ptc_vm::builtins::DiscoveryForm;
@@ -194,8 +196,7 @@ impl Lookup<'_> {
             if let Some(refusal) = tools.refusal(tool_name) {
                 return Err(call.refused_tool(refusal));
             }
-            let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-            return Err(call.no_such_tool(&known));
+            return Err(no_such_tool(&call, tools, &self.catalog));
         };
         cx.tick(64)?;
         Ok(self.capped(match self.form {
@@ -248,7 +249,7 @@ impl Lookup<'_> {
 
     fn unknown_server(&self, name: &str) -> Box<Fault> {
         let call = ParsedCall { server: name.to_owned(), tool: String::new() };
-        let fault = call.no_such_server(&self.engine.server_names());
+        let fault = no_such_server(&call, &self.catalog);
         match local::first(|provider| nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)) {
             Some(near) => fault.hint(format!("A namespace is called `{near}`.")),
             None => fault,

@@ -1,12 +1,16 @@
 //! Arguments of a call as JSON text.
 //!
 //! Keyword keys become their names, with `-` turned into `_` where that is how the tool's schema spells
-//! them; string keys pass unchanged, and so does whatever the schema says nothing about. The walk keeps its own stack, pays fuel for every node and
+//! them; string keys pass unchanged, and so does whatever the schema says nothing about. What the schema
+//! proves wrong is refused with the words of [`crate::tool_check`]; an optional entry that is nil and may not
+//! be null is left out. The walk keeps its own stack, pays fuel for every node and
 //! asks for memory before the text grows, so shared and deep structures end in a typed fault.
 
 use super::{ParsedCall, fault};
+use crate::suggest::nearest;
+use crate::tool_check::{Names, Path, Problem, Shape, Verdict, below, items, mismatch, undeclared_note};
 use crate::upstream::Tool;
-use ptc_vm::map::MapNode;
+use ptc_vm::map::{MapNode, Table};
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Fault, Value};
 use serde_json::Value as Json;
@@ -41,6 +45,19 @@ struct Writer<'s> {
     out: Vec<u8>,
     reserved: usize,
     frames: Vec<Frame<'s>>,
+    /// The whole input schema.
+    root: Option<&'s Json>,
+    /// Arguments that the schema neither has nor refuses.
+    undeclared: Vec<String>,
+}
+
+/// Arguments that can be sent.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    /// JSON object text.
+    pub(crate) text: String,
+    /// Remarks for whoever reads the result.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Encodes the argument map of `call`. `tool` is its listing, when that is known.
@@ -49,24 +66,27 @@ pub(crate) fn encode(
     call: &ParsedCall,
     args: &Value,
     tool: Option<&Tool>,
-) -> Result<String, Box<Fault>> {
-    let Value::Map(map) = args else {
-        check_required(call, tool, &[])?;
-        return Ok("{}".to_owned());
-    };
+) -> Result<Encoded, Box<Fault>> {
+    let empty = Table::empty();
+    let map = if let Value::Map(map) = args { map } else { &empty };
     let schema = tool.map(|tool| &tool.input_schema);
-    let mut writer = Writer { out: Vec::new(), reserved: 0, frames: Vec::new() };
-    let names = writer.open_map(cx, map, schema, true).map_err(|why| rejected(call, why))?;
-    check_required(call, tool, &names)?;
-    writer.run(cx).map_err(|why| rejected(call, why))?;
+    let mut writer =
+        Writer { out: Vec::new(), reserved: 0, frames: Vec::new(), root: schema, undeclared: Vec::new() };
+    let done = writer.open_map(cx, map, schema).and_then(|()| writer.run(cx));
+    done.map_err(|why| rejected(call, tool, why))?;
+    let notes = tool
+        .into_iter()
+        .flat_map(|tool| writer.undeclared.iter().map(|name| undeclared_note(&call.server, tool, name)));
     // Every part written is text or ASCII punctuation.
-    Ok(String::from_utf8_lossy(&writer.out).into_owned())
+    Ok(Encoded { notes: notes.collect(), text: String::from_utf8_lossy(&writer.out).into_owned() })
 }
 
 /// What stops the encoding.
 enum Refusal {
     /// A value without a JSON form.
     NotEncodable(String),
+    /// Something that the schema proves wrong.
+    Problem(Problem),
     /// A limit of the program.
     Limit(Box<Fault>),
 }
@@ -77,9 +97,14 @@ impl From<Box<Fault>> for Refusal {
     }
 }
 
-fn rejected(call: &ParsedCall, refusal: Refusal) -> Box<Fault> {
+fn rejected(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fault> {
     match refusal {
         Refusal::Limit(limit) => limit,
+        Refusal::Problem(problem) => {
+            let fault = fault(problem.message(&call.server, &call.tool));
+            let hints = tool.map(|tool| problem.hints(&call.server, tool)).unwrap_or_default();
+            hints.into_iter().fold(fault, |fault, hint| fault.hint(hint))
+        }
         Refusal::NotEncodable(why) => {
             let ParsedCall { server, tool } = call;
             fault(format!("tool '{server}.{tool}' rejected args: not JSON-encodable ({why})"))
@@ -87,40 +112,91 @@ fn rejected(call: &ParsedCall, refusal: Refusal) -> Box<Fault> {
     }
 }
 
-fn check_required(call: &ParsedCall, tool: Option<&Tool>, given: &[String]) -> Result<(), Box<Fault>> {
-    let Some(tool) = tool else { return Ok(()) };
-    let missing: Vec<&str> =
-        tool.required().filter(|name| !given.iter().any(|given| given == name)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(call.missing_arguments(&missing)) }
-}
-
 impl<'s> Writer<'s> {
-    /// Starts a map; returns the names of its entries.
+    /// Starts a map.
     fn open_map(
         &mut self,
         cx: &mut Context,
         node: &Rc<MapNode>,
         schema: Option<&'s Json>,
-        top: bool,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<(), Refusal> {
         cx.tick(node.len() as u64 + 1)?;
+        let names = self.names(schema);
         let mut order = Vec::with_capacity(node.len());
-        let mut names = Vec::with_capacity(node.len());
         let mut seen = HashSet::with_capacity(node.len());
         for (at, entry) in node.entries().iter().enumerate() {
-            let name = key_name(cx, &entry.key, schema)?;
-            if top && entry.value.is_nil() && omitted_when_nil(schema, &name) {
+            let name = key_name(cx, &entry.key, names.as_ref())?;
+            if entry.value.is_nil() && self.is_omitted_when_nil(schema, &name) {
                 continue;
             }
             if !seen.insert(name.clone()) {
                 return Err(Refusal::NotEncodable(format!("two keys are both called {name:?}")));
             }
             order.push(at);
-            names.push(name);
+        }
+        if let Some(names) = names {
+            self.check_names(cx, &names, &seen)?;
         }
         self.out.push(b'{');
         self.frames.push(Frame::Map { node: node.clone(), order, next: 0, schema });
-        Ok(names)
+        Ok(())
+    }
+
+    /// What the schema says about the names of a map.
+    fn names(&self, schema: Option<&'s Json>) -> Option<Names<'s>> {
+        Some(Names::of(self.root?, schema?))
+    }
+
+    /// True when nil for this entry means that it is left out: it is optional, and may not be null.
+    fn is_omitted_when_nil(&self, schema: Option<&'s Json>, name: &str) -> bool {
+        let (Some(root), Some(schema)) = (self.root, schema) else { return false };
+        let is_required = Names::of(root, schema).required().any(|required| required == name);
+        !is_required
+            && below(root, schema, name).is_some_and(|entry| mismatch(root, entry, &Shape::Nil).is_some())
+    }
+
+    fn check_names(
+        &mut self,
+        cx: &Context,
+        names: &Names<'s>,
+        given: &HashSet<String>,
+    ) -> Result<(), Refusal> {
+        let mut unknown: Vec<&String> =
+            given.iter().filter(|name| names.judge(name) != Verdict::Known).collect();
+        unknown.sort_unstable();
+        let mut free = Vec::new();
+        if !unknown.is_empty() {
+            free = names.declared();
+            free.retain(|name| !given.contains(*name));
+        }
+        for name in unknown {
+            if names.judge(name) == Verdict::Refused || nearest(name, &free).is_some() {
+                let path = self.path(cx).entry(name);
+                return Err(Refusal::Problem(Problem::unknown(&path, name, &free)));
+            }
+            if self.frames.is_empty() {
+                self.undeclared.push(name.clone());
+            }
+        }
+        let missing: Vec<&str> = names.required().filter(|name| !given.contains(*name)).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Problem(Problem::missing(&self.path(cx), &missing))),
+        }
+    }
+
+    /// Where the value is that is being written.
+    fn path(&self, cx: &Context) -> Path {
+        self.frames.iter().fold(Path::default(), |path, frame| match frame {
+            Frame::Map { node, order, next, schema } => {
+                let at = next.checked_sub(1).and_then(|at| order.get(at));
+                let entry = at.and_then(|&at| node.entries().get(at));
+                let name =
+                    entry.and_then(|entry| key_name(cx, &entry.key, self.names(*schema).as_ref()).ok());
+                path.entry(&name.unwrap_or_default())
+            }
+            Frame::List { next, .. } => path.item(next.saturating_sub(1)),
+        })
     }
 
     fn run(&mut self, cx: &mut Context) -> Result<(), Refusal> {
@@ -137,12 +213,12 @@ impl<'s> Writer<'s> {
                     }
                     *next += 1;
                     let schema = *schema;
-                    let name = key_name(cx, &entry.key, schema)?;
-                    let value = entry.value.clone();
+                    let (key, value) = (entry.key.clone(), entry.value.clone());
+                    let name = key_name(cx, &key, self.names(schema).as_ref())?;
                     write_text(&mut self.out, &name);
                     self.out.push(b':');
-                    let below = schema.and_then(|schema| schema.get("properties")?.get(&name));
-                    self.value(cx, &value, below)?;
+                    let entry = self.root.zip(schema).and_then(|(root, schema)| below(root, schema, &name));
+                    self.value(cx, &value, entry)?;
                 }
                 Frame::List { node, next, schema } => {
                     let Some(item) = node.get(*next) else {
@@ -168,6 +244,12 @@ impl<'s> Writer<'s> {
             self.reserved = self.out.len() + STEP;
             cx.reserve(self.reserved)?;
         }
+        if let (Some(root), Some(schema)) = (self.root, schema) {
+            let shape = shape(cx, value);
+            if let Some(why) = mismatch(root, schema, &shape) {
+                return Err(Refusal::Problem(Problem::mismatch(&self.path(cx), &why, &shape)));
+            }
+        }
         match value {
             Value::Nil => self.out.extend_from_slice(b"null"),
             Value::Bool(true) => self.out.extend_from_slice(b"true"),
@@ -187,18 +269,16 @@ impl<'s> Writer<'s> {
                 write_text(&mut self.out, text.as_str());
             }
             Value::Keyword(symbol) | Value::Symbol(symbol) => write_text(&mut self.out, cx.text(*symbol)),
-            Value::Map(node) => {
-                self.open_map(cx, node, schema, false)?;
-            }
+            Value::Map(node) => self.open_map(cx, node, schema)?,
             Value::Vector(node) => {
                 self.out.push(b'[');
-                let items = schema.and_then(|schema| schema.get("items"));
+                let items = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
                 self.frames.push(Frame::List { node: Items::Vector(node.clone()), next: 0, schema: items });
             }
             Value::Set(node) => {
                 let members = node.ordered(cx)?.map(|entry| entry.key.clone()).collect();
                 self.out.push(b'[');
-                let items = schema.and_then(|schema| schema.get("items"));
+                let items = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
                 self.frames.push(Frame::List { node: Items::Set(members), next: 0, schema: items });
             }
             Value::LocalDate(date) => write_text(&mut self.out, &date.to_string()),
@@ -213,35 +293,34 @@ impl<'s> Writer<'s> {
 }
 
 /// The JSON name of a key.
-fn key_name(cx: &Context, key: &Value, schema: Option<&Json>) -> Result<String, Refusal> {
+fn key_name(cx: &Context, key: &Value, names: Option<&Names<'_>>) -> Result<String, Refusal> {
     match key {
         Value::Str(text) => Ok(text.as_str().to_owned()),
         Value::Keyword(symbol) | Value::Symbol(symbol) => {
             let text = cx.text(*symbol);
-            let has = |name: &str| schema.and_then(|schema| schema.get("properties")?.get(name)).is_some();
-            if !text.contains('-') || has(text) {
-                return Ok(text.to_owned());
-            }
-            let underscored = text.replace('-', "_");
-            Ok(if has(&underscored) { underscored } else { text.to_owned() })
+            Ok(names.map_or(text.into(), |names| names.spelled(text, true)).into_owned())
         }
         Value::Int(number) => Ok(number.to_string()),
         other => Err(Refusal::NotEncodable(format!("a {} cannot be an object key", other.type_word()))),
     }
 }
 
-/// True when nil for this argument means that it is left out: it is optional, and its schema does not
-/// take null.
-fn omitted_when_nil(schema: Option<&Json>, name: &str) -> bool {
-    let Some(schema) = schema else { return false };
-    let required = schema.get("required").and_then(Json::as_array);
-    if required.is_some_and(|required| required.iter().any(|entry| entry == name)) {
-        return false;
-    }
-    match schema.get("properties").and_then(|properties| properties.get(name)).and_then(|it| it.get("type")) {
-        Some(Json::String(kind)) => kind != "null",
-        Some(Json::Array(kinds)) => !kinds.iter().any(|kind| kind == "null"),
-        _ => false,
+/// What the checks look at of a value.
+fn shape<'v>(cx: &'v Context, value: &'v Value) -> Shape<'v> {
+    match value {
+        Value::Nil => Shape::Nil,
+        Value::Bool(value) => Shape::Bool(*value),
+        Value::Int(value) => Shape::Int(*value),
+        Value::BigInt(_) => Shape::BigInt("a big integer".into()),
+        Value::Float(value) => Shape::Float(*value),
+        Value::Str(text) => Shape::Text(text.as_str().into()),
+        Value::Keyword(symbol) | Value::Symbol(symbol) => Shape::Text(cx.text(*symbol).into()),
+        Value::LocalDate(date) => Shape::Text(date.to_string().into()),
+        Value::DateTime(date_time) => Shape::Text(date_time.to_string().into()),
+        Value::Duration(duration) => Shape::Int(duration.millis()),
+        Value::Vector(_) | Value::Set(_) => Shape::List,
+        Value::Map(_) => Shape::Map,
+        _ => Shape::Unknown,
     }
 }
 

@@ -10,7 +10,7 @@ mod parse;
 mod payload;
 
 pub(crate) use answer::{unwrap, world_fault};
-pub(crate) use arguments::encode;
+pub(crate) use arguments::{Encoded, encode};
 pub(crate) use parse::{ParsedCall, parse};
 pub(crate) use payload::Payload;
 

@@ -136,12 +136,6 @@ impl ParsedCall {
     pub(crate) fn refused_tool(&self, refusal: Refusal) -> Box<Fault> {
         fault(format!("no tool '{}' in upstream '{}': {refusal}", self.tool, self.server))
     }
-
-    /// The fault of a call that leaves required arguments out.
-    pub(crate) fn missing_arguments(&self, missing: &[&str]) -> Box<Fault> {
-        let ParsedCall { server, tool } = self;
-        fault(format!("tool '{server}.{tool}' rejected args: missing required args {}", missing.join(", ")))
-    }
 }
 
 fn configured(servers: &[&str]) -> String {

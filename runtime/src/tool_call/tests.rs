@@ -104,10 +104,10 @@ fn every_form_of_a_call() {
         for form in forms {
             let (call, args) = parse(cx, form, &SERVERS).unwrap();
             assert_eq!((call.server.as_str(), call.tool.as_str()), ("fs", "read"));
-            assert_eq!(encode(cx, &call, &args, None).unwrap(), r#"{"path":"x"}"#);
+            assert_eq!(encode(cx, &call, &args, None).unwrap().text, r#"{"path":"x"}"#);
         }
         let (call, args) = parse(cx, &[symbol], &SERVERS).unwrap();
-        assert_eq!(encode(cx, &call, &args, None).unwrap(), "{}");
+        assert_eq!(encode(cx, &call, &args, None).unwrap().text, "{}");
     });
 }
 
@@ -134,7 +134,7 @@ fn keyword_keys_become_names_and_string_keys_stay() {
             (deep, inner),
         ];
         let args = map(cx, &entries);
-        let text = encode(cx, &call(), &args, Some(&tool)).unwrap();
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().text;
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let want = json!({"with-hyphen": 1, "user_id": 2, "not-in-schema": 3, "str-key": "value-kw",
             "deep": {"a-b": 1, "c_d": 2, "Content-Type": "x"}});
@@ -149,7 +149,7 @@ fn required_and_nil_arguments() {
             "n": {"type": ["string", "null"]}}, "required": ["a"]});
         let tool = tool(schema);
         let args = call_map(cx, json!({"a": "x", "b": null, "n": null}));
-        let text = encode(cx, &call(), &args, Some(&tool)).unwrap();
+        let text = encode(cx, &call(), &args, Some(&tool)).unwrap().text;
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), json!({"a": "x", "n": null}));
         let args = call_map(cx, json!({"b": "x"}));
         let fault = encode(cx, &call(), &args, Some(&tool)).unwrap_err();

@@ -1,0 +1,160 @@
+//! What a `tool/call` says literally: its server for whoever starts servers, and the whole call for a host
+//! that can judge it.
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::form::{Form, FormKind};
+use crate::names::{Names, split_qualified};
+use crate::resolve::Resolver;
+use crate::resolve::suggest::nearest;
+use crate::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind};
+use ptc_vm::{Reason, Span};
+
+/// Names that a program uses to look at what there is.
+const LOOKS: [&str; 5] = ["tool/servers", "apropos", "dir", "doc", "meta"];
+
+impl<'a> Resolver<'a, '_> {
+    /// Notes the server of a call, and shows the call to the host.
+    pub(crate) fn look_at_call(&mut self, span: Span, arguments: &'a [Form<'a>]) {
+        let Some(call) = literal_call(self.names, span, arguments) else {
+            self.servers.dynamic = true;
+            return;
+        };
+        self.servers.named.insert(call.server.0.to_owned());
+        let Some(catalog) = self.externals.catalog else {
+            self.check_server(call.server);
+            return;
+        };
+        // A program that looks at the servers itself may know better than the catalog of this moment.
+        let is_exempt = self.looks_at_servers && (!self.certain || self.may_have_ended);
+        for mut finding in catalog.findings(&call) {
+            if is_exempt {
+                finding.severity = Severity::Warning;
+            }
+            match finding.severity {
+                Severity::Error => self.record(finding),
+                Severity::Warning => self.warn(finding),
+            }
+        }
+    }
+
+    /// Without a catalog: a server that is not among the configured ones is a fault at the call; `ptc check` can
+    /// say so before.
+    fn check_server(&mut self, (server, span): (&str, Span)) {
+        let known = self.externals.servers;
+        if known.is_empty() || known.contains(&server) {
+            return;
+        }
+        let mut sorted = known.to_vec();
+        sorted.sort_unstable();
+        let message = format!("no upstream server is named {server}. Configured: {}", sorted.join(", "));
+        let warning = Diagnostic::warning(Reason::UnknownTool, span, message);
+        self.warn(match nearest(server, &sorted) {
+            Some(near) => warning.hint(format!("Did you mean `{near}`?")),
+            None => warning,
+        });
+    }
+}
+
+/// True when the program mentions a form that looks at servers and tools.
+pub(crate) fn looks_at_servers(forms: &[Form<'_>], names: &Names<'_>) -> bool {
+    if !LOOKS.iter().any(|look| names.find(look).is_some()) {
+        return false;
+    }
+    let mut waiting: Vec<&Form<'_>> = forms.iter().collect();
+    while let Some(form) = waiting.pop() {
+        if form.symbol().is_some_and(|name| LOOKS.contains(&names.text(name))) {
+            return true;
+        }
+        waiting.extend(form.children());
+    }
+    false
+}
+
+/// Reads a call whose server is a literal; `None` when the server is computed, or the call is no call.
+fn literal_call<'a>(names: &Names<'a>, span: Span, arguments: &'a [Form<'a>]) -> Option<LiteralCall<'a>> {
+    let (first, rest) = arguments.split_first()?;
+    match first.kind {
+        FormKind::Quote(name) => {
+            let (server, tool) = split_qualified(names.text(name));
+            let arguments = match rest {
+                [] => no_arguments(first.span),
+                [arguments, ..] => literal(names, arguments),
+            };
+            let (server, tool) = ((server?, first.span), Some((tool, first.span)));
+            Some(LiteralCall { span, server, tool, arguments })
+        }
+        FormKind::Map(items) => keyed_call(names, first.span, items),
+        FormKind::Keyword(_) => keyed_call(names, span, arguments),
+        _ => None,
+    }
+}
+
+/// Reads `:server "s" :tool "t" :args {…}`.
+fn keyed_call<'a>(names: &Names<'a>, span: Span, items: &'a [Form<'a>]) -> Option<LiteralCall<'a>> {
+    let (mut server, mut tool, mut arguments) = (None, None, None);
+    for pair in items.chunks_exact(2) {
+        let [key, value] = pair else { return None };
+        let text = match value.kind {
+            FormKind::Str(text) => Some((text, value.span)),
+            _ => None,
+        };
+        match key_text(names, key)?.0 {
+            "server" => server = text,
+            "tool" => tool = text,
+            "args" => arguments = Some(literal(names, value)),
+            _ => {}
+        }
+    }
+    let arguments = match arguments {
+        None => no_arguments(span),
+        Some(Literal { kind: LiteralKind::Nil, span }) => no_arguments(span),
+        Some(arguments) => arguments,
+    };
+    Some(LiteralCall { span, server: server?, tool, arguments })
+}
+
+fn no_arguments<'a>(span: Span) -> Literal<'a> {
+    Literal { span, kind: LiteralKind::Map { entries: Vec::new(), open: false } }
+}
+
+/// The text of a key, and whether it is a keyword.
+fn key_text<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, bool)> {
+    match form.kind {
+        FormKind::Keyword(name) => Some((names.text(name), true)),
+        FormKind::Str(text) => Some((text, false)),
+        _ => None,
+    }
+}
+
+/// A form as far as it is literal. The reader bounds how deep forms nest.
+fn literal<'a>(names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
+    let kind = match form.kind {
+        FormKind::Nil => LiteralKind::Nil,
+        FormKind::Bool(value) => LiteralKind::Bool(value),
+        FormKind::Int(value) => LiteralKind::Int(value),
+        FormKind::BigInt(digits) => LiteralKind::BigInt(digits),
+        FormKind::Float(value) => LiteralKind::Float(value),
+        FormKind::Str(text) => LiteralKind::Text(text),
+        FormKind::Keyword(name) | FormKind::Quote(name) => LiteralKind::Text(names.text(name)),
+        FormKind::Vector(items) | FormKind::Set(items) => {
+            LiteralKind::List(items.iter().map(|item| literal(names, item)).collect())
+        }
+        FormKind::Map(items) => {
+            let (mut entries, mut open) = (Vec::new(), false);
+            for pair in items.chunks_exact(2) {
+                match (key_text(names, &pair[0]), &pair[1]) {
+                    (Some((key, is_keyword)), value) => entries.push(LiteralEntry {
+                        key,
+                        is_keyword,
+                        key_span: pair[0].span,
+                        value: literal(names, value),
+                    }),
+                    (None, _) => open = true,
+                }
+            }
+            LiteralKind::Map { entries, open }
+        }
+        _ => LiteralKind::Computed,
+    };
+    Literal { span: form.span, kind }
+}

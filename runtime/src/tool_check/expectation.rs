@@ -1,0 +1,312 @@
+//! What a JSON Schema expects of one value, as far as it can be said without looking inside: type, enumeration,
+//! constant. Whatever is not understood is accepted; the upstream has the last word.
+
+use crate::discovery::{alternatives, resolve, word};
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Schemas inside schemas that are looked at for one value.
+const DEEPEST: usize = 8;
+
+/// Characters of a value in a message.
+const SHOWN: usize = 60;
+
+/// Values of an enumeration in a message.
+const MOST_LISTED: usize = 12;
+
+/// A value from outside.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape<'v> {
+    Nil,
+    Bool(bool),
+    Int(i64),
+    /// An integer beyond 64 bits.
+    BigInt(Cow<'v, str>),
+    Float(f64),
+    Text(Cow<'v, str>),
+    List,
+    Map,
+    /// Not known, or without a counterpart in JSON.
+    Unknown,
+}
+
+/// Why a value does not fit.
+#[derive(Debug)]
+pub(crate) enum Mismatch<'s> {
+    /// It is of another type.
+    Type(String),
+    /// It is none of these.
+    NotListed(&'s [Json]),
+    /// It is not this.
+    NotEqual(&'s Json),
+}
+
+/// Why a value does not fit its schema; `root` is the document that the schema is in.
+pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>) -> Option<Mismatch<'s>> {
+    look(root, schema, shape, 0)
+}
+
+fn look<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>, depth: usize) -> Option<Mismatch<'s>> {
+    let schema = resolve(root, schema);
+    if depth > DEEPEST || matches!(shape, Shape::Unknown) {
+        return None;
+    }
+    if matches!(shape, Shape::Nil) && schema.get("nullable") == Some(&Json::Bool(true)) {
+        return None;
+    }
+    if let Some(fixed) = schema.get("const") {
+        return (equal(fixed, shape) == Some(false)).then_some(Mismatch::NotEqual(fixed));
+    }
+    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+        let fits = values.iter().any(|value| equal(value, shape) != Some(false));
+        return (!fits).then_some(Mismatch::NotListed(values));
+    }
+    if !type_fits(schema.get("type"), shape) {
+        return Some(Mismatch::Type(word(root, schema)));
+    }
+    if let Some(choices) = alternatives(schema)
+        && choices.iter().all(|choice| look(root, choice, shape, depth + 1).is_some())
+    {
+        return Some(Mismatch::Type(word(root, schema)));
+    }
+    let all = schema.get("allOf").and_then(Json::as_array);
+    all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1))
+}
+
+fn type_fits(kind: Option<&Json>, shape: &Shape<'_>) -> bool {
+    match kind {
+        Some(Json::String(kind)) => fits(kind, shape),
+        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).any(|kind| fits(kind, shape)),
+        _ => true,
+    }
+}
+
+fn fits(kind: &str, shape: &Shape<'_>) -> bool {
+    match shape {
+        Shape::Nil => kind == "null",
+        Shape::Bool(_) => kind == "boolean",
+        Shape::Int(_) | Shape::BigInt(_) => matches!(kind, "integer" | "number"),
+        Shape::Float(number) => kind == "number" || (kind == "integer" && number.fract() == 0.0),
+        Shape::Text(_) => kind == "string",
+        Shape::List => kind == "array",
+        Shape::Map => kind == "object",
+        Shape::Unknown => true,
+    }
+}
+
+/// Whether a value is this one; `None` when that takes a look inside.
+fn equal(json: &Json, shape: &Shape<'_>) -> Option<bool> {
+    Some(match (json, shape) {
+        (Json::Null, Shape::Nil) => true,
+        (Json::Bool(a), Shape::Bool(b)) => a == b,
+        (Json::Number(a), Shape::Int(b)) => a.as_i64() == Some(*b) || a.as_f64() == Some(*b as f64),
+        (Json::Number(a), Shape::Float(b)) => a.as_f64() == Some(*b),
+        (Json::Number(a), Shape::BigInt(b)) => a.to_string() == **b,
+        (Json::String(a), Shape::Text(b)) => a == b,
+        (Json::Array(_), Shape::List) | (Json::Object(_), Shape::Map) | (_, Shape::Unknown) => return None,
+        _ => false,
+    })
+}
+
+/// The schema of an entry of a map: its property, or what the schema says about all others.
+pub(crate) fn below<'s>(root: &'s Json, schema: &'s Json, name: &str) -> Option<&'s Json> {
+    let schema = container(root, schema, "object")?;
+    match schema.get("properties").and_then(|properties| properties.get(name)) {
+        Some(property) => Some(property),
+        None => schema.get("additionalProperties").filter(|other| other.is_object()),
+    }
+}
+
+/// The schema of the items of a list.
+pub(crate) fn items<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s Json> {
+    container(root, schema, "array")?.get("items").filter(|items| items.is_object())
+}
+
+/// The one schema that speaks of a map or list: the schema itself, or the only alternative of that type.
+fn container<'s>(root: &'s Json, schema: &'s Json, kind: &str) -> Option<&'s Json> {
+    let schema = resolve(root, schema);
+    let Some(choices) = alternatives(schema) else { return Some(schema) };
+    let shape = if kind == "object" { Shape::Map } else { Shape::List };
+    let mut fitting = choices.iter().filter(|choice| mismatch(root, choice, &shape).is_none());
+    let only = fitting.next()?;
+    (fitting.next().is_none() && schema.get("properties").is_none()).then(|| resolve(root, only))
+}
+
+/// What a schema says about the names of a map's entries.
+pub(crate) struct Names<'s> {
+    schema: Option<&'s Json>,
+}
+
+/// What is known about one name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The schema has it, or takes any.
+    Known,
+    /// The schema takes no such name.
+    Refused,
+    /// The schema lists its names and this is none of them, though it does not say that there are no others.
+    Undeclared,
+}
+
+impl<'s> Names<'s> {
+    /// Of the object that the schema describes.
+    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Names<'s> {
+        Names { schema: container(root, schema, "object") }
+    }
+
+    /// The declared names.
+    pub(crate) fn declared(&self) -> Vec<&'s str> {
+        let properties = self.schema.and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str)).collect()
+    }
+
+    /// The names that must be there, in schema order.
+    pub(crate) fn required(&self) -> impl Iterator<Item = &'s str> {
+        let required = self.schema.and_then(|schema| schema.get("required")).and_then(Json::as_array);
+        required.into_iter().flatten().filter_map(Json::as_str)
+    }
+
+    /// The name of a key: a keyword's `-` stands for `_` where that is how the schema spells it.
+    pub(crate) fn spelled<'k>(&self, key: &'k str, is_keyword: bool) -> Cow<'k, str> {
+        let properties = self.schema.and_then(|schema| schema.get("properties"));
+        let is_declared = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
+        if !is_keyword || !key.contains('-') || is_declared(key) {
+            return Cow::Borrowed(key);
+        }
+        let underscored = key.replace('-', "_");
+        if is_declared(&underscored) { Cow::Owned(underscored) } else { Cow::Borrowed(key) }
+    }
+
+    /// Judges a name.
+    pub(crate) fn judge(&self, name: &str) -> Verdict {
+        let Some(schema) = self.schema else { return Verdict::Known };
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let is_declared = properties.is_some_and(|properties| properties.contains_key(name));
+        // Names may also be declared by these.
+        let elsewhere = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas"];
+        if is_declared || elsewhere.iter().any(|keyword| schema.get(*keyword).is_some()) {
+            return Verdict::Known;
+        }
+        match (schema.get("additionalProperties"), properties) {
+            (Some(Json::Bool(false)), _) => Verdict::Refused,
+            (None, Some(properties)) if !properties.is_empty() => Verdict::Undeclared,
+            _ => Verdict::Known,
+        }
+    }
+}
+
+impl Shape<'_> {
+    /// The value in a message.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Shape::Nil => "nil".to_owned(),
+            Shape::Bool(value) => value.to_string(),
+            Shape::Int(value) => value.to_string(),
+            Shape::BigInt(digits) => digits.to_string(),
+            Shape::Float(value) => format!("{value:?}"),
+            Shape::Text(text) => match text.char_indices().nth(SHOWN) {
+                Some((end, _)) => format!("{}...", Json::from(&text[..end])),
+                None => Json::from(&**text).to_string(),
+            },
+            Shape::List => "a list".to_owned(),
+            Shape::Map => "a map".to_owned(),
+            Shape::Unknown => "another value".to_owned(),
+        }
+    }
+}
+
+impl Mismatch<'_> {
+    /// What the schema wants, after `must be`.
+    pub(crate) fn wanted(&self) -> String {
+        match self {
+            Mismatch::Type(word) => word.clone(),
+            Mismatch::NotEqual(fixed) => fixed.to_string(),
+            Mismatch::NotListed(values) => {
+                let mut text = String::from("one of ");
+                for (at, value) in values.iter().take(MOST_LISTED).enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "{comma}{value}");
+                }
+                if values.len() > MOST_LISTED {
+                    let _ = write!(text, ", … ({} more)", values.len() - MOST_LISTED);
+                }
+                text
+            }
+        }
+    }
+
+    /// The texts that would have fitted.
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        match self {
+            Mismatch::NotListed(values) => values.iter().filter_map(Json::as_str).collect(),
+            Mismatch::NotEqual(fixed) => fixed.as_str().into_iter().collect(),
+            Mismatch::Type(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fits(schema: Json, shape: Shape<'_>) -> bool {
+        mismatch(&schema, &schema, &shape).is_none()
+    }
+
+    fn text(text: &str) -> Shape<'_> {
+        Shape::Text(text.into())
+    }
+
+    #[test]
+    fn types_fit_as_json_schema_says() {
+        let integer = json!({"type": "integer"});
+        assert!(fits(integer.clone(), Shape::Int(1)) && fits(integer.clone(), Shape::Float(1.0)));
+        assert!(!fits(integer.clone(), Shape::Float(1.5)) && !fits(integer.clone(), text("1")));
+        assert!(!fits(integer.clone(), Shape::Nil) && fits(integer, Shape::Unknown));
+        assert!(fits(json!({"type": ["integer", "null"]}), Shape::Nil));
+        assert!(fits(json!({"type": "string", "nullable": true}), Shape::Nil));
+        assert!(fits(json!({"type": "array"}), Shape::List) && !fits(json!({"type": "array"}), Shape::Map));
+        assert!(
+            fits(json!({}), Shape::Map) && fits(json!(true), Shape::Nil) && fits(json!(null), Shape::Nil)
+        );
+    }
+
+    #[test]
+    fn enumerations_constants_and_alternatives() {
+        let state = json!({"type": "string", "enum": ["open", "closed"]});
+        assert!(fits(state.clone(), text("open")) && !fits(state.clone(), text("Open")));
+        let shown = mismatch(&state, &state, &text("opn")).map(|why| why.wanted());
+        assert_eq!(shown.as_deref(), Some("one of \"open\", \"closed\""));
+        assert!(fits(json!({"const": 1}), Shape::Float(1.0)) && !fits(json!({"const": "a"}), Shape::Int(1)));
+        assert!(fits(json!({"enum": [[1]]}), Shape::List) && !fits(json!({"enum": [[1]]}), Shape::Map));
+        let either = json!({"anyOf": [{"type": "string"}, {"type": "array"}]});
+        assert!(fits(either.clone(), Shape::List) && !fits(either, Shape::Int(1)));
+        assert!(!fits(json!({"allOf": [{"type": "string"}, {"enum": ["a"]}]}), text("b")));
+        let circle = json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
+        assert!(fits(circle, Shape::Int(1)));
+    }
+
+    #[test]
+    fn names_are_refused_only_by_closed_schemas() {
+        let judge = |schema: Json, name: &str| Names::of(&schema, &schema).judge(name);
+        let properties = json!({"a-b": {}, "c_d": {}});
+        let closed = json!({"properties": properties, "additionalProperties": false});
+        assert_eq!(
+            (judge(closed.clone(), "a-b"), judge(closed.clone(), "x")),
+            (Verdict::Known, Verdict::Refused)
+        );
+        assert_eq!(judge(json!({"properties": properties}), "x"), Verdict::Undeclared);
+        assert_eq!(
+            judge(json!({"properties": properties, "additionalProperties": true}), "x"),
+            Verdict::Known
+        );
+        assert_eq!(judge(json!({"properties": properties, "anyOf": [{}]}), "x"), Verdict::Known);
+        assert_eq!(judge(json!({"type": "object"}), "x"), Verdict::Known);
+        let names = Names::of(&closed, &closed);
+        assert_eq!((names.spelled("a-b", true), names.spelled("c-d", true)), ("a-b".into(), "c_d".into()));
+        assert_eq!((names.spelled("c-d", false), names.spelled("e-f", true)), ("c-d".into(), "e-f".into()));
+    }
+}
