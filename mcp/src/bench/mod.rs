@@ -2,9 +2,11 @@
 //!
 //! # Layout
 //! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call
+//! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
 
 pub mod clock;
 pub mod delay_server;
+pub mod overhead;
 pub mod pmap;
 pub mod workload;

@@ -4,6 +4,7 @@ use super::boot::start_runtime;
 use super::console;
 use super::exit::{Abort, Exit};
 use crate::bench::delay_server;
+use crate::bench::overhead::WAYS;
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
 use clap::Subcommand;
@@ -15,6 +16,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
+  ptc bench overhead        what a tool/call costs beyond its server
   ptc bench workload w1     one workload of the peer benchmark, CPU time")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -25,6 +27,8 @@ pub struct BenchArgs {
 enum Bench {
     /// pmap over a slow tool, against a bare client doing the same
     Pmap(PmapArgs),
+    /// Calls through ptc against a bare client making the same ones
+    Overhead(OverheadArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
     Workload(WorkloadArgs),
     /// The server that `ptc bench pmap` calls
@@ -49,6 +53,13 @@ struct PmapArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct OverheadArgs {
+    /// Rounds; the best counts
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct WorkloadArgs {
     /// Which: w1 or w2
     name: String,
@@ -64,6 +75,7 @@ struct DelayArgs {
 pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
     match args.bench {
         Bench::Pmap(args) => super::on_runtime(pmap(args)),
+        Bench::Overhead(args) => super::on_runtime(overhead(args)),
         Bench::Workload(args) => workload(&args),
         Bench::DelayServer(args) => {
             delay_server::serve(
@@ -116,6 +128,32 @@ async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
     if args.sequential > 0 {
         let duration = checked(&runtime, "map", args.sequential).await?;
         console::write_line(&format!("| map | {} | | {} | |", args.sequential, millis(duration)))?;
+    }
+    runtime.shutdown().await;
+    Ok(Exit::Ok)
+}
+
+async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
+    let mut entries: Vec<ServerEntry> = Vec::new();
+    for way in WAYS {
+        let entry = way.entry()?;
+        if !entries.iter().any(|known| known.name == entry.name) {
+            entries.push(entry);
+        }
+    }
+    let config = RuntimeConfig { servers: entries, ..RuntimeConfig::default() };
+    let runtime = start_runtime(config).await?;
+    console::write_line("| calls | bare client | ptc | more a call |\n|---|---|---|---|")?;
+    for way in WAYS {
+        let measured = way.measure(&runtime, args.rounds).await?;
+        let each = (measured.ptc.as_secs_f64() - measured.bare.as_secs_f64()) * 1e6 / way.calls as f64;
+        console::write_line(&format!(
+            "| {}: {} | {} | {} | {each:.1} µs |",
+            way.calls,
+            way.name,
+            millis(measured.bare),
+            millis(measured.ptc)
+        ))?;
     }
     runtime.shutdown().await;
     Ok(Exit::Ok)

@@ -2,11 +2,14 @@
 
 use super::exit::{Abort, Exit};
 use super::progress::Progress;
+use super::variables;
 use crate::demo::Sample;
 use crate::tool::catalog::{Catalog, CatalogServer, CatalogTool, signature};
+use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
 use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::upstream::SnapshotMode;
 use ptc_runtime::{Runtime, RuntimeConfig, ServerStatus, StartError, StartPolicy, StartProgress};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,6 +27,46 @@ pub struct UpstreamFlags {
     /// `mcpServers`]
     #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
     startup: Option<StartupFlag>,
+    /// How long tool lists are good for: frozen starts and lists all servers first and keeps the lists,
+    /// live lists when a tool is needed and follows every change [default: servers that must start are
+    /// frozen, the others live]
+    #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
+    catalog_snapshot_mode: Option<SnapshotFlag>,
+    /// Only tools that their servers annotate as read-only exist
+    #[arg(long)]
+    aggregator_read_only: bool,
+}
+
+/// `--catalog-snapshot-mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SnapshotFlag {
+    Frozen,
+    Live,
+}
+
+impl From<SnapshotFlag> for SnapshotMode {
+    fn from(flag: SnapshotFlag) -> SnapshotMode {
+        match flag {
+            SnapshotFlag::Frozen => SnapshotMode::Frozen,
+            SnapshotFlag::Live => SnapshotMode::Live,
+        }
+    }
+}
+
+impl UpstreamFlags {
+    /// True when only read-only tools exist.
+    pub fn read_only(&self) -> Result<bool, Abort> {
+        let variable = || variables::read("aggregator-read-only", variables::boolean);
+        Ok(self.aggregator_read_only || variable()?.unwrap_or(false))
+    }
+
+    fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
+        let flag = match self.catalog_snapshot_mode {
+            Some(flag) => Some(flag),
+            None => variables::read("catalog-snapshot-mode", |text| SnapshotFlag::from_str(text, true))?,
+        };
+        Ok(flag.map(SnapshotMode::from))
+    }
 }
 
 impl UpstreamFlags {
@@ -97,7 +140,23 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         Need::Program(source) => named_by(source),
     };
     let startup = flags.startup.map(Startup::from);
-    let config = RuntimeConfig { servers, startup, start, workers, secrets, ..RuntimeConfig::default() };
+    let snapshot = flags.snapshot()?;
+    let (start, startup) = match snapshot {
+        // A list that is kept for good must be complete.
+        Some(SnapshotMode::Frozen) => (StartPolicy::All, startup.or(Some(Startup::Strict))),
+        Some(SnapshotMode::Live) if matches!(need, Need::All | Need::Serve) => (StartPolicy::Lazy, startup),
+        Some(SnapshotMode::Live) | None => (start, startup),
+    };
+    let config = RuntimeConfig {
+        servers,
+        startup,
+        start,
+        snapshot,
+        read_only: flags.read_only()?,
+        workers,
+        secrets,
+        ..RuntimeConfig::default()
+    };
     let runtime = launch(config, !matches!(need, Need::Serve)).await?;
     Ok(Booted { runtime, has_upstreams })
 }

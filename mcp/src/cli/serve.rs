@@ -51,9 +51,6 @@ pub struct ServeArgs {
     /// Longest line of input, in bytes [default: 8388608]
     #[arg(long, value_name = "BYTES", value_parser = variables::positive)]
     max_frame_bytes: Option<usize>,
-    /// Announce lisp_eval as read-only although there are upstream servers; this enforces nothing
-    #[arg(long)]
-    aggregator_read_only: bool,
     #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
@@ -91,9 +88,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             total_bytes: u64::MAX,
         },
     };
-    let read_only = args.aggregator_read_only
-        || variables::read("aggregator-read-only", variables::boolean)?.unwrap_or(false);
-
+    let read_only = args.upstreams.read_only()?;
     let booted = boot(&args.upstreams, Need::Serve, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total = match args.max_total_memory {

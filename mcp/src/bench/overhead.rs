@@ -1,0 +1,105 @@
+//! What a `tool/call` costs beyond the server it goes to: the same calls through the runtime and by a client
+//! that knows nothing, in turns, against servers of the same kind.
+
+use super::delay_server;
+use super::pmap::BareClient;
+use ptc_runtime::Runtime;
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// One way to make calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// What it is called.
+    pub name: &'static str,
+    /// What one call takes in the server, in milliseconds.
+    pub delay_ms: u64,
+    /// How many calls.
+    pub calls: usize,
+    /// Calls in flight at the same time.
+    pub width: usize,
+    form: &'static str,
+}
+
+/// What is measured.
+pub const WAYS: &[Way] = &[
+    Way { name: "one after the other, answered at once", delay_ms: 0, calls: 2_000, width: 1, form: "map" },
+    Way { name: "100 in flight, answered at once", delay_ms: 0, calls: 100, width: 100, form: "pmap" },
+    Way { name: "100 in flight, 200 ms each", delay_ms: 200, calls: 100, width: 100, form: "pmap" },
+];
+
+/// The best round of each side.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The bare client, for all calls.
+    pub bare: Duration,
+    /// The runtime, for all calls.
+    pub ptc: Duration,
+}
+
+impl Way {
+    /// Arguments of this binary that start its server.
+    pub fn server(&self) -> [String; 3] {
+        ["bench".to_owned(), "delay-server".to_owned(), self.delay_ms.to_string()]
+    }
+
+    /// The server's name as an upstream.
+    fn upstream(&self) -> String {
+        format!("{}{}", delay_server::NAME, self.delay_ms)
+    }
+
+    /// The entry of its server.
+    ///
+    /// # Errors
+    /// The path of this binary is not known.
+    pub fn entry(&self) -> io::Result<ServerEntry> {
+        let arguments = self.server();
+        ServerEntry::own_binary(&self.upstream(), "answers late", &arguments.each_ref().map(String::as_str))
+    }
+
+    /// The program: how many calls came back well.
+    pub fn program(&self) -> String {
+        format!(
+            "(count (filter :ok ({} (fn [n] (tool/call {{:server \"{}\" :tool \"{}\" :args {{:n n}}}})) (range {}))))",
+            self.form,
+            self.upstream(),
+            delay_server::TOOL,
+            self.calls
+        )
+    }
+
+    /// Takes turns between both sides.
+    ///
+    /// # Errors
+    /// A server that is lost, or calls that fail.
+    pub async fn measure(&self, runtime: &Runtime, rounds: usize) -> io::Result<Measured> {
+        let mut client = BareClient::start(&self.server())?;
+        let mut best = Measured { bare: Duration::MAX, ptc: Duration::MAX };
+        for _ in 0..rounds {
+            let begun = Instant::now();
+            for _ in 0..self.calls / self.width {
+                client.calls(self.width)?;
+            }
+            best.bare = best.bare.min(begun.elapsed());
+            best.ptc = best.ptc.min(self.run(runtime).await?);
+        }
+        Ok(best)
+    }
+
+    async fn run(&self, runtime: &Runtime) -> io::Result<Duration> {
+        let limits =
+            Limits { timeout_ms: 600_000, max_upstream_calls: self.calls as u64, ..Limits::with_upstreams() };
+        let options = RunOptions { limits, source_name: "bench".into(), ..RunOptions::default() };
+        let begun = Instant::now();
+        let outcome = runtime.run(self.program(), options).await;
+        let took = begun.elapsed();
+        match outcome.result {
+            Ok(answer) if answer.text == self.calls.to_string() => Ok(took),
+            Ok(answer) => Err(io::Error::other(format!("only {} calls came back well", answer.text))),
+            Err(failure) => Err(io::Error::other(failure.compact())),
+        }
+    }
+}
