@@ -24,14 +24,17 @@ pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
 /// What makes the text unreadable.
 pub fn reprint(source: &str, max_symbols: usize) -> Result<(String, Vec<Diagnostic>), Box<Diagnostic>> {
     let arena = Bump::new();
-    let (mut names, mut warnings) = (Names::default(), Vec::new());
-    let forms = reader::read(&arena, source, &mut names, max_symbols, &mut warnings).map_err(Box::new)?;
+    let mut names = Names::default();
+    let (forms, mut found) = reader::read(&arena, source, &mut names, max_symbols);
+    if !found.errors.is_empty() {
+        return Err(Box::new(found.errors.swap_remove(0)));
+    }
     let mut out = String::new();
     for form in forms {
         write(&mut out, &names, form);
         out.push('\n');
     }
-    Ok((out, warnings))
+    Ok((out, found.warnings))
 }
 
 /// Forms nest as deep as the reader allows.

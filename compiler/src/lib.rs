@@ -56,15 +56,18 @@ pub fn compile(
     }
     let arena = Bump::new();
     let mut names = names::Names::default();
-    let mut warnings = Vec::new();
-    let forms = reader::read(&arena, source, &mut names, options.max_symbols, &mut warnings)
-        .map_err(|error| vec![error])?;
+    let (forms, mut read) = reader::read(&arena, source, &mut names, options.max_symbols);
+    if read.in_doubt {
+        return Err(read.errors);
+    }
     let mut resolver = resolve::Resolver::new(&arena, source, &mut names, externals, forms);
     let main = resolver.program(forms);
-    let errors = resolver.finish_errors();
+    let mut errors = read.errors;
+    errors.append(&mut resolver.finish_errors());
     if !errors.is_empty() {
         return Err(errors);
     }
+    let mut warnings = std::mem::take(&mut read.warnings);
     warnings.append(&mut resolver.warnings);
     if options.last_uses {
         liveness::analyse(main);

@@ -1,6 +1,7 @@
 //! Tokens to forms, with an explicit stack: the text may nest 64 levels, the reader does not recurse.
 
 use crate::diagnostic::{Diagnostic, MAX_WARNINGS, line_column};
+use crate::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
 use crate::names::Names;
@@ -31,17 +32,29 @@ struct Reader<'a, 'n> {
     counted_names: usize,
     open: Vec<Open>,
     items: Vec<Form<'a>>,
-    warnings: Vec<Diagnostic>,
+    findings: Findings,
+    /// The first form that began in the first column inside of others: its place, and how many were open.
+    /// A new form begins there, so what was open before it is not closed where it should be.
+    suspect: Option<(Span, usize)>,
 }
 
-/// Reads the whole text. Stray closing brackets between top-level forms are skipped with a warning.
+/// What reading found beside the forms.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Stray closing brackets between top-level forms, which are skipped.
+    pub(crate) warnings: Vec<Diagnostic>,
+    pub(crate) errors: Vec<Diagnostic>,
+    /// The errors leave doubt about what the forms are: looking for more errors in them would find noise.
+    pub(crate) in_doubt: bool,
+}
+
+/// Reads the whole text, going on after errors as far as that makes sense.
 pub(crate) fn read<'a>(
     arena: &'a Bump,
     source: &'a str,
     names: &mut Names<'a>,
     max_names: usize,
-    warnings: &mut Vec<Diagnostic>,
-) -> Result<&'a [Form<'a>], Diagnostic> {
+) -> (&'a [Form<'a>], Findings) {
     let mut reader = Reader {
         arena,
         source,
@@ -50,52 +63,121 @@ pub(crate) fn read<'a>(
         counted_names: 0,
         open: Vec::new(),
         items: Vec::new(),
-        warnings: Vec::new(),
+        findings: Findings::default(),
+        suspect: None,
     };
-    reader.run()?;
-    warnings.append(&mut reader.warnings);
-    Ok(arena.alloc_slice_copy(&reader.items))
+    reader.run();
+    (arena.alloc_slice_copy(&reader.items), reader.findings)
 }
 
-fn parse_error(span: Span, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::error(Reason::ParseError, span, message)
+/// What is left to do after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// The forms are what was meant but for a detail: go on, and look for errors in them too.
+    Sound,
+    /// Go on reading, but the forms may be other ones than meant.
+    Doubt,
+    /// What follows cannot be read.
+    End,
 }
+
+/// An error of the text.
+struct Broken {
+    error: Box<Diagnostic>,
+    after: After,
+}
+
+impl Broken {
+    fn new(reason: Reason, after: After, span: Span, message: impl Into<String>) -> Broken {
+        Broken { error: Box::new(Diagnostic::error(reason, span, message)), after }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Broken {
+        self.error.hints.push(hint.into());
+        self
+    }
+}
+
+fn parse_error(after: After, span: Span, message: impl Into<String>) -> Broken {
+    Broken::new(Reason::ParseError, after, span, message)
+}
+
+/// How the message of text without a meaning begins.
+const UNREADABLE: &str = "syntax error";
+/// Errors of the text that are reported at once.
+const MAX_ERRORS: usize = 20;
 
 impl<'a> Reader<'a, '_> {
-    fn run(&mut self) -> Result<(), Diagnostic> {
+    fn run(&mut self) {
         let mut lexer = Token::lexer(self.source);
         while let Some(token) = lexer.next() {
             let range = lexer.span();
             let span = Span::new(range.start as u32, range.end as u32);
-            let Ok(token) = token else { return Err(self.unreadable(span)) };
-            match token {
-                Token::Quote | Token::VarQuote => {
-                    let next = lexer.next();
-                    let range = lexer.span();
+            let read = match token {
+                Err(()) => Err(self.unreadable(span)),
+                Ok(token @ (Token::Quote | Token::VarQuote)) => {
+                    let next = lexer.clone().next();
+                    let mut ahead = lexer.clone();
+                    ahead.next();
+                    let range = ahead.span();
                     let next_span = Span::new(range.start as u32, range.end as u32);
-                    self.quoted(token, span, next, next_span)?;
+                    let read = self.quoted(token, span, next, next_span);
+                    if read.is_ok() {
+                        lexer = ahead;
+                    }
+                    read
                 }
-                _ => self.token(token, span)?,
+                Ok(token) => self.token(token, span),
+            };
+            if let Err(broken) = read
+                && self.note(broken)
+            {
+                return;
             }
         }
-        match self.open.last() {
-            None => Ok(()),
-            Some(_) => Err(self.unclosed()),
+        if !self.open.is_empty() {
+            let error = self.unclosed();
+            self.findings.errors.push(error);
+            self.findings.in_doubt = true;
         }
+    }
+
+    /// Records an error; true when reading must end.
+    fn note(&mut self, broken: Broken) -> bool {
+        let Broken { error, after } = broken;
+        self.findings.in_doubt |= after != After::Sound;
+        let errors = &mut self.findings.errors;
+        // Text in another script is one error, not one a letter.
+        let goes_on = errors.last().is_some_and(|last| {
+            let both = [&last.message, &error.message];
+            last.span.end == error.span.start && both.iter().all(|message| message.starts_with(UNREADABLE))
+        });
+        // The same mistake all over the text is said once.
+        let is_known = after == After::Doubt && errors.iter().any(|known| known.hints == error.hints);
+        if !goes_on || after == After::End {
+            if !is_known {
+                errors.push(*error);
+            }
+        } else if let Some(last) = errors.last_mut() {
+            last.span.end = error.span.end;
+        }
+        after == After::End || errors.len() >= MAX_ERRORS
     }
 
     fn text(&self, span: Span) -> &'a str {
         self.source.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    fn token(&mut self, token: Token, span: Span) -> Result<(), Diagnostic> {
+    fn token(&mut self, token: Token, span: Span) -> Result<(), Broken> {
         match token {
             Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet | Token::OpenShortFn => {
                 if self.open.len() >= MAX_NESTING {
                     let message = format!("nesting depth exceeds limit of {MAX_NESTING}");
-                    return Err(
-                        parse_error(span, message).hint("Split the program into functions with `defn`.")
-                    );
+                    return Err(parse_error(After::End, span, message)
+                        .hint("Split the program into functions with `defn`, or bind parts with `let`."));
+                }
+                if token == Token::OpenList && !self.open.is_empty() && self.is_in_first_column(span) {
+                    self.suspect.get_or_insert((span, self.open.len()));
                 }
                 self.open.push(Open { token, span, start: self.items.len() });
                 Ok(())
@@ -119,28 +201,40 @@ impl<'a> Reader<'a, '_> {
             }
             Token::Symbol => self.symbol(span),
             Token::UnclosedStr => Err(self.unclosed_string(span)),
-            Token::Discard => {
-                Err(parse_error(span, "reader discard syntax (#_) is not supported. Use ; for comments"))
-            }
+            Token::Discard => Err(parse_error(
+                After::Doubt,
+                span,
+                "reader discard syntax (#_) is not supported. Use ; for comments",
+            )
+            .hint("Delete the form behind #_, or write (comment …) around it.")),
             Token::Deref => Err(parse_error(
+                After::Sound,
                 span,
                 "deref syntax (@var) is not supported. Atoms and refs are not available",
+            )
+            .hint(
+                "Use the name without @; carry changing values through (reduce f init coll) or loop/recur.",
             )),
             Token::SyntaxQuote => {
-                Err(parse_error(span, "syntax quote (`) is not supported. There are no macros"))
+                Err(parse_error(After::Doubt, span, "syntax quote (`) is not supported. There are no macros")
+                    .hint("Write a function with `defn`; text is put together with (str a b)."))
             }
-            Token::Unquote => Err(parse_error(span, "unquote (~) is not supported. There are no macros")),
-            Token::Metadata => Err(parse_error(span, "metadata (^) is not supported")),
+            Token::Unquote => {
+                Err(parse_error(After::Doubt, span, "unquote (~) is not supported. There are no macros")
+                    .hint("Write a function with `defn`."))
+            }
+            Token::Metadata => Err(parse_error(After::Doubt, span, "metadata (^) is not supported")
+                .hint("Delete it: types are not declared, documentation is (defn f \"text\" [x] …).")),
             Token::Quote | Token::VarQuote => self.quoted(token, span, None, span),
         }
     }
 
-    fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), Diagnostic> {
+    fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), Broken> {
         self.items.push(Form::new(span, kind));
         Ok(())
     }
 
-    fn intern(&mut self, span: Span, text: &'a str) -> Result<crate::names::Name, Diagnostic> {
+    fn intern(&mut self, span: Span, text: &'a str) -> Result<crate::names::Name, Broken> {
         let before = self.names.len();
         let name = self.names.intern(text);
         if self.names.len() > before && Special::lookup(text).is_none() {
@@ -148,14 +242,14 @@ impl<'a> Reader<'a, '_> {
             if self.counted_names > self.max_names {
                 let message =
                     format!("program has more than {} distinct symbols and keywords", self.max_names);
-                return Err(Diagnostic::error(Reason::SymbolLimitExceeded, span, message)
-                    .hint("Use strings for keys that are data."));
+                return Err(Broken::new(Reason::SymbolLimitExceeded, After::End, span, message)
+                    .hint("Use strings for keys that are data, or pass the data as context."));
             }
         }
         Ok(name)
     }
 
-    fn symbol(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn symbol(&mut self, span: Span) -> Result<(), Broken> {
         let text = self.text(span);
         let kind = match text {
             "nil" => FormKind::Nil,
@@ -172,31 +266,55 @@ impl<'a> Reader<'a, '_> {
         span: Span,
         next: Option<Result<Token, ()>>,
         next_span: Span,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(), Broken> {
         let is_symbol = next == Some(Ok(Token::Symbol));
         let text = self.text(next_span);
         if !is_symbol || next_span.start != span.end || matches!(text, "nil" | "true" | "false") {
+            let is_collection = matches!(
+                next,
+                Some(Ok(Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet))
+            );
             return Err(match token {
                 Token::VarQuote => {
-                    parse_error(span.to(next_span), "#' needs the name of a var, as in #'total")
+                    parse_error(After::Doubt, span, "#' needs the name of a var, as in #'total")
+                        .hint("Write the name alone: functions are values.")
                 }
-                _ => parse_error(
+                _ if is_collection => parse_error(
+                    After::Doubt,
                     span,
                     "quoted collections are not supported; only quoted symbols like 'github are allowed",
                 )
-                .hint("Write a vector `[a b]` or `(list a b)` instead of a quoted list."),
+                .hint(match self.is_after(span, &["require", "use", "import"]) {
+                    true => {
+                        "Remove the whole form: everything is loaded. Use names such as str/join directly."
+                    }
+                    false => "Write a vector `[a b]` or `(list a b)` instead of a quoted list.",
+                }),
+                _ => {
+                    parse_error(After::Doubt, span, "a quote must stand before a symbol, as in 'server/tool")
+                        .hint("Text stands in double quotes: \"…\".")
+                }
             });
+        }
+        if text.ends_with('\'') {
+            let whole = span.to(next_span);
+            let words = text.trim_end_matches('\'');
+            return Err(parse_error(After::Doubt, whole, "text in single quotes is not supported")
+                .hint(format!("Write it in double quotes: \"{words}\".")));
         }
         let name = self.intern(next_span, text)?;
         let kind = if token == Token::VarQuote { FormKind::VarQuote(name) } else { FormKind::Quote(name) };
         self.push(span.to(next_span), kind)
     }
 
-    fn close(&mut self, token: Token, span: Span) -> Result<(), Diagnostic> {
+    fn close(&mut self, token: Token, span: Span) -> Result<(), Broken> {
         let Some(open) = self.open.last() else {
-            if self.warnings.len() < MAX_WARNINGS {
+            if self.findings.warnings.len() < MAX_WARNINGS {
                 let message = format!("extra '{}' skipped", self.text(span));
-                self.warnings.push(Diagnostic::warning(Reason::ParseError, span, message));
+                let warning = Diagnostic::warning(Reason::ParseError, span, message);
+                self.findings
+                    .warnings
+                    .push(warning.hint("Delete it, or look for a form before it that is closed too early."));
             }
             return Ok(());
         };
@@ -212,7 +330,11 @@ impl<'a> Reader<'a, '_> {
                 self.text(open.span),
                 self.text(span)
             );
-            return Err(parse_error(span, message));
+            let expected = closer(open.token);
+            return Err(parse_error(After::End, span, message).hint(format!(
+                "Put '{expected}' before this '{got}', or delete the '{got}'.",
+                got = self.text(span)
+            )));
         }
         let whole = open.span.to(span);
         let (start, opened) = (open.start, open.token);
@@ -225,7 +347,16 @@ impl<'a> Reader<'a, '_> {
             Token::OpenShortFn => FormKind::ShortFn(items),
             Token::OpenMap if items.len() % 2 == 1 => {
                 let message = format!("Map literal requires even number of forms, got {}", items.len());
-                return Err(parse_error(whole, message));
+                let key =
+                    items.iter().step_by(2).rev().find(|form| form.keyword().is_some()).or(items.last());
+                let text = key.map_or("", |key| form_text(self.source, key.span));
+                self.push(whole, FormKind::Map(&items[..items.len() - 1]))?;
+                return Err(parse_error(After::Sound, whole, message).hint(match key.map(|key| key.kind) {
+                    Some(FormKind::List(_)) => {
+                        format!("Braces are maps: several expressions stand in (do {text} …).")
+                    }
+                    _ => format!("Every key needs a value: look at {text}; a set is written #{{a b}}."),
+                }));
             }
             Token::OpenMap => FormKind::Map(items),
             _ => FormKind::List(items),
@@ -234,50 +365,59 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn unclosed(&self) -> Diagnostic {
-        let Some(last) = self.open.last() else {
-            return parse_error(Span::default(), "unbalanced parentheses");
+        let depth = self.suspect.map_or(self.open.len(), |(_, depth)| depth.min(self.open.len()));
+        let unclosed = &self.open[..depth];
+        let Some(last) = unclosed.last() else {
+            return Diagnostic::error(Reason::ParseError, Span::default(), "unbalanced parentheses");
         };
         let bracket = self.text(last.span);
-        let message = format!("unbalanced parentheses: {} unclosed '{bracket}'", self.open.len());
-        let mut diagnostic = parse_error(last.span, message);
-        if let [first, _, ..] = self.open.as_slice() {
-            let (line, column) = line_column(self.source, first.span.start);
-            let text = self.text(first.span);
-            diagnostic =
-                diagnostic.hint(format!("The outermost one is '{text}' at line {line}, column {column}."));
-        }
-        diagnostic
+        let message = format!("unbalanced parentheses: {} unclosed '{bracket}'", unclosed.len());
+        let closers: String =
+            unclosed.iter().rev().take(MAX_NESTING).map(|open| closer(open.token)).collect();
+        let hint = match self.suspect.map(|(next, _)| line_column(self.source, next.start)) {
+            Some((line, _)) => format!("Add {closers} before the form that begins on line {line}."),
+            None => format!("Add {closers} at the end, or where the form that begins here ends."),
+        };
+        Diagnostic::error(Reason::ParseError, last.span, message).hint(hint)
     }
 
-    fn unclosed_string(&self, span: Span) -> Diagnostic {
+    /// One of the words stands right before the span.
+    fn is_after(&self, span: Span, words: &[&str]) -> bool {
+        let before = self.source.get(..span.start as usize).unwrap_or("").trim_end();
+        words.iter().any(|word| before.ends_with(word))
+    }
+
+    fn is_in_first_column(&self, span: Span) -> bool {
+        span.start == 0 || self.source.as_bytes().get(span.start as usize - 1) == Some(&b'\n')
+    }
+
+    fn unclosed_string(&self, span: Span) -> Broken {
         let (line, column) = line_column(self.source, span.start);
-        parse_error(span, format!("unclosed string at line {line}, column {column}"))
+        parse_error(After::End, span, format!("unclosed string at line {line}, column {column}"))
+            .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
     }
 
-    fn unreadable(&self, span: Span) -> Diagnostic {
+    fn unreadable(&self, span: Span) -> Broken {
         let (line, column) = line_column(self.source, span.start);
         let rest = self.source.get(span.start as usize..).unwrap_or("");
         if rest.starts_with('\\') {
-            return parse_error(span, format!("invalid character literal at line {line}, column {column}"));
+            let message = format!("invalid character literal at line {line}, column {column}");
+            return parse_error(After::Doubt, span, message)
+                .hint("Write one character as text: \"a\"; a backslash stands only inside of \"…\".");
         }
-        let message = format!("syntax error: could not parse expression at line {line}, column {column}");
-        let diagnostic = parse_error(span, message);
-        match rest.as_bytes() {
-            [b':', ..] => diagnostic.hint("A keyword is one colon and letters, digits or - + * < > = ? ! _."),
-            [b'#', b'i', ..] | [b'#', b'?', ..] => diagnostic.hint("Tagged literals are not supported."),
-            [b'#', ..] => diagnostic.hint("After # only { ( \" ' and ##Inf, ##-Inf, ##NaN are known."),
-            [first, ..] if !first.is_ascii() => {
-                diagnostic.hint("Names are ASCII; other characters belong in strings.")
-            }
-            _ => diagnostic,
-        }
+        let message = format!("{UNREADABLE}: could not parse expression at line {line}, column {column}");
+        let before = self.source.get(..span.start as usize).unwrap_or("");
+        parse_error(After::Doubt, span, message).hint(unreadable_hint(before, rest))
     }
 
-    fn integer(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn integer(&mut self, span: Span) -> Result<(), Broken> {
         let text = self.text(span);
         let digits = text.trim_start_matches('-');
         if digits.len() > MAX_DIGITS {
-            return Err(parse_error(span, format!("integer literal exceeds {MAX_DIGITS} digit limit")));
+            self.push(span, FormKind::Int(0))?;
+            let message = format!("integer literal exceeds {MAX_DIGITS} digit limit");
+            return Err(parse_error(After::Sound, span, message)
+                .hint(format!("It has {} digits: write a float such as 1e120, or text.", digits.len())));
         }
         let kind = match text.parse::<i64>() {
             Ok(value) => FormKind::Int(value),
@@ -290,14 +430,18 @@ impl<'a> Reader<'a, '_> {
         self.push(span, kind)
     }
 
-    fn float(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn float(&mut self, span: Span) -> Result<(), Broken> {
         match self.text(span).parse::<f64>() {
             Ok(value) if value.is_finite() => self.push(span, FormKind::Float(value)),
-            _ => Err(parse_error(span, "float literal is out of range")),
+            _ => {
+                self.push(span, FormKind::Float(0.0))?;
+                Err(parse_error(After::Sound, span, "float literal is out of range")
+                    .hint("The largest float is about 1.8e308; infinity is written ##Inf."))
+            }
         }
     }
 
-    fn special_float(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn special_float(&mut self, span: Span) -> Result<(), Broken> {
         let after = self.source.get(span.end as usize..).and_then(|rest| rest.chars().next());
         if after.is_some_and(is_symbol_char) {
             return Err(self.unreadable(span));
@@ -310,7 +454,7 @@ impl<'a> Reader<'a, '_> {
         self.push(span, FormKind::Float(value))
     }
 
-    fn character(&mut self, span: Span) -> Result<(), Diagnostic> {
+    fn character(&mut self, span: Span) -> Result<(), Broken> {
         let body = match &self.text(span)[1..] {
             "newline" => "\n",
             "space" => " ",
@@ -351,4 +495,47 @@ impl<'a> Reader<'a, '_> {
         }
         out.into_bump_str()
     }
+}
+
+/// The bracket that closes.
+fn closer(open: Token) -> char {
+    match open {
+        Token::OpenVector => ']',
+        Token::OpenMap | Token::OpenSet => '}',
+        _ => ')',
+    }
+}
+
+/// What to write instead of characters that mean nothing, by how they and the text before them look.
+fn unreadable_hint(before: &str, rest: &str) -> &'static str {
+    const BY_START: &[(&str, &str)] = &[
+        ("::", "A keyword has one colon: :name."),
+        (": ", "A conditional is (if test a b); a keyword is written :name, without a blank."),
+        ("||", "Write (or a b)."),
+        ("|", "Names have no |; alternatives are written (or a b)."),
+        ("$", "Names have no $; text is put together with (str a b)."),
+        ("#inst", "There are no tagged literals: write (Instant/parse \"2026-01-08T00:00:00Z\")."),
+        ("#?", "There are no reader conditionals: write the expression itself."),
+        ("#t", "Write true."),
+        ("#f", "Write false."),
+        ("##", "The special floats are ##Inf, ##-Inf and ##NaN."),
+        ("# ", "Comments begin with ;"),
+        ("#", "After # stand only { ( \" ' and ##Inf; comments begin with ;"),
+        ("“", "Use straight double quotes: \"…\"."),
+        ("”", "Use straight double quotes: \"…\"."),
+        ("‘", "Use straight double quotes: \"…\"."),
+        ("’", "Use straight double quotes: \"…\"."),
+        ("…", "Write the expression out."),
+        ("→", "Threading is written ->."),
+        ("λ", "A function is (fn [x] …)."),
+    ];
+    if rest.starts_with(':') && before.ends_with(|c: char| c == '"' || is_symbol_char(c)) {
+        return "A map is written {\"a\" 1} or {:a 1}: no colon behind the key, no JSON.";
+    }
+    let by_start = BY_START.iter().find(|(start, _)| rest.starts_with(start)).map(|(_, hint)| *hint);
+    by_start.unwrap_or(match rest.chars().next() {
+        Some(':') => "A keyword is one colon and letters, digits or - + * < > = ? ! _, as in :name.",
+        Some(first) if !first.is_ascii() => "Names are ASCII; other characters belong in strings.",
+        _ => "Delete it, or put it into a string.",
+    })
 }

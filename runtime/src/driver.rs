@@ -135,7 +135,10 @@ impl Execution {
                     let result = rendering::result(&mut self.isolate, &exit, &self.source, &self.options);
                     match result {
                         Ok(result) => self.finish(result),
-                        Err(fault) => self.fail(&fault),
+                        Err(mut fault) => {
+                            self.isolate.locate_result(&mut fault);
+                            self.fail(&fault);
+                        }
                     }
                 }
             }

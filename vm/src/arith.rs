@@ -77,8 +77,15 @@ fn pair<'v>(a: &'v Value, b: &'v Value) -> Option<Pair<'v>> {
 #[cold]
 pub(crate) fn invalid_types(name: &str, arguments: &[&Value]) -> Box<Fault> {
     let words: Vec<&str> = arguments.iter().map(|argument| argument.type_word()).collect();
-    Fault::type_error(format_args!("{name}: invalid argument types: {}", words.join(", ")))
-        .mismatch(Wanted::Number, &words)
+    Fault::type_error(format_args!("{name}: invalid argument types: {}", words.join(", "))).types(&words)
+}
+
+/// The same where numbers were needed.
+#[cold]
+pub(crate) fn not_numbers(name: &str, arguments: &[&Value]) -> Box<Fault> {
+    let mut fault = invalid_types(name, arguments);
+    let words = std::mem::take(&mut fault.types);
+    fault.mismatch(Wanted::Number, &words)
 }
 
 /// The fault of `inc` and `dec`.
@@ -130,7 +137,7 @@ pub fn add(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
             charge_linear(cx, a.get(), b.get())?;
             Ok(Value::integer(a.get() + b.get()))
         }
-        None => Err(invalid_types("add", &[&a, &b])),
+        None => Err(not_numbers("add", &[&a, &b])),
     }
 }
 
@@ -142,8 +149,8 @@ pub fn add_small(cx: &mut Context, a: Value, small: i64, written: Written) -> Re
     match (&a, written) {
         (Value::Int(_) | Value::Float(_) | Value::BigInt(_), _) => add(cx, a, Value::Int(small)),
         (_, Written::Increment) => Err(bad_argument(&a)),
-        (_, Written::Plus) => Err(invalid_types("add", &[&a, &Value::Int(small)])),
-        (_, Written::Minus) => Err(invalid_types("subtract", &[&a, &Value::Int(small)])),
+        (_, Written::Plus) => Err(not_numbers("add", &[&a, &Value::Int(small)])),
+        (_, Written::Minus) => Err(not_numbers("subtract", &[&a, &Value::Int(small)])),
     }
 }
 
@@ -162,7 +169,7 @@ pub fn subtract(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
             charge_linear(cx, a.get(), b.get())?;
             Ok(Value::integer(a.get() - b.get()))
         }
-        None => Err(invalid_types("subtract", &[&a, &b])),
+        None => Err(not_numbers("subtract", &[&a, &b])),
     }
 }
 
@@ -182,7 +189,7 @@ pub fn multiply(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
             charge(cx, a.bits() + b.bits(), limbs(a) * limbs(b))?;
             Ok(Value::integer(a * b))
         }
-        None => Err(invalid_types("multiply", &[&a, &b])),
+        None => Err(not_numbers("multiply", &[&a, &b])),
     }
 }
 
@@ -196,7 +203,7 @@ fn is_int_zero(value: &Value) -> bool {
 /// Not numbers; an integer zero as divisor.
 pub fn divide(_cx: &mut Context, a: Value, b: Value) -> Result<Value> {
     match pair(&a, &b) {
-        None => Err(invalid_types("divide", &[&a, &b])),
+        None => Err(not_numbers("divide", &[&a, &b])),
         Some(_) if is_int_zero(&b) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(Value::Float(a as f64 / b as f64)),
         Some(Pair::Floats(a, b)) => Ok(Value::Float(a / b)),
@@ -262,7 +269,7 @@ pub fn modulo(cx: &mut Context, a: Value, b: Value) -> Result<Value> {
 
 fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Value> {
     match pair(&a, &b) {
-        None => Err(invalid_types(kind.name(), &[&a, &b])),
+        None => Err(not_numbers(kind.name(), &[&a, &b])),
         Some(Pair::Ints(_, 0)) => Err(division_by_zero()),
         Some(Pair::Ints(a, b)) => Ok(match kind {
             Division::Quotient => match a.checked_div(b) {
@@ -323,7 +330,7 @@ pub fn negate(cx: &mut Context, a: Value) -> Result<Value> {
     match &a {
         Value::Float(value) => Ok(Value::Float(-value)),
         Value::Int(_) | Value::BigInt(_) => subtract(cx, Value::Int(0), a),
-        _ => Err(invalid_types("subtract", &[&a])),
+        _ => Err(not_numbers("subtract", &[&a])),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What to change after a fault: tables by reason, by the type of the value that does not fit, and the
 //! usage of the builtin that was called.
 
-use crate::builtins::{BuiltinId, Category};
+use crate::builtins::{Builtin, BuiltinId, Category, Implementation, Purity};
 use crate::fault::Fault;
 use crate::reason::Reason;
 
@@ -36,6 +36,7 @@ const MISMATCHES: &[(Wanted, &str, &str)] = &[
     (Wanted::Number, "boolean", "Make a number of a boolean with (if x 1 0)."),
     (Wanted::Number, "function", "Call the function for its result, as in (f x)."),
     (Wanted::Number, "set", "Use (count s), or (reduce + 0 s) for the sum."),
+    (Wanted::Number, "LocalDate", "Move a date with (.plusDays d 1); (.toEpochDay d) is its number of days."),
     (Wanted::Number, "DateTime", "Compare instants with .isBefore; (.getTime d) gives milliseconds."),
     (Wanted::Number, "Duration", "(.toMillis d) gives the milliseconds of a duration."),
     (Wanted::Collection, "number", "Use (range n) for the numbers below n, or [n] for a list of one."),
@@ -51,7 +52,7 @@ const MISMATCHES: &[(Wanted, &str, &str)] = &[
     (
         Wanted::Function,
         "number",
-        "The function comes first: (+ 1 2), not (1 + 2). A list of values is written [a b].",
+        "A number is no function: the function comes first, as in (+ 1 2); a list of values is written [a b].",
     ),
     (
         Wanted::Function,
@@ -139,15 +140,22 @@ pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: us
             "The recursion is {frames} calls deep: give it an end, or use loop/recur or reduce."
         ));
     }
+    let info = builtin.map(BuiltinId::info);
+    let callback = info.filter(|info| info.purity == Purity::Calls && fault.reason == Reason::ArityMismatch);
+    if let Some(info) = callback {
+        fault.hints.push(format!("{}: {}", info.usage, info.doc));
+    }
     if !fault.hints.is_empty() {
         return;
     }
     let is_about_a_call =
         matches!(fault.reason, Reason::TypeError | Reason::ArityError | Reason::RuntimeError);
-    let usage = builtin
-        .map(BuiltinId::info)
-        .filter(|info| is_about_a_call && info.category != Category::Internal)
-        .map(|info| format!("Usage: {}", info.usage));
+    // The calls of tools have the names that programs write in their usage.
+    let is_shown = |info: &Builtin| {
+        info.category != Category::Internal || matches!(info.implementation, Implementation::Host(_))
+    };
+    let usage =
+        info.filter(|info| is_about_a_call && is_shown(info)).map(|info| format!("Usage: {}", info.usage));
     let general =
         || REASONS.iter().find(|(reason, _)| *reason == fault.reason).map(|(_, hint)| (*hint).to_owned());
     fault.hints.extend(usage.or_else(general));

@@ -43,6 +43,7 @@ pub mod print;
 mod prints;
 pub mod reason;
 pub mod regex;
+pub mod similar;
 pub mod span;
 pub mod string;
 pub mod symbol;

@@ -8,13 +8,15 @@ use ptc_vm::{Reason, Span};
 /// A look at the text around a span: the hint, if the notation is there.
 type Detector = fn(&Place<'_>) -> Option<String>;
 
-/// Reasons, and what to look for when an error has one of them; the first that finds something counts.
-const DETECTORS: &[(&[Reason], Detector)] = &[
-    (&[Reason::UnboundVar, Reason::InvalidForm], call_outside),
-    (&[Reason::UnboundVar], assignment),
-    (&[Reason::NotCallable], infix),
-    (&[Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], arguments_outside),
-    (&[Reason::UnboundVar, Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], subscript),
+/// Reasons, what to look for when an error has one of them, and whether the hint is all that has to be said.
+const DETECTORS: &[(&[Reason], Detector, bool)] = &[
+    (&[Reason::UnboundVar], assignment, true),
+    (&[Reason::UnboundVar], prefixed_text, true),
+    (&[Reason::UnboundVar, Reason::InvalidForm], call_outside, false),
+    (&[Reason::NotCallable], infix, true),
+    (&[Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], arguments_outside, true),
+    (&[Reason::NotCallable], extra_parentheses, true),
+    (&[Reason::UnboundVar, Reason::NotCallable, Reason::ArityError, Reason::ArityMismatch], subscript, true),
 ];
 
 /// Operators that other languages write between their operands.
@@ -28,12 +30,24 @@ struct Place<'s> {
     after: &'s str,
 }
 
+/// Puts the hint for the notation at a place before the others, or in their place.
+pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<String>) {
+    let Some((hint, is_enough)) = find(source, span, reason) else { return };
+    if is_enough {
+        hints.clear();
+    }
+    hints.insert(0, hint);
+}
+
 /// The hint for the notation at a place, if an error of this reason can come from it.
-pub(super) fn hint(source: &str, span: Span, reason: Reason) -> Option<String> {
+fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
     let (start, end) = (span.start as usize, span.end as usize);
     let place =
         Place { before: source.get(..start)?, covered: source.get(start..end)?, after: source.get(end..)? };
-    DETECTORS.iter().filter(|(reasons, _)| reasons.contains(&reason)).find_map(|(_, look)| look(&place))
+    DETECTORS
+        .iter()
+        .filter(|(reasons, ..)| reasons.contains(&reason))
+        .find_map(|(_, look, is_enough)| Some((look(&place)?, *is_enough)))
 }
 
 /// `foo(x)`: the place is `foo`.
@@ -47,7 +61,7 @@ fn call_outside(place: &Place<'_>) -> Option<String> {
 /// `foo(x)`: the place is `(x)`.
 fn arguments_outside(place: &Place<'_>) -> Option<String> {
     let name_start = place.before.rfind(|c| !is_symbol_char(c)).map_or(0, |at| at + 1);
-    let name = place.before.get(name_start..).filter(|name| !name.is_empty())?;
+    let name = place.before.get(name_start..).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))?;
     place
         .covered
         .starts_with('(')
@@ -60,6 +74,31 @@ fn assignment(place: &Place<'_>) -> Option<String> {
     let is_equals = after.strip_prefix('=').is_some_and(|rest| rest.starts_with([' ', '(', '"', '[', '{']));
     let name = place.covered;
     is_equals.then(|| format!("Give a value a name with (def {name} …), or (let [{name} …] …) for a part."))
+}
+
+/// `f"…"`.
+fn prefixed_text(place: &Place<'_>) -> Option<String> {
+    let is_prefix = matches!(place.covered, "f" | "F" | "r" | "b" | "u");
+    (is_prefix && place.after.starts_with('"'))
+        .then(|| "Text is put together with (str \"total \" x) or (format \"%.2f\" x).".to_owned())
+}
+
+/// `((+ 1 2))`.
+fn extra_parentheses(place: &Place<'_>) -> Option<String> {
+    let inner = place.covered.strip_prefix('(')?.strip_suffix(')')?;
+    let mut depth = 0usize;
+    let mut forms = 0;
+    for token in Token::lexer(inner) {
+        match token.ok()? {
+            Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet | Token::OpenShortFn => {
+                forms += usize::from(depth == 0);
+                depth += 1;
+            }
+            Token::CloseList | Token::CloseVector | Token::CloseMap => depth = depth.checked_sub(1)?,
+            _ => forms += usize::from(depth == 0),
+        }
+    }
+    (forms == 1).then(|| "Parentheses call what is first in them: remove this pair.".to_owned())
 }
 
 /// `(1 + 2)`.
@@ -99,7 +138,7 @@ mod tests {
 
     fn hinted(source: &str, covered: &str, reason: Reason) -> String {
         let start = source.find(covered).expect("the text is in the source") as u32;
-        hint(source, Span::new(start, start + covered.len() as u32), reason).unwrap_or_default()
+        find(source, Span::new(start, start + covered.len() as u32), reason).unwrap_or_default().0
     }
 
     #[test]
@@ -113,5 +152,7 @@ mod tests {
         assert_eq!(hinted("(foo 1)", "foo", unbound), "");
         assert_eq!(hinted("(= x 1)", "x", unbound), "");
         assert_eq!(hinted("([1] 0)", "([1] 0)", Reason::NotCallable), "");
+        assert!(hinted("((+ 1 2))", "((+ 1 2))", Reason::NotCallable).contains("remove"));
+        assert!(hinted("(str f\"x\")", "f", unbound).contains("(str"));
     }
 }

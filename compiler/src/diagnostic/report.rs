@@ -1,7 +1,7 @@
 //! A finding with its places looked up: plain data that needs no source text any more.
 
 use super::place::{Place, Position};
-use super::{Diagnostic, Severity, habit};
+use super::{Diagnostic, Severity, fallback, habit};
 use ptc_vm::{Fault, Reason, Span};
 use std::fmt::Write as _;
 
@@ -63,6 +63,9 @@ impl Report {
         report.severity = finding.severity;
         report.hints = finding.hints.clone();
         report.set_place(source, finding.span);
+        if report.hints.is_empty() {
+            report.hints.push(fallback::hint(finding.reason).to_owned());
+        }
         report
     }
 
@@ -104,9 +107,7 @@ impl Report {
 
     fn set_place(&mut self, source: &str, span: Span) {
         self.place = Some(Place::of(source, span));
-        if let Some(hint) = habit::hint(source, span, self.reason) {
-            self.hints.insert(0, hint);
-        }
+        habit::advise(source, span, self.reason, &mut self.hints);
     }
 
     /// Where it starts.

@@ -1,7 +1,7 @@
 //! Calls.
 
 use super::symbol::{Meaning, is_placeholder};
-use super::{Failed, HintBoxed, Resolved, Resolver, error};
+use super::{Failed, HintBoxed, Resolved, Resolver, absent, error};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
@@ -29,7 +29,8 @@ impl<'a> Resolver<'a, '_> {
                 let callee = self.resolve(head, false);
                 let arguments = self.all(rest);
                 if let Kind::Closure(function, _) = callee.kind {
-                    self.check_closure(function.arity(), "function", form.span, arguments.len())?;
+                    let parameters = Some(function.parameters());
+                    self.check_closure(function.arity(), "function", parameters, form.span, rest.len())?;
                 }
                 self.make_call(form.span, Callee::Value(callee), arguments)
             }
@@ -50,7 +51,8 @@ impl<'a> Resolver<'a, '_> {
                 if let Some(arity) = self.globals.arity(name)
                     && self.globals.is_defined_once(name)
                 {
-                    self.check_closure(arity, text, span, rest.len())?;
+                    let parameters = self.globals.parameters(name);
+                    self.check_closure(arity, text, parameters, span, rest.len())?;
                 }
                 let arguments = self.all(rest);
                 self.may_have_ended |= self.globals.is_from_session(name);
@@ -59,7 +61,9 @@ impl<'a> Resolver<'a, '_> {
             Meaning::Builtin(builtin) => self.call_builtin(span, builtin, rest),
             Meaning::Tool => self.tool_call(span, name, head, rest),
             Meaning::Unbound => {
-                self.all(rest);
+                if !absent::is_syntax(self.names.text(name)) {
+                    self.all(rest);
+                }
                 Ok(self.nil(span))
             }
             Meaning::Local(place) => {
@@ -86,7 +90,8 @@ impl<'a> Resolver<'a, '_> {
         if let Some((least, usage)) = required
             && rest.len() < least
         {
-            return Err(error(Reason::InvalidArity, span, format!("expected {usage}")));
+            return Err(error(Reason::InvalidArity, span, format!("expected {usage}"))
+                .hint_boxed(format!("{}: {}", info.usage, info.doc)));
         }
         if !info.arity.accepts(rest.len()) {
             let message = format!("arity error: {}", info.arity.message(info.name, rest.len()));
@@ -165,7 +170,14 @@ impl<'a> Resolver<'a, '_> {
         Ok(())
     }
 
-    fn check_closure(&mut self, arity: CallArity, name: &str, span: Span, got: usize) -> Result<(), Failed> {
+    fn check_closure(
+        &mut self,
+        arity: CallArity,
+        name: &str,
+        parameters: Option<String>,
+        span: Span,
+        got: usize,
+    ) -> Result<(), Failed> {
         if got >= arity.min && arity.max.is_none_or(|max| got <= max) {
             return Ok(());
         }
@@ -175,7 +187,11 @@ impl<'a> Resolver<'a, '_> {
             Some(max) => format!("{} to {max}", arity.min),
         };
         let message = format!("{name} expected {expected} argument(s), got {got}");
-        self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message))
+        let hint = match parameters {
+            Some(parameters) => format!("Its parameters are {parameters}."),
+            None => format!("Call it with {expected} argument(s)."),
+        };
+        self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message).hint(hint))
     }
 
     fn call_keyword(&mut self, form: &'a Form<'a>, name: Name, rest: &'a [Form<'a>]) -> Resolved<'a> {
@@ -225,6 +241,12 @@ impl<'a> Resolver<'a, '_> {
 }
 
 impl Function<'_> {
+    /// The parameters of every arity, as the source writes them.
+    pub(crate) fn parameters(&self) -> String {
+        let each: Vec<String> = self.arities.iter().map(|arity| format!("[{}]", arity.parameters)).collect();
+        each.join(" or ")
+    }
+
     /// The numbers of arguments that some arity accepts, as a range.
     pub(crate) fn arity(&self) -> CallArity {
         let min = self.arities.iter().map(|arity| usize::from(arity.fixed)).min().unwrap_or(0);

@@ -6,7 +6,7 @@ use crate::names::{Name, Names};
 use std::collections::HashMap;
 
 /// One name of the user namespace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Global {
     /// Definitions in this program.
     definitions: u32,
@@ -16,6 +16,8 @@ struct Global {
     visible: u32,
     /// Arguments it accepts, while it has one definition only.
     arity: Option<CallArity>,
+    /// Its parameters as written, with the arity.
+    parameters: Option<String>,
 }
 
 /// All names of the user namespace.
@@ -91,12 +93,17 @@ impl Globals {
         self.known.get(&name).and_then(|global| global.arity)
     }
 
-    pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity) {
+    pub(crate) fn parameters(&self, name: Name) -> Option<String> {
+        self.known.get(&name).and_then(|global| global.parameters.clone())
+    }
+
+    pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity, parameters: String) {
         if let Some(global) = self.known.get_mut(&name)
             && global.definitions == 1
             && !global.in_session
         {
             global.arity = Some(arity);
+            global.parameters = Some(parameters);
         }
     }
 

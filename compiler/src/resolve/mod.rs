@@ -1,6 +1,7 @@
 //! Forms to IR: names become slots, captures, globals and builtins; special forms become the few kinds of
 //! the IR. All independent errors are collected.
 
+mod absent;
 pub(crate) mod call;
 pub(crate) mod globals;
 pub(crate) mod operators;
@@ -70,7 +71,13 @@ pub(crate) fn invalid_form(span: Span, message: impl Into<String>) -> Failed {
 
 /// The error of a special form with the wrong number of parts.
 pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
-    error(Reason::InvalidArity, span, format!("expected {}", special.usage()))
+    with_advice(error(Reason::InvalidArity, span, format!("expected {}", special.usage())), special)
+}
+
+/// Adds what to do about a form in a wrong shape.
+pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
+    failed.hints.extend(special.advice().map(str::to_owned));
+    failed
 }
 
 impl<'a, 'x> Resolver<'a, 'x> {
@@ -310,7 +317,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
                     return Err(invalid_form(
                         form.span,
                         format!("invalid regex literal #\"{pattern}\": {detail}"),
-                    ));
+                    )
+                    .hint_boxed("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves."));
                 }
                 Const::Regex(pattern.into())
             }
@@ -330,7 +338,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
         if let Some((what, key, kind)) = duplicate {
             let text = form_text(self.source, key.span);
             let message = format!("duplicate {what} {text} in {kind} literal");
-            self.record(Diagnostic::error(Reason::DuplicateKey, key.span, message));
+            let error = Diagnostic::error(Reason::DuplicateKey, key.span, message);
+            self.record(error.hint(match kind {
+                "map" => "Keep one of them; (assoc m k v) or (merge a b) lets the later value win.",
+                _ => "Delete it; (set coll) makes a set of a list with repetitions.",
+            }));
         }
         let resolved = self.all(items);
         let mut rows = Vec::with_capacity(resolved.len());
@@ -448,7 +460,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::StepDone | Special::TaskReset => self.journal_form(special, span, rest),
             Special::Return | Special::Fail => self.exit_form(special, span, rest),
             Special::Dot => {
-                Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead."))
+                Err(invalid_form(span, "(. obj method) syntax is not supported. Use (.method obj) instead.")
+                    .hint_boxed("For example (.toUpperCase s), or the function itself: (str/upper-case s)."))
             }
         }
     }
@@ -456,6 +469,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
 pub(crate) fn too_many_locals(span: Span) -> Failed {
     error(Reason::CompileMemoryExceeded, span, "function needs too many registers; split it")
+        .hint_boxed("At most about 200 names are in scope at once: move parts into functions with `defn`.")
 }
 
 /// Adds a hint to a boxed diagnostic.

@@ -1,84 +1,21 @@
 //! Hints for names that mean nothing: the nearest known name, or the PTC-Lisp way to what a Clojure name
 //! does.
 
-use super::Resolver;
+use super::symbol::find_builtin;
+use super::{Resolver, absent};
 use crate::diagnostic::Diagnostic;
 use crate::names::Name;
 use crate::syntax::Special;
 use ptc_vm::builtins::{self, Category};
+pub(crate) use ptc_vm::similar::nearest;
 use ptc_vm::{Reason, Span};
-
-/// Names of Clojure that this language does not have, and what to write instead.
-const ABSENT: &[(&[&str], &str)] = &[
-    (
-        &[
-            "atom",
-            "swap!",
-            "reset!",
-            "deref",
-            "ref",
-            "volatile!",
-            "vswap!",
-            "agent",
-            "send",
-            "binding",
-            "set!",
-        ],
-        "There is no mutable state; carry values through `loop`/`recur` or `reduce`.",
-    ),
-    (
-        &["try", "catch", "finally", "throw", "ex-info", "ex-message", "ex-data"],
-        "There are no exceptions; tool results carry `:ok`, test it, and end early with `(fail value)`.",
-    ),
-    (
-        &["require", "use", "import", "ns", "in-ns"],
-        "Everything is loaded already; use names like `str/join` directly.",
-    ),
-    (&["while"], "Use `loop` and `recur`."),
-    (&["declare"], "Write `defn`s in the order of use."),
-    (&["lazy-seq", "lazy-cat"], "Sequences are eager; use `iterate`, `loop`, `reduce` or `range`."),
-    (
-        &["future", "promise", "delay", "deliver", "thread", "go"],
-        "Use `pmap` or `pcalls` to overlap tool calls.",
-    ),
-    (
-        &["print", "pr", "printf", "newline", "print-str", "with-out-str", "tap>"],
-        "Use `println`; format with `str` or `format`.",
-    ),
-    (
-        &["rand", "rand-int", "rand-nth", "shuffle", "uuid", "random-uuid"],
-        "Programs are deterministic; pass random values in.",
-    ),
-    (&["slurp", "spit", "line-seq", "read-line"], "There is no file access; call a tool."),
-    (&["read-string", "eval", "load-string", "macroexpand", "defmacro", "gensym"], "Code is not data here."),
-    (
-        &["sorted-map-by", "sorted-set-by"],
-        "Maps and sets are always in key order; use `sort-by` for another.",
-    ),
-    (&["assert"], "Use (when-not test (fail message))."),
-    (&["trampoline"], "Call the function itself: recursion is limited by memory only."),
-    (&["identical?"], "Use `=`."),
-    (&["symbol", "with-meta", "vary-meta"], "Use keywords and strings; values carry no metadata."),
-    (
-        &["volatile!", "vreset!"],
-        "There is no mutable state; carry values through `loop`/`recur` or `reduce`.",
-    ),
-    (&["defrecord", "deftype", "defprotocol", "defmulti", "defmethod"], "Use maps and functions."),
-    (
-        &["assoc!", "conj!", "dissoc!", "transient", "persistent!"],
-        "Use `assoc` and `conj`; they update in place when they can.",
-    ),
-    (&["time"], "Use (System/currentTimeMillis)."),
-    (&["data"], "Read the context with `data/key`."),
-    (&["tool"], "Call tools with (tool/call {:server \"s\" :tool \"t\" :args {}})."),
-];
 
 /// A name that nothing defines.
 #[derive(Debug)]
 pub(crate) struct Unbound {
     name: Name,
     span: Span,
-    hint: Option<String>,
+    hint: String,
 }
 
 /// Unbound names that are reported.
@@ -88,7 +25,13 @@ impl<'a> Resolver<'a, '_> {
     /// Records an unbound name; its hint looks at the names in scope here.
     pub(crate) fn note_unbound(&mut self, name: Name, span: Span) {
         if self.unbound.len() < MAX_UNBOUND && !self.unbound.iter().any(|unbound| unbound.name == name) {
-            let hint = self.hint(name);
+            let hint = self.hint(name, span);
+            // The same advice for several names is given once.
+            let known = self.unbound.iter().find(|unbound| unbound.hint == hint);
+            let hint = match known {
+                Some(known) => format!("The same as for `{}`.", self.names.text(known.name)),
+                None => hint,
+            };
             self.unbound.push(Unbound { name, span, hint });
         }
     }
@@ -98,89 +41,137 @@ impl<'a> Resolver<'a, '_> {
         let error = |unbound: &Unbound| {
             let message = format!("Undefined variable: {}", self.names.text(unbound.name));
             let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
-            error.hints.extend(unbound.hint.clone());
+            error.hints.push(unbound.hint.clone());
             error
         };
         let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();
         errors.into_iter()
     }
 
-    fn hint(&self, name: Name) -> Option<String> {
+    fn hint(&self, name: Name, span: Span) -> String {
         let text = self.names.text(name);
         if self.globals.is_definable(name) {
-            return Some(format!(
+            return format!(
                 "`{text}` is defined by a `def` that does not run before this on every way; define it earlier, at \
                  the top level."
-            ));
+            );
         }
-        if Special::lookup(text).is_some() {
-            return Some(format!("'{text}' is a special form, use ({text} ...) with parentheses"));
+        if let Some(special) = Special::lookup(text) {
+            return format!("`{text}` is a special form, no value: write {}.", special.usage());
         }
-        if let Some((_, advice)) = ABSENT.iter().find(|(absent, _)| absent.contains(&text)) {
-            return Some(format!("Not available in PTC-Lisp. {advice}"));
+        let own = self.own_names();
+        let hyphens = text.replace('_', "-");
+        if hyphens != text && (own.contains(&hyphens.as_str()) || find_builtin(&hyphens).is_some()) {
+            return format!("Use hyphens, not underscores: `{hyphens}`");
         }
-        let candidates = self.candidates();
-        if text.contains('_') {
-            let hyphens = text.replace('_', "-");
-            if candidates.contains(&hyphens.as_str()) {
-                return Some(format!("Use hyphens, not underscores: `{hyphens}`"));
-            }
+        if let Some(near) = nearest(text, &own) {
+            return did_you_mean(near);
         }
-        nearest(text, &candidates).map(|near| format!("Did you mean `{near}`?"))
+        if let Some(advice) = absent::advice(text) {
+            return advice.to_owned();
+        }
+        if let Some(hint) = self.notation(text) {
+            return hint;
+        }
+        let candidates = self.candidates(own);
+        let folded = text.to_ascii_lowercase();
+        if let Some(same) = candidates.iter().find(|candidate| candidate.replace('-', "") == folded) {
+            return did_you_mean(same);
+        }
+        if let Some(near) = nearest(text, &candidates) {
+            return did_you_mean(near);
+        }
+        let before = self.source.get(..span.start as usize).unwrap_or("");
+        match before.trim_end().ends_with('(') {
+            true => format!("Define it before this: (defn {text} [x] …)."),
+            false => format!(
+                "Define it before this with (def {text} …); the context is read as data/{text}, text is \"{text}\", a key \
+                 :{text}."
+            ),
+        }
+    }
+
+    /// The hint for a name that is a notation of another language.
+    fn notation(&self, text: &str) -> Option<String> {
+        if let Some((object, member)) = text.split_once('.').filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
+            return Some(dotted(object, member.trim_end_matches('.')));
+        }
+        let is_constructor = |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase());
+        if text.strip_prefix("->").is_some_and(is_constructor) {
+            return Some("There are no records: write a map, as in {:x 1 :y 2}.".to_owned());
+        }
+        if let Some(operand) = text.strip_prefix('!').filter(|operand| !operand.is_empty()) {
+            return Some(format!("Write (not {operand})."));
+        }
+        if let Some(operand) = text.strip_suffix("++").filter(|operand| !operand.is_empty()) {
+            return Some(format!("Nothing is assigned: (inc {operand}) is the next number."));
+        }
+        if text.ends_with('\'') {
+            return Some("Text stands in double quotes: \"…\".".to_owned());
+        }
+        if text.starts_with('/') && text.len() > 1 && text[1..].bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(format!("There are no ratios: write (/ a {}).", &text[1..]));
+        }
+        None
+    }
+
+    /// Names that the program or its session has defined here.
+    fn own_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.externals.session.iter().map(|session| session.name).collect();
+        names.extend(self.globals.visible_names().map(|name| self.names.text(name)));
+        let locals = self.functions.iter().flat_map(|function| function.names());
+        names.extend(locals.map(|name| self.names.text(name)));
+        // Names that the compiler made begin with a blank.
+        names.retain(|name| !name.starts_with(' '));
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Everything a name could have meant, in order.
-    fn candidates(&self) -> Vec<&str> {
-        let mut candidates: Vec<&str> = builtins::all()
-            .filter(|(_, builtin)| !matches!(builtin.category, Category::Internal | Category::Json))
-            .map(|(_, builtin)| builtin.name)
-            .collect();
-        candidates.extend(Special::NAMES);
-        candidates.extend(self.externals.session.iter().map(|session| session.name));
-        candidates.extend(self.globals.visible_names().map(|name| self.names.text(name)));
+    fn candidates<'c>(&'c self, own: Vec<&'c str>) -> Vec<&'c str> {
+        let mut candidates = own;
         candidates.extend(
-            self.functions.iter().flat_map(|function| function.names()).map(|name| self.names.text(name)),
+            builtins::all()
+                .filter(|(_, builtin)| !matches!(builtin.category, Category::Internal | Category::Json))
+                .map(|(_, builtin)| builtin.name),
         );
+        candidates.extend(Special::NAMES);
         candidates.sort_unstable();
         candidates.dedup();
         candidates
     }
 }
 
-/// The candidate nearest to a word, if any is near: one change for short words, two for longer ones.
-pub(crate) fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    let allowed = match word.len() {
-        0..=2 => 0,
-        3..=5 => 1,
-        _ => 2,
-    };
-    candidates
-        .iter()
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= allowed)
-        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), *candidate))
-        .filter(|(distance, _)| *distance > 0 && *distance <= allowed)
-        .min()
-        .map(|(_, candidate)| candidate)
+/// The hint for `object.member`.
+fn dotted(object: &str, member: &str) -> String {
+    const PACKAGES: &[&str] = &["java", "javax", "clojure", "org", "com", "js"];
+    let path: Vec<&str> = member.split('.').filter(|key| !key.is_empty()).collect();
+    match (object, path.as_slice()) {
+        ("data" | "ctx" | "context", [key]) => format!("Read the context with data/{key}."),
+        ("data" | "ctx" | "context", [key, rest @ ..]) => {
+            format!("Read the context with (get-in data/{key} [:{}]).", rest.join(" :"))
+        }
+        ("JSON" | "json", ["parse" | "loads" | "load"]) => "Write (json/parse-string text).".to_owned(),
+        ("JSON" | "json", ["stringify" | "dumps" | "dump"]) => {
+            "Write (json/generate-string value).".to_owned()
+        }
+        ("Math" | "math", [function]) => format!("Write (Math/{function} x)."),
+        _ if PACKAGES.contains(&object) => {
+            "There are no Java classes: use functions such as str/join, maps {:a 1} and sets #{1}.".to_owned()
+        }
+        _ if builtins::NAMESPACES.iter().any(|(prefix, _)| *prefix == object) => {
+            format!("Write {object}/{member}.")
+        }
+        (_, [key]) => match absent::method(object, key) {
+            Some(form) => format!("Call functions with the value as argument: {form}."),
+            None => format!("Read a key with (:{key} {object})."),
+        },
+        (_, path) => format!("Read a path of keys with (get-in {object} [:{}]).", path.join(" :")),
+    }
 }
 
-/// Edit distance where swapping neighbours is one change. Names are short, so the square table is small.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    const LONGEST: usize = 64;
-    if a.len() > LONGEST || b.len() > LONGEST {
-        return usize::MAX;
-    }
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = usize::from(a[i - 1] != b[j - 1]);
-            row[j] = (above[j] + 1).min(row[j - 1] + 1).min(above[j - 1] + change);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
+/// The usual hint for a misspelt name.
+pub(crate) fn did_you_mean(name: &str) -> String {
+    format!("Did you mean `{name}`?")
 }

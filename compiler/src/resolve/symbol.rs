@@ -1,10 +1,11 @@
 //! What a symbol means as a value.
 
 use super::scope::{self, Place};
-use super::{Failed, Resolved, Resolver, error, invalid_form};
+use super::suggest::{did_you_mean, nearest};
+use super::{Failed, HintBoxed, Resolved, Resolver, absent, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, split_qualified};
-use ptc_vm::builtins::{self, BuiltinId, Category};
+use ptc_vm::builtins::{self, Builtin, BuiltinId, Category};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 
@@ -127,7 +128,10 @@ impl<'a> Resolver<'a, '_> {
         if is_placeholder(text) {
             let message =
                 format!("placeholder '{text}' can only be used inside #() anonymous function syntax");
-            return Err(error(Reason::InvalidPlaceholder, span, message));
+            return Err(error(Reason::InvalidPlaceholder, span, message).hint_boxed(match text {
+                "%" => "Write #(f %) or (fn [x] (f x)); the remainder is (mod a b).".to_owned(),
+                _ => format!("Write #(f {text}) around it, or (fn [x] …) with names."),
+            }));
         }
         if text.len() > 1 && text.starts_with('.') && !text.starts_with("..") {
             return Err(unsupported_method(text, span));
@@ -135,7 +139,7 @@ impl<'a> Resolver<'a, '_> {
         match split_qualified(text) {
             (Some("data"), _) => Ok(Meaning::Data),
             (Some("tool"), _) => Ok(Meaning::Tool),
-            (Some(namespace), member) => Err(unknown_member(namespace, member, span)),
+            (Some(namespace), member) => Err(self.unknown_member(namespace, member, span)),
             (None, _) => {
                 self.note_unbound(name, span);
                 Ok(Meaning::Unbound)
@@ -164,51 +168,89 @@ fn unsupported_method(text: &str, span: Span) -> Failed {
     let mut methods: Vec<&str> =
         builtins::all().map(|(_, builtin)| builtin.name).filter(|name| name.starts_with('.')).collect();
     methods.sort_unstable();
-    let message = format!(
-        "Unsupported method '{text}'. Supported interop methods: {}. Use (.method obj) syntax.",
-        methods.join(", ")
-    );
-    error(Reason::UnsupportedMethod, span, message)
+    let failed = error(Reason::UnsupportedMethod, span, format!("Unsupported method '{text}'."));
+    let name = &text[1..];
+    failed.hint_boxed(match (absent::method("obj", name), nearest(text, &methods)) {
+        (Some(form), _) => format!("Write {form}."),
+        (None, Some(near)) => did_you_mean(near),
+        (None, None) => {
+            format!("Supported interop methods: {}; (:{name} obj) reads a key of a map.", methods.join(", "))
+        }
+    })
 }
 
-/// The error of a qualified name that does not exist.
-fn unknown_member(namespace: &str, member: &str, span: Span) -> Failed {
-    if let Some((_, category)) = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace) {
-        return invalid_form(
-            span,
-            format!("{member} is not available. {} functions: {}", label(*category), member_list(*category)),
-        );
-    }
-    if namespace == "budget" {
-        return invalid_form(
-            span,
-            format!("Unknown budget function: budget/{member}. Available: budget/remaining"),
-        );
-    }
-    if OTHER_NAMESPACES.contains(&namespace) {
+impl Resolver<'_, '_> {
+    /// The error of a qualified name that does not exist.
+    #[cold]
+    fn unknown_member(&self, namespace: &str, member: &str, span: Span) -> Failed {
+        let known = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace);
+        let category = known.map(|(_, category)| *category);
+        let hint = self.member_hint(namespace, member, category);
+        let message = match category {
+            _ if OTHER_NAMESPACES.contains(&namespace) || category.is_some() => {
+                format!("{namespace}/{member} is not available")
+            }
+            None if namespace == "budget" => {
+                format!("Unknown budget function: budget/{member}. Available: budget/remaining")
+            }
+            _ => format!("unknown namespace {namespace}/"),
+        };
         let prefix = format!("{namespace}/");
-        let mut members: Vec<&str> = builtins::all()
-            .map(|(_, builtin)| builtin.name)
-            .filter(|name| name.starts_with(&prefix))
-            .collect();
-        members.sort_unstable();
-        return invalid_form(
-            span,
-            format!("{prefix}{member} is not available. Known: {}", members.join(", ")),
-        );
+        invalid_form(span, message).hint_boxed(hint.unwrap_or_else(|| match category {
+            Some(category) => format!("{} functions: {}", label(category), member_list(category)),
+            None if OTHER_NAMESPACES.contains(&namespace) => {
+                format!("Known: {}.", members(|builtin| builtin.name.starts_with(&prefix)).join(", "))
+            }
+            None => format!("{NAMESPACE_LIST} (:{member} {namespace}) reads a key of a map."),
+        }))
     }
-    let mut prefixes: Vec<&str> = builtins::NAMESPACES.iter().map(|(prefix, _)| *prefix).collect();
-    prefixes.extend(OTHER_NAMESPACES);
-    prefixes.sort_unstable();
-    let list: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}/")).collect();
-    invalid_form(
-        span,
-        format!(
-            "unknown namespace {namespace}/. Available namespaces: {}. For JSON parsing use json/parse-string (not \
-             cheshire.core/...).",
-            list.join(", ")
-        ),
-    )
+
+    /// What a qualified name that does not exist was probably meant to be.
+    fn member_hint(&self, namespace: &str, member: &str, category: Option<Category>) -> Option<String> {
+        if self.externals.servers.contains(&namespace) {
+            return Some(format!(
+                "Call tools with (tool/call {{:server \"{namespace}\" :tool \"{member}\" :args {{…}}}})."
+            ));
+        }
+        let is_json = ["json", "cheshire", "JSON"].iter().any(|part| namespace.contains(part));
+        if is_json {
+            let is_reading = ["read", "parse", "decode", "load"].iter().any(|part| member.contains(part));
+            return Some(match is_reading {
+                true => "Write (json/parse-string text).".to_owned(),
+                false => "Write (json/generate-string value).".to_owned(),
+            });
+        }
+        let qualified = format!("{namespace}/{member}");
+        if let Some(advice) = absent::advice(&qualified).or_else(|| absent::advice(member)) {
+            return Some(advice.to_owned());
+        }
+        if let Some(builtin) = find_builtin(member) {
+            return Some(format!("Write {}.", builtin.info().usage));
+        }
+        let near = match category {
+            Some(category) => {
+                let members = members(|builtin| builtin.category == category);
+                nearest(member, &members).map(|near| format!("{namespace}/{near}"))
+            }
+            None => {
+                let members = members(|builtin| builtin.category != Category::Internal);
+                nearest(&qualified, &members).or_else(|| nearest(member, &members)).map(str::to_owned)
+            }
+        };
+        near.map(|near| did_you_mean(&near))
+    }
+}
+
+/// The namespaces, for a name in none of them.
+const NAMESPACE_LIST: &str =
+    "Namespaces are str/, set/, walk/, json/, regex/, Math/, data/ and tool/; core functions have none.";
+
+/// The names of builtins, in order.
+fn members(choose: impl Fn(&Builtin) -> bool) -> Vec<&'static str> {
+    let mut members: Vec<&str> =
+        builtins::all().filter(|(_, builtin)| choose(builtin)).map(|(_, builtin)| builtin.name).collect();
+    members.sort_unstable();
+    members
 }
 
 fn label(category: Category) -> &'static str {
@@ -226,10 +268,5 @@ fn label(category: Category) -> &'static str {
 }
 
 fn member_list(category: Category) -> String {
-    let mut members: Vec<&str> = builtins::all()
-        .filter(|(_, builtin)| builtin.category == category)
-        .map(|(_, builtin)| builtin.name)
-        .collect();
-    members.sort_unstable();
-    members.join(", ")
+    members(|builtin| builtin.category == category).join(", ")
 }

@@ -5,7 +5,7 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
 use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -22,7 +22,10 @@ fn pairs<'a>(
             .hint_boxed(format!("Write ({name} [x 1] ...).")));
     };
     if items.len() % 2 == 1 {
-        return Err(invalid_form(bindings.span, format!("{name} bindings require even number of forms")));
+        return Err(invalid_form(bindings.span, format!("{name} bindings require even number of forms"))
+            .hint_boxed(format!(
+                "Every name needs a value: ({name} [a 1 b 2] …). Nothing but pairs stands in the vector."
+            )));
     }
     Ok((items, body))
 }
@@ -51,9 +54,25 @@ impl<'a> Resolver<'a, '_> {
         for pair in items.chunks_exact(2) {
             let value = self.resolve(&pair[1], false);
             let bound = self.bind_pattern(&pair[0], value, bindings);
+            if bound.is_err() {
+                self.bind_anyway(&pair[0]);
+            }
             first_error = first_error.and(bound);
         }
         first_error
+    }
+
+    /// Binds every name that a refused pattern mentions, so that its uses are no further errors.
+    fn bind_anyway(&mut self, pattern: &'a Form<'a>) {
+        let mut waiting = vec![pattern];
+        while let Some(form) = waiting.pop() {
+            if let Some(name) = form.symbol()
+                && let Some(slot) = self.function().slot()
+            {
+                self.function().bind(name, slot);
+            }
+            waiting.extend(form.children());
+        }
     }
 
     pub(crate) fn let_expr(&self, span: Span, bindings: Vec<Binding<'a>>, body: Ref<'a>) -> Ref<'a> {
@@ -140,7 +159,9 @@ impl<'a> Resolver<'a, '_> {
         };
         if usize::from(target.count) != rest.len() {
             let message = format!("recur expected {} argument(s), got {}", target.count, rest.len());
-            return Err(error(Reason::ArityMismatch, span, message));
+            return Err(error(Reason::ArityMismatch, span, message).hint_boxed(
+                "Give one value for each name of the loop (or parameter), also for those that stay.",
+            ));
         }
         let values = self.all(rest);
         let mut arguments = Vec::with_capacity(values.len());
@@ -162,7 +183,10 @@ impl<'a> Resolver<'a, '_> {
                     let symbol = self.tables.symbol(self.names.text(name));
                     self.constant(span, ptc_vm::bytecode::Const::Symbol(symbol))
                 }
-                _ => Err(invalid_form(span, "only symbols can be quoted, as in 'server/tool")),
+                _ => Err(with_advice(
+                    invalid_form(span, "only symbols can be quoted, as in 'server/tool"),
+                    Special::Quote,
+                )),
             },
             _ => Err(wrong_shape(Special::Quote, span)),
         }

@@ -5,7 +5,7 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Slots, Test, TestKind};
 use crate::names::Name;
 use crate::resolve::operators::as_test;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -43,7 +43,18 @@ impl<'a> Resolver<'a, '_> {
         let (test, then, otherwise) = match rest {
             [test, then] => (test, then, None),
             [test, then, otherwise] => (test, then, Some(otherwise)),
-            _ => return Err(wrong_shape(special, span)),
+            _ => {
+                let is_word = |form: &&Form<'_>| {
+                    form.symbol()
+                        .is_some_and(|name| matches!(self.names.text(name), "else" | "then" | "elif"))
+                };
+                let word = rest.iter().find(is_word).and_then(Form::symbol);
+                let failed = error(Reason::InvalidArity, span, format!("expected {}", special.usage()));
+                return Err(match word {
+                    Some(word) => failed.hint_boxed(format!("Leave `{}` out.", self.names.text(word))),
+                    None => with_advice(failed, special),
+                });
+            }
         };
         let mut test = self.test(test);
         test.negated ^= special == Special::IfNot;

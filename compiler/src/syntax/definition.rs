@@ -6,7 +6,7 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, split_qualified};
 use crate::resolve::symbol::find_builtin;
-use crate::resolve::{Failed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ impl<'a> Resolver<'a, '_> {
             [form] if form.symbol().is_some() => {
                 let (usage, text) = (special.usage(), form_text(self.source, form.span));
                 let message = format!("expected {usage}, got ({} {text}) without value", form_name(special));
-                return Err(error(Reason::InvalidArity, span, message));
+                return Err(with_advice(error(Reason::InvalidArity, span, message), special));
             }
             _ => return Err(wrong_shape(special, span)),
         };
@@ -71,7 +71,7 @@ impl<'a> Resolver<'a, '_> {
         value: crate::ir::Ref<'a>,
     ) -> Resolved<'a> {
         if let Kind::Closure(function, _) = value.kind {
-            self.globals.set_arity(name, function.arity());
+            self.globals.set_arity(name, function.arity(), function.parameters());
         }
         self.globals.make_visible(name);
         let text = self.names.text(name);
@@ -90,7 +90,8 @@ impl<'a> Resolver<'a, '_> {
             return Err(invalid_form(
                 form.span,
                 format!("the name of a definition must be a symbol, got a {}", form.kind_name()),
-            ));
+            )
+            .hint_boxed("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
         };
         let text = self.names.text(name);
         if split_qualified(text).0.is_some() {
@@ -100,7 +101,8 @@ impl<'a> Resolver<'a, '_> {
                     "qualified definitions are not supported: cannot define {text}. Define unqualified names in the \
                      user namespace instead."
                 ),
-            ));
+            )
+            .hint_boxed(format!("Write {} alone.", split_qualified(text).1)));
         }
         Ok(name)
     }

@@ -106,7 +106,8 @@ impl<'a> Resolver<'a, '_> {
                     return Err(invalid_form(
                         written.span,
                         "exactly one parameter must follow & in a parameter list",
-                    ));
+                    )
+                    .hint_boxed("For example (fn [a & more] …)."));
                 }
             },
         };
@@ -248,7 +249,9 @@ impl<'a> Resolver<'a, '_> {
                         _ => {
                             let message =
                                 format!("placeholder %{digits} is not between %1 and %{MAX_PLACEHOLDER}");
-                            return Err(invalid_form(form.span, message));
+                            return Err(
+                                invalid_form(form.span, message).hint_boxed("Write (fn [a b] …) with names.")
+                            );
                         }
                     }
                 }
@@ -275,7 +278,8 @@ fn not_parameters(form_name: &str, form: &Form<'_>) -> Failed {
 fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
     let variadic = arities.iter().filter(|arity| arity.variadic).count();
     if variadic > 1 {
-        return Err(invalid_form(span, "only one arity of a function may be variadic"));
+        return Err(invalid_form(span, "only one arity of a function may be variadic")
+            .hint_boxed("Only the arity with most parameters ends in & rest."));
     }
     for (index, arity) in arities.iter().enumerate() {
         for other in &arities[index + 1..] {
@@ -288,7 +292,8 @@ fn check_arities(arities: &[Arity<'_>], span: Span) -> Result<(), Failed> {
                 return Err(invalid_form(
                     other.span,
                     "two arities of the function accept the same arguments",
-                ));
+                )
+                .hint_boxed("Give each arity another number of parameters; choose by value with `cond`."));
             }
         }
     }

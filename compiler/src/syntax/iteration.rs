@@ -4,7 +4,8 @@ use super::Special;
 use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
 use crate::resolve::operators::as_test;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, wrong_shape};
+use crate::resolve::suggest::nearest;
+use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -36,13 +37,12 @@ impl<'a> Resolver<'a, '_> {
             return Err(wrong_shape(special, span));
         }
         if items.is_empty() {
-            return Err(invalid_form(span, format!("{} needs at least one binding", name(special))));
+            let message = format!("{} needs at least one binding", name(special));
+            return Err(with_advice(invalid_form(span, message), special));
         }
         if items.len() % 2 == 1 {
-            return Err(invalid_form(
-                span,
-                format!("{} bindings require even number of forms", name(special)),
-            ));
+            let message = format!("{} bindings require even number of forms", name(special));
+            return Err(with_advice(invalid_form(span, message), special));
         }
         let mark = self.function().mark();
         let recur = self.function().recur.take();
@@ -71,10 +71,8 @@ impl<'a> Resolver<'a, '_> {
         }
         if let Some(modifier) = pattern.keyword() {
             let text = self.names.text(modifier);
-            return Err(invalid_form(
-                pattern.span,
-                format!("{} :{text} must follow a binding", name(special)),
-            ));
+            let message = format!("{} :{text} must follow a binding", name(special));
+            return Err(with_advice(invalid_form(pattern.span, message), special));
         }
         self.check_collection(special, pattern, collection)?;
         let collection = match number {
@@ -217,14 +215,17 @@ impl<'a> Resolver<'a, '_> {
                     }
                     _ => {
                         let message = format!("{} :let needs a vector of pairs", name(special));
-                        return Err(invalid_form(value.span, message));
+                        return Err(invalid_form(value.span, message)
+                            .hint_boxed("For example (for [x coll :let [y (inc x)]] y)."));
                     }
                 },
                 other => {
                     let message = format!("unknown {} modifier :{other}", name(special));
-                    return Err(
-                        invalid_form(modifier.span, message).hint_boxed("Known are :when, :while and :let.")
-                    );
+                    let near = nearest(other, &["when", "while", "let"]);
+                    return Err(invalid_form(modifier.span, message).hint_boxed(match near {
+                        Some(near) => format!("Did you mean `:{near}`?"),
+                        None => "Known are :when, :while and :let.".to_owned(),
+                    }));
                 }
             }
         }
@@ -259,7 +260,12 @@ impl<'a> Resolver<'a, '_> {
             text(form),
             form.kind_name()
         );
-        Err(error(Reason::InvalidArity, form.span, message))
+        Err(error(Reason::InvalidArity, form.span, message).hint_boxed(match form.kind {
+            FormKind::Int(_) | FormKind::BigInt(_) | FormKind::Float(_) => {
+                format!("Write (range {}) for the numbers below it.", text(form))
+            }
+            _ => "Give a collection, as in (for [x (:items m)] x).".to_owned(),
+        }))
     }
 }
 

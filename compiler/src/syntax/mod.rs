@@ -1,5 +1,6 @@
 //! The special forms: one table of names, one module for each family.
 
+mod advice;
 pub(crate) mod binding;
 pub(crate) mod conditional;
 pub(crate) mod definition;

@@ -4,7 +4,8 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::names::Name;
 use crate::resolve::operators::is_inert;
-use crate::resolve::{Failed, Resolver, error};
+use crate::resolve::suggest::nearest;
+use crate::resolve::{Failed, HintBoxed, Resolver, error};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -61,14 +62,20 @@ impl<'a> Resolver<'a, '_> {
                     "cannot bind to a {}; use a symbol, [a b & rest] or {{:keys [a b]}}",
                     pattern.kind_name()
                 ),
-            )),
+            )
+            .hint_boxed(match pattern.kind {
+                FormKind::List(_) => "Bindings are pairs in one vector, without parentheses: [a 1 b 2].",
+                FormKind::Keyword(_) => "Names have no colon; {:keys [a]} reads the key :a.",
+                _ => "Names and values alternate in one vector, the name first: [a 1 b 2].",
+            })),
         }
     }
 
     pub(crate) fn check_bindable(&self, name: Name, span: Span) -> Result<(), Failed> {
         let text = self.names.text(name);
         if crate::names::split_qualified(text).0.is_some() {
-            return Err(unsupported(span, format!("cannot bind the qualified name {text}")));
+            return Err(unsupported(span, format!("cannot bind the qualified name {text}"))
+                .hint_boxed("Bind a name without a slash."));
         }
         Ok(())
     }
@@ -241,7 +248,16 @@ impl<'a> Resolver<'a, '_> {
                     }
                 }
                 Some(other) => {
-                    return Err(unsupported(left.span, format!(":{other} has no meaning in a map pattern")));
+                    let near = nearest(other, &["keys", "strs", "as", "or"]);
+                    let hint = near.map_or_else(
+                        || {
+                            "Known are :keys, :strs, :as and :or; another key is bound as {name :key}."
+                                .to_owned()
+                        },
+                        |near| format!("Did you mean `:{near}`?"),
+                    );
+                    return Err(unsupported(left.span, format!(":{other} has no meaning in a map pattern"))
+                        .hint_boxed(hint));
                 }
                 None => parts.entries.push((*left, *right)),
             }

@@ -10,13 +10,13 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Clause, Cond, Kind, Ref, Slots, SomeChain};
 use crate::resolve::operators::as_test;
 use crate::resolve::symbol::find_builtin;
-use crate::resolve::{Failed, Resolved, Resolver, error, wrong_shape};
+use crate::resolve::{Failed, Resolved, Resolver, error, with_advice, wrong_shape};
 use ptc_vm::builtins::Purity;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
 fn invalid_thread(span: Span, special: Special) -> Failed {
-    error(Reason::InvalidThreadForm, span, format!("expected {}", special.usage()))
+    with_advice(error(Reason::InvalidThreadForm, span, format!("expected {}", special.usage())), special)
 }
 
 impl<'a> Resolver<'a, '_> {

@@ -38,7 +38,7 @@ pub(crate) fn parse(
             let parts = text.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
             let Some((server, tool)) = parts else {
                 return Err(fault("tool/call symbol form requires a qualified symbol like 'server/tool")
-                    .hint(format!("Got '{text}")));
+                    .hint(format!("Write (tool/call 'server/{text} {{…}}).")));
             };
             let call = ParsedCall { server: server.to_owned(), tool: tool.to_owned() };
             let args = check_args(cx, &call, rest.first().cloned().unwrap_or_default())?;
@@ -74,7 +74,11 @@ fn read_entries(
         };
         let Some(known) = known else {
             let text = shown(cx, &key)?;
-            return Err(fault(format!("tool/call got unknown key {text}")).hint(FORM));
+            let fault = fault(format!("tool/call got unknown key {text}"));
+            return Err(match nearest(text.trim_matches([':', '"']), &["server", "tool", "args"]) {
+                Some(near) => fault.hint(format!("Did you mean :{near}?")),
+                None => fault.hint(FORM),
+            });
         };
         if found[known as usize].replace(value).is_some() {
             let text = shown(cx, &key)?;

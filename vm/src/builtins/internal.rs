@@ -7,6 +7,7 @@ use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
 use crate::map::{MapNode, Table};
 use crate::reason::Reason;
+use crate::similar::nearest;
 use crate::string::StringNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -189,6 +190,9 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
 }
 
+/// Keys of the context that a hint names.
+const MOST_NAMES: usize = 12;
+
 fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let data = cx.data.clone();
     if let Some(found) = keyed(cx, &data, &arguments[0])? {
@@ -201,11 +205,14 @@ fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut fault = Fault::runtime(format_args!(
         "data/{key} is not bound: the `context` object did not provide a `{key}` key"
     ));
-    if let Value::Map(map) = &data {
-        let names: Vec<&str> = map.entries().iter().filter_map(|entry| cx.name(&entry.key)).take(8).collect();
-        if !names.is_empty() {
-            fault = fault.hint(format!("It provides: {}.", names.join(", ")));
-        }
-    }
+    let names: Vec<&str> = match &data {
+        Value::Map(map) => map.entries().iter().filter_map(|entry| cx.name(&entry.key)).collect(),
+        _ => Vec::new(),
+    };
+    fault = fault.hint(match (nearest(&key, &names), names.is_empty()) {
+        (Some(near), _) => format!("Did you mean data/{near}?"),
+        (None, true) => "No context was passed: give the call a `context` object.".to_owned(),
+        (None, false) => format!("It provides: {}.", names[..names.len().min(MOST_NAMES)].join(", ")),
+    });
     Err(fault)
 }

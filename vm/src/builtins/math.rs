@@ -1,7 +1,7 @@
 //! Arithmetic and the functions of `Math` (language.md 2.7).
 
 use super::{Builtin, Category, plain};
-use crate::arith::{self, invalid_types};
+use crate::arith::{self, not_numbers};
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -86,7 +86,7 @@ fn fold_or_identity(
     match arguments {
         [] => Ok(Value::Int(identity)),
         [only] if arith::to_float(only).is_some() => Ok(take(only)),
-        [only] => Err(invalid_types(name, &[only])),
+        [only] => Err(not_numbers(name, &[only])),
         [first, rest @ ..] => fold(cx, take(first), rest, operation),
     }
 }
@@ -109,7 +109,7 @@ fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match arguments {
-        [only] if arith::to_float(only).is_none() => Err(invalid_types("divide", &[only])),
+        [only] if arith::to_float(only).is_none() => Err(not_numbers("divide", &[only])),
         [only] => arith::divide(cx, Value::Int(1), take(only)),
         [first, rest @ ..] => fold(cx, take(first), rest, arith::divide),
         [] => Ok(Value::Nil),
@@ -148,7 +148,7 @@ fn abs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         }
         Value::Float(value) => Ok(Value::Float(value.abs())),
         Value::Int(_) | Value::BigInt(_) => Ok(take(&mut arguments[0])),
-        other => Err(invalid_types("abs", &[other])),
+        other => Err(not_numbers("abs", &[other])),
     }
 }
 
@@ -157,7 +157,7 @@ fn rounded(arguments: &mut [Value], name: &str, round: fn(f64) -> f64) -> Result
     match &arguments[0] {
         Value::Float(value) => Ok(arith::float_to_integer(round(*value))),
         Value::Int(_) | Value::BigInt(_) => Ok(take(&mut arguments[0])),
-        other => Err(invalid_types(name, &[other])),
+        other => Err(not_numbers(name, &[other])),
     }
 }
 
@@ -180,7 +180,7 @@ fn trunc(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn float_argument(arguments: &[Value], index: usize, name: &str) -> Result<f64> {
     arith::to_float(&arguments[index]).ok_or_else(|| {
         let all: Vec<&Value> = arguments.iter().collect();
-        invalid_types(name, &all)
+        not_numbers(name, &all)
     })
 }
 
@@ -209,10 +209,10 @@ fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             let mut characters = node.as_str().chars();
             match (characters.next(), characters.next()) {
                 (Some(only), None) => Value::Int(i64::from(u32::from(only))),
-                _ => return Err(invalid_types("int", &[&arguments[0]])),
+                _ => return Err(not_numbers("int", &[&arguments[0]])),
             }
         }
-        other => return Err(invalid_types("int", &[other])),
+        other => return Err(not_numbers("int", &[other])),
     };
     match value {
         Value::Int(small) if i32::try_from(small).is_ok() => Ok(value),

@@ -213,7 +213,8 @@ impl Machine<'_> {
                     return Err(Fault::new(
                         Reason::ArityError,
                         format!("a set in call position expects 1 argument, got {count}"),
-                    ));
+                    )
+                    .hint("Use (s member), or (contains? s member)."));
                 };
                 Ok(set.find(self.cx, &member)?.map_or(Value::Nil, |row| set.entries()[row].key.clone()))
             }
@@ -222,7 +223,8 @@ impl Machine<'_> {
                     return Err(Fault::new(
                         Reason::ArityError,
                         format!("a vector in call position expects 1 or 2 arguments, got {count}"),
-                    ));
+                    )
+                    .hint("Read an item with (nth v index); remove the parentheses around a value."));
                 };
                 let default = arguments.next().unwrap_or_default();
                 match index {

@@ -137,7 +137,10 @@ impl Fiber {
             let is_around = place.is_some_and(|(inside, place)| inside == unit && span.covers(place));
             (!is_around).then_some(CallSite { function, unit, span })
         };
-        pairs.into_iter().filter_map(site).collect()
+        let mut calls: Vec<CallSite> = pairs.into_iter().filter_map(site).collect();
+        // A function that calls itself is said once.
+        calls.dedup();
+        calls
     }
 
     /// Makes room for a window at `base`; the stack is charged like any node.

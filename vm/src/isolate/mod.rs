@@ -26,6 +26,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::fuel::{Fuel, Interrupt};
 use crate::heap::{self, Heap};
+use crate::hint;
 use crate::interpreter::Stop;
 use crate::link::{GlobalSlots, link};
 use crate::native::memoize::Memos;
@@ -248,6 +249,19 @@ impl Isolate {
             let World { cx, result, .. } = world;
             look(cx, result)
         })
+    }
+
+    /// Gives a fault of looking at the result the place that the result comes from.
+    pub fn locate_result(&mut self, fault: &mut Fault) {
+        self.scope(|world, _| {
+            let last = world.cx.units.last().and_then(|unit| {
+                let entry = unit.program.protos.get(usize::from(unit.program.entry.0))?;
+                entry.spans.last().copied()
+            });
+            let unit = UnitId(world.cx.units.len().saturating_sub(1) as u32);
+            fault.place = fault.place.or(last.map(|span| (unit, span)));
+            hint::complete(fault, None, 0);
+        });
     }
 
     /// Takes the printed lines.

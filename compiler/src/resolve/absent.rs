@@ -1,0 +1,273 @@
+//! Names that programs use out of habit and that mean nothing here: of Clojure, of other languages, methods
+//! of other languages. Each row says what to write instead.
+
+/// Names between blanks, and what to write instead.
+pub(super) const ABSENT: &[(&str, &str)] = &[
+    // ----- Clojure: state, exceptions, code as data
+    (
+        "atom swap! reset! deref ref volatile! vswap! vreset! agent send alter ref-set dosync swap-vals! \
+         reset-vals! compare-and-set! add-watch set! var-set alter-var-root with-local-vars",
+        "There is no mutable state: carry the value through (reduce f init coll) or loop/recur.",
+    ),
+    ("binding with-redefs with-open", "There are no dynamic variables: bind with `let` or pass an argument."),
+    (
+        "try catch finally throw ex-info ex-message ex-data assert raise except Exception Exception. \
+         Error Throwable error",
+        "There are no exceptions: test before, as in (if (:ok r) (:value r) …); tool results carry :ok \
+         and :reason; (fail value) ends the program.",
+    ),
+    (
+        "require use import ns in-ns refer alias load load-file include",
+        "Remove it: everything is loaded. Use names such as str/join or set/union directly.",
+    ),
+    ("while until", "Loop with (loop [x init] (if done x (recur next))), or use (take-while pred coll)."),
+    ("declare", "Remove it and order the functions: define each before its first use."),
+    ("lazy-seq lazy-cat lazy", "Sequences are eager: use (take n (iterate f x)), `loop` or `range`."),
+    (
+        "future promise delay force deliver thread go chan async await Promise realized? Thread/sleep \
+         sleep setTimeout locking",
+        "Use (pmap f coll) or (pcalls f g) to run tool calls at the same time; they return the results.",
+    ),
+    ("memoize memo", "Functions keep nothing between calls: bind the value once with `let` or `def`."),
+    (
+        "prn print pr printf newline print-str prn-str println-str with-out-str tap> pprint flush",
+        "Use (println x) for lines and (str …), (pr-str x) or (format \"%.2f\" x) for text.",
+    ),
+    (
+        "rand rand-int rand-nth shuffle uuid random-uuid random-sample random",
+        "Programs are deterministic: pass random values in as data/… or get them from a tool.",
+    ),
+    (
+        "slurp spit line-seq read-line reader writer file io open fetch http curl requests System/getenv \
+         getenv exec sh",
+        "There is no I/O: call a tool with (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
+    ),
+    (
+        "read-string eval load-string macroexpand macroexpand-1 gensym resolve ns-resolve find-var intern",
+        "Code is no data here: call functions directly; json/parse-string reads JSON text.",
+    ),
+    ("defmacro macro macrolet", "There are no macros: write a function with `defn`; thread with -> and ->>."),
+    ("symbol", "Write the symbol itself, as in 'server/tool, or a keyword."),
+    (
+        "sorted-map-by sorted-set-by",
+        "Maps and sets are in key order; order otherwise with (sort-by f > coll).",
+    ),
+    ("defn- defmethod defmulti definline", "Use `defn`, and `case` or `cond` to choose by value."),
+    (
+        "defrecord deftype defprotocol reify proxy extend-type extend-protocol defstruct class new \
+         gen-class instance? satisfies?",
+        "There are no types of your own: use maps like {:kind :order :id 1} and functions.",
+    ),
+    ("assoc! conj! dissoc! pop! transient persistent!", "Use assoc, conj and dissoc; they are as fast."),
+    (
+        "time bench",
+        "Times are measured by the host; (System/currentTimeMillis) is the clock, fixed per program.",
+    ),
+    ("with-meta vary-meta alter-meta!", "There is no metadata: put the value into a map."),
+    (
+        "chunk doall dorun vector-of to-array into-array aget aset make-array object-array",
+        "Sequences are vectors already: use the collection itself, `vec` or (nth v i).",
+    ),
+    (
+        "bigdec bigint biginteger rationalize numerator denominator unchecked-add decimal",
+        "Integers have any size, other numbers are floats: use the number itself, `int` or `double`.",
+    ),
+    ("char char-array chars", "Characters are strings of one character: (seq s) lists them."),
+    (
+        "parse-json read-json json-parse parse-json-string from-json loads read-str",
+        "Use (json/parse-string text).",
+    ),
+    (
+        "write-json to-json generate-json dumps stringify json-str write-str",
+        "Use (json/generate-string value).",
+    ),
+    ("task step-done task-reset", "Journal forms are not available; evaluate the expression itself."),
+    ("data ctx context input inputs args params", "Read the context with data/key, as in data/orders."),
+    (
+        "tool call-tool call_tool tool-call call mcp invoke use_mcp_tool callTool",
+        "Call tools with (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
+    ),
+    ("trampoline", "Call the function itself: recursion is limited by memory only."),
+    ("identical?", "Write (= a b)."),
+    // ----- JavaScript, Python, Scheme
+    ("null None undefined NULL Nil NIL Null", "Write nil."),
+    ("True TRUE yes", "Write true."),
+    ("False FALSE no", "Write false."),
+    ("&&", "Write (and a b)."),
+    ("!= <> !== /=", "Write (not= a b)."),
+    ("=== eq eq? eql equal equal? equals is", "Write (= a b)."),
+    ("!", "Write (not x)."),
+    ("** ^ expt", "Write (pow a b)."),
+    ("// div /* */", "Comments begin with ; and integers divide with (quot a b)."),
+    (
+        "+= -= *= := ++ -- setq setf set",
+        "Nothing is assigned: bind a new name with `let`, or carry the value through loop/recur or \
+         reduce.",
+    ),
+    (
+        "=> lambda function func fun λ defun defn* fn*",
+        "A function is (fn [x] …) or #(f %); a named one (defn name [x] …).",
+    ),
+    (
+        "define var const global nonlocal val=",
+        "Use (def name value) at the top, (let [name value] …) for a part, (defn name [x] …) for \
+         functions.",
+    ),
+    (
+        "let* letrec let-values",
+        "Write (let [a 1 b 2] body); functions that need themselves are (fn name [x] …).",
+    ),
+    ("begin progn", "Write (do a b)."),
+    (
+        "else elif elseif elsif else-if otherwise",
+        "Write (if test then else), or (cond test1 a test2 b :else c).",
+    ),
+    ("switch match select-case", "Write (case x :a 1 :b 2 default), or `cond`."),
+    (
+        "foreach for-each each forEach dolist",
+        "Write (doseq [x coll] …) for effects, (for [x coll] …) or (map f coll) for results.",
+    ),
+    ("in of", "Loop with (for [x coll] …); (contains? m k) tests a key, (some #{x} coll) an item."),
+    ("len length size strlen sizeof", "Write (count coll)."),
+    ("append push add push! extend", "Write (conj coll x); (concat a b) joins collections."),
+    ("car head", "Write (first coll)."),
+    ("cdr tail", "Write (rest coll)."),
+    ("cadr", "Write (second coll)."),
+    ("null? isEmpty is-empty is_empty isNull is-nil", "Write (empty? coll), or (nil? x)."),
+    ("foldl foldr fold inject accumulate", "Write (reduce f init coll)."),
+    ("flatMap flat-map flatmap concatMap", "Write (mapcat f coll)."),
+    ("collect listcomp", "Write (map f coll) or (for [x coll] …)."),
+    ("where find-all find_all filter-by select-by", "Write (filter pred coll)."),
+    ("any any? exists exists?", "Write (some pred coll)."),
+    ("all all? every", "Write (every? pred coll)."),
+    (
+        "contains has has? has-key? include? member member?",
+        "Write (contains? m k) for a key, (some #{x} coll) for an item, (str/includes? s part) for \
+         text.",
+    ),
+    ("string toString to-string to_string tostring string-append concat-str strcat repr", "Write (str a b)."),
+    ("upper toUpperCase to-upper string-upcase uppercase", "Write (str/upper-case s)."),
+    ("lower toLowerCase to-lower string-downcase lowercase", "Write (str/lower-case s)."),
+    ("substring substr slice string-slice", "Write (subs s start end)."),
+    ("strip string-trim", "Write (str/trim s)."),
+    ("parseInt parse_int Integer. atoi string->number to-int to_int str->int Long.", "Write (parse-long s)."),
+    ("parseFloat parse_float Float. Double. to-float to_float str->float", "Write (parse-double s)."),
+    ("enumerate with-index each-with-index map-with-index", "Write (map-indexed (fn [i x] …) coll)."),
+    ("dict hash object Map make-hash make-hash-table hashmap", "Write a map {:a 1}, or (into {} pairs)."),
+    ("array Array tuple list-of", "Write a vector [a b]."),
+    ("hash-ref gethash getattr fetch-in dig get-value", "Write (get m key), or (get-in m [k1 k2])."),
+    ("groupby groupBy group_by group", "Write (group-by f coll)."),
+    (
+        "orderBy order-by order_by sorted sortBy sort-on sort-desc",
+        "Write (sort-by f coll), downwards (sort-by f > coll).",
+    ),
+    ("uniq unique dedup distinct-values", "Write (distinct coll)."),
+    ("average mean", "Write (avg coll)."),
+    ("limit top", "Write (take n coll)."),
+    ("offset skip", "Write (drop n coll)."),
+    ("modulo remainder %%", "Write (mod a b)."),
+    ("now today Date.now datetime Date time/now", "Write (java.util.Date.) or (System/currentTimeMillis)."),
+    ("console.log console log echo puts display displayln write-line debug", "Write (println x)."),
+    ("exit quit abort System/exit", "Write (return value), or (fail value)."),
+    ("typeof type-of type? class-of isinstance", "Write (type x), or a predicate such as (string? x)."),
+    ("then end do-block endif", "Parentheses close a form: (if test then-value else-value)."),
+    ("this self super", "There are no objects: pass the value as an argument."),
+    ("pass noop void continue break", "Write nil for nothing; leave a loop by not calling `recur`."),
+];
+
+/// Names whose forms follow rules of their own: what is inside is not looked at, it would only be noise.
+const SYNTAX: &str = "try catch finally ns require use import refer declare binding with-redefs with-open defmacro \
+                      macro macrolet defrecord deftype defprotocol reify proxy extend-type extend-protocol \
+                      defstruct class defmulti defmethod define lambda function func fun defun let* letrec \
+                      let-values switch match with-local-vars def- fn* defn*";
+
+/// Methods and members of other languages, called on what stands before the dot; `x` is that value.
+pub(super) const METHODS: &[(&str, &str)] = &[
+    ("length size len count Count Length", "(count x)"),
+    ("push append add", "(conj x item)"),
+    ("map forEach each", "(map f x)"),
+    ("filter select where", "(filter pred x)"),
+    ("reduce fold", "(reduce f init x)"),
+    ("find", "(first (filter pred x))"),
+    ("some any", "(some pred x)"),
+    ("every all", "(every? pred x)"),
+    ("flatMap", "(mapcat f x)"),
+    ("join", "(str/join \", \" x)"),
+    ("split", "(str/split x #\",\")"),
+    ("toUpperCase upper", "(str/upper-case x)"),
+    ("toLowerCase lower", "(str/lower-case x)"),
+    ("trim strip", "(str/trim x)"),
+    ("replace replaceAll", "(str/replace x \"a\" \"b\")"),
+    ("startsWith startswith", "(str/starts-with? x \"a\")"),
+    ("endsWith endswith", "(str/ends-with? x \"a\")"),
+    ("includes contains has", "(str/includes? x \"a\") or (contains? x key)"),
+    ("indexOf index", "(str/index-of x \"a\")"),
+    ("slice substring substr", "(subs x start end)"),
+    ("concat", "(concat x other)"),
+    ("reverse", "(reverse x)"),
+    ("sort", "(sort x)"),
+    ("keys", "(keys x)"),
+    ("values vals", "(vals x)"),
+    ("items entries", "(for [[k v] x] …)"),
+    ("get getOrDefault at charAt", "(get x key)"),
+    ("first", "(first x)"),
+    ("last", "(last x)"),
+    ("toString", "(str x)"),
+    ("isEmpty", "(empty? x)"),
+    ("format toFixed", "(format \"%.2f\" x)"),
+    ("log", "(println x)"),
+    ("parse", "(json/parse-string x)"),
+    ("stringify dumps", "(json/generate-string x)"),
+    ("getDayOfMonth getMonth getYear getMonthValue format-date", "(str x) and take the part with subs"),
+    ("floor ceil round abs pow sqrt max min", "(Math/floor x) and so on"),
+];
+
+/// The advice for a name.
+pub(super) fn advice(name: &str) -> Option<&'static str> {
+    ABSENT
+        .iter()
+        .find(|(names, _)| names.split_ascii_whitespace().any(|known| known == name))
+        .map(|(_, advice)| *advice)
+}
+
+/// The form of this name follows rules of its own.
+pub(super) fn is_syntax(name: &str) -> bool {
+    SYNTAX.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// What to write for a method, with `object` in the place of `x`.
+pub(super) fn method(object: &str, method: &str) -> Option<String> {
+    let (_, form) =
+        METHODS.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == method))?;
+    // `x` stands alone in the forms: between a blank or bracket and another.
+    let spelled: Vec<String> = form
+        .split(' ')
+        .map(|word| match word.trim_end_matches([')', ']']) {
+            "x" => format!("{object}{}", &word[1..]),
+            _ => word.to_owned(),
+        })
+        .collect();
+    Some(spelled.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_row() {
+        let mut names: Vec<&str> =
+            ABSENT.iter().flat_map(|(names, _)| names.split_ascii_whitespace()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn methods_become_calls() {
+        assert_eq!(method("s", "length").as_deref(), Some("(count s)"));
+        assert_eq!(method("row", "items").as_deref(), Some("(for [[k v] row] …)"));
+        assert_eq!(method("s", "nothing"), None);
+    }
+}
