@@ -38,7 +38,9 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use externals::{CallArity, CompileOptions, Compiled, Externals, ServersUsed, SessionName};
 use ptc_vm::bytecode::Program;
 use ptc_vm::{Reason, Span};
+pub use reader::{MAX_DIGITS, MAX_NESTING};
 use std::sync::Arc;
+pub use syntax::function::MAX_PLACEHOLDER;
 
 /// Compiles a program.
 ///

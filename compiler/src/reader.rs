@@ -11,9 +11,9 @@ use logos::Logos;
 use ptc_vm::{Reason, Span};
 
 /// Brackets inside brackets.
-const MAX_NESTING: usize = 64;
+pub const MAX_NESTING: usize = 64;
 /// Digits of an integer literal.
-const MAX_DIGITS: usize = 100;
+pub const MAX_DIGITS: usize = 100;
 
 /// An open bracket.
 struct Open {

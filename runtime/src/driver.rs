@@ -457,7 +457,12 @@ pub(crate) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> Iso
 
 fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<CachedProgram>, Failure> {
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
-    if source.len() <= limit
+    let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
+    let defaults = ptc_compiler::CompileOptions::default();
+    // Cached programs keep the usual limit of symbols, which is not in the key.
+    let is_usual = max_symbols == defaults.max_symbols;
+    if is_usual
+        && source.len() <= limit
         && let Some(program) = engine.cache.get(source, &engine.catalog)
     {
         return Ok(program);
@@ -471,14 +476,17 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     let compile_options = ptc_compiler::CompileOptions {
         source_name: options.source_name.clone(),
         max_program_bytes: limit,
-        ..Default::default()
+        max_symbols,
+        ..defaults
     };
     match ptc_compiler::compile(source, &externals, &compile_options) {
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);
             let checked = CheckedLists::of(&catalog, named);
             let program = CachedProgram::new(compiled.program, checked);
-            engine.cache.insert(source.clone(), program.clone());
+            if is_usual {
+                engine.cache.insert(source.clone(), program.clone());
+            }
             Ok(program)
         }
         Err(diagnostics) => Err(rendering::rejection(&diagnostics, source)),

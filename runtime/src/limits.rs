@@ -78,6 +78,8 @@ limits! {
     parallel_width: Count = 1_000, "parallel-width", "waits";
     /// Bytes of source text.
     max_program_bytes: Bytes = 1_000_000, "max-program-bytes", "program_too_large";
+    /// Distinct symbols and keywords of the source text.
+    max_symbols: Count = 10_000, "max-symbols", "symbol_limit_exceeded";
     /// Bytes of context JSON.
     max_context_bytes: Bytes = 4 * MIB, "max-context-bytes", "args_error";
     /// Bytes of all printed lines together.
@@ -100,3 +102,39 @@ impl Limits {
         Duration::from_millis(self.upstream_call_timeout_ms)
     }
 }
+
+/// A limit that no flag changes, because the implementation or the language rests on it.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedLimit {
+    /// What is counted.
+    pub name: &'static str,
+    /// The most there may be.
+    pub most: u64,
+    /// What the user sees beyond it.
+    pub reason: &'static str,
+}
+
+/// Every fixed limit.
+pub const FIXED: &[FixedLimit] = &[
+    FixedLimit {
+        name: "brackets inside brackets",
+        most: ptc_compiler::MAX_NESTING as u64,
+        reason: "parse_error",
+    },
+    FixedLimit {
+        name: "digits of an integer literal",
+        most: ptc_compiler::MAX_DIGITS as u64,
+        reason: "parse_error",
+    },
+    FixedLimit {
+        name: "placeholders of #()",
+        most: ptc_compiler::MAX_PLACEHOLDER as u64,
+        reason: "invalid_form",
+    },
+    FixedLimit { name: "bits of an integer", most: ptc_vm::arith::MOST_BITS, reason: "arithmetic_error" },
+    FixedLimit {
+        name: "bytes of text for a regex that backtracks",
+        most: ptc_vm::regex::LONGEST_BACKTRACKED as u64,
+        reason: "type_error",
+    },
+];

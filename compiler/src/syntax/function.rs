@@ -10,7 +10,7 @@ use ptc_vm::Span;
 use std::cell::Cell;
 
 /// Highest number of a `#()` placeholder.
-const MAX_PLACEHOLDER: usize = 20;
+pub const MAX_PLACEHOLDER: usize = 20;
 
 /// One arity as written.
 #[derive(Clone, Copy)]
