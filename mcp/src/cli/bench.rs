@@ -3,10 +3,10 @@
 use super::boot::start_runtime;
 use super::console;
 use super::exit::{Abort, Exit};
-use crate::bench::delay_server;
 use crate::bench::overhead::WAYS;
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
+use crate::bench::{delay_server, tool_list};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
@@ -17,6 +17,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
   ptc bench overhead        what a tool/call costs beyond its server
+  ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc bench workload w1     one workload of the peer benchmark, CPU time")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -31,6 +32,11 @@ enum Bench {
     Overhead(OverheadArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
     Workload(WorkloadArgs),
+    /// Bytes of the tool list that clients read, beside those of the upstreams
+    ToolList(ToolListArgs),
+    /// A server with made-up tools, for `ptc bench tool-list`
+    #[command(hide = true)]
+    ToolServer(ToolServerArgs),
     /// The server that `ptc bench pmap` calls
     #[command(hide = true)]
     DelayServer(DelayArgs),
@@ -66,6 +72,19 @@ struct WorkloadArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct ToolListArgs {
+    /// Numbers of upstream tools
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100, 1000])]
+    tools: Vec<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ToolServerArgs {
+    /// How many tools it has
+    tools: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct DelayArgs {
     /// What one call takes
     delay: u64,
@@ -77,6 +96,11 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
         Bench::Pmap(args) => super::on_runtime(pmap(args)),
         Bench::Overhead(args) => super::on_runtime(overhead(args)),
         Bench::Workload(args) => workload(&args),
+        Bench::ToolList(args) => super::on_runtime(tool_lists(args)),
+        Bench::ToolServer(args) => {
+            tool_list::serve(args.tools, std::io::stdin().lock(), std::io::stdout().lock())?;
+            Ok(Exit::Ok)
+        }
         Bench::DelayServer(args) => {
             delay_server::serve(
                 Duration::from_millis(args.delay),
@@ -86,6 +110,33 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
             Ok(Exit::Ok)
         }
     }
+}
+
+async fn tool_lists(args: ToolListArgs) -> Result<Exit, Abort> {
+    console::write_line(
+        "| upstream tools | servers | upstream lists | ptc, default | ptc, inline |\n|---|---|---|---|---|",
+    )?;
+    for &tools in &args.tools {
+        let servers = tools.div_ceil(tool_list::TOOLS_A_SERVER);
+        let entry = |index: usize| {
+            let own = (tools - index * tool_list::TOOLS_A_SERVER).min(tool_list::TOOLS_A_SERVER).to_string();
+            ServerEntry::own_binary(
+                &format!("server-{index:02}"),
+                "Repositories",
+                &["bench", "tool-server", &own],
+            )
+        };
+        let servers = (0..servers).map(entry).collect::<Result<Vec<_>, _>>()?;
+        let count = servers.len();
+        let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
+        let sizes = tool_list::measure(&runtime);
+        runtime.shutdown().await;
+        console::write_line(&format!(
+            "| {tools} | {count} | {} | {} | {} |",
+            sizes.upstreams, sizes.auto, sizes.inline
+        ))?;
+    }
+    Ok(Exit::Ok)
 }
 
 fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {

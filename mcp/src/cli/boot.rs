@@ -4,13 +4,13 @@ use super::exit::{Abort, Exit};
 use super::progress::Progress;
 use super::variables;
 use crate::demo::Sample;
-use crate::tool::catalog::{Catalog, CatalogServer, CatalogTool, signature};
+use crate::tool::catalog::Catalog;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::upstream::SnapshotMode;
-use ptc_runtime::{Runtime, RuntimeConfig, ServerStatus, StartError, StartPolicy, StartProgress};
+use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -248,27 +248,6 @@ impl Booted {
 
     /// What the description of `lisp_eval` lists.
     pub fn catalog(&self) -> Catalog {
-        let servers = self.runtime.servers();
-        Catalog { servers: servers.iter().map(|server| self.catalog_server(server)).collect() }
-    }
-
-    /// True when the language has discovery forms.
-    pub fn has_discovery(&self) -> bool {
-        ptc_compiler::compile("(apropos \"x\")", &Externals::default(), &CompileOptions::default()).is_ok()
-    }
-
-    // Upstreams choose these texts, so they may echo a credential.
-    fn catalog_server(&self, server: &ServerStatus) -> CatalogServer {
-        let secrets = self.runtime.secrets();
-        let tools = server.tools.iter().map(|tool| CatalogTool {
-            name: secrets.scrub(&tool.name).into_owned(),
-            description: secrets.scrub(tool.description.as_deref().unwrap_or_default()).into_owned(),
-            signature: secrets.scrub(&signature(&tool.input_schema)).into_owned(),
-        });
-        CatalogServer {
-            name: server.name.to_string(),
-            description: server.description.clone().unwrap_or_default(),
-            tools: server.tools_loaded.then(|| tools.collect()),
-        }
+        Catalog::of(&self.runtime.catalog(), self.runtime.secrets())
     }
 }

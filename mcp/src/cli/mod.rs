@@ -7,6 +7,7 @@
 //!   [`demo`](mod@demo) for `ptc demo`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
 //!   line on a terminal while they start.
+//! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
 //! - [`source`]: where programs and contexts come from.
 //! - `remedy`: what to do about what `ptc doctor` finds.
@@ -15,6 +16,7 @@
 pub mod batch;
 pub mod bench;
 pub mod boot;
+pub mod catalog;
 pub mod check;
 pub mod config;
 pub mod console;

@@ -1,6 +1,7 @@
 //! `ptc serve`: an MCP server over standard input and output.
 
 use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::catalog::CatalogFlags;
 use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
 use super::{cores, variables};
@@ -8,6 +9,7 @@ use crate::protocol::{Handler, Surface};
 use crate::server::admission::Load;
 use crate::server::stdio::{self, StdioConfig, Tools};
 use crate::tool::caps::Profile;
+use crate::tool::catalog::CatalogStyle;
 use crate::tool::definition::definition;
 use crate::tool::description::Facts;
 use clap::ValueEnum;
@@ -52,6 +54,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "BYTES", value_parser = variables::positive)]
     max_frame_bytes: Option<usize>,
     #[command(flatten)]
+    catalog: CatalogFlags,
+    #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
     limits: LimitFlags,
@@ -89,6 +93,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         },
     };
     let read_only = args.upstreams.read_only()?;
+    let catalog_style = args.catalog.style()?;
     let booted = boot(&args.upstreams, Need::Serve, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total = match args.max_total_memory {
@@ -101,6 +106,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let changes = booted.runtime.catalog_changes();
     let described = Described {
         booted: &booted,
+        catalog_style,
         profile: profile.unwrap_or_default(),
         max_calls: limits.max_upstream_calls,
         read_only,
@@ -129,6 +135,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
 /// What the tool list is made of.
 struct Described<'b> {
     booted: &'b Booted,
+    catalog_style: CatalogStyle,
     profile: Profile,
     max_calls: u64,
     read_only: bool,
@@ -138,7 +145,7 @@ impl Described<'_> {
     fn tools(&self) -> Vec<Value> {
         let facts = Facts {
             catalog: self.booted.catalog(),
-            discovery: self.booted.has_discovery(),
+            catalog_style: self.catalog_style,
             max_calls: self.max_calls,
             profile: self.profile,
         };

@@ -6,9 +6,9 @@ use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
 use crate::tool::caps::cut;
-use crate::tool::catalog::signature;
 use crate::tool::profile::millis;
 use ptc_runtime::ServerStatus;
+use ptc_runtime::discovery::tool_text::arguments;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn text_report(booted: &Booted, servers: &[ServerStatus]) -> String {
         }
         for tool in &server.tools {
             let name = style.cyan(&tool.name);
-            let signature = signature(&tool.input_schema);
+            let signature = arguments(&tool.input_schema);
             let description =
                 tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
             let description = secrets.scrub(cut(description, 100).0);

@@ -1,4 +1,41 @@
 //! The servers and tools that the description of `lisp_eval` lists.
+//!
+//! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
+//! lists, in name order, so that it is the same byte for byte in every run.
+
+use ptc_runtime::discovery::tool_text::one_line;
+use ptc_runtime::discovery::topics;
+use ptc_runtime::secrets::SecretRegistry;
+use std::fmt::Write as _;
+
+/// How much of the catalog the description shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum CatalogMode {
+    /// All tools when they are few, without descriptions when those take too much room, else servers only.
+    #[default]
+    Auto,
+    /// All tools with descriptions, however many.
+    Inline,
+    /// Servers only.
+    Lazy,
+}
+
+/// When the catalog is listed in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatalogStyle {
+    /// How much to show.
+    pub mode: CatalogMode,
+    /// Most characters of a list of tools that is shown without being asked for.
+    pub inline_max_chars: usize,
+    /// Most tools of such a list.
+    pub inline_max_tools: usize,
+}
+
+impl Default for CatalogStyle {
+    fn default() -> CatalogStyle {
+        CatalogStyle { mode: CatalogMode::Auto, inline_max_chars: 800, inline_max_tools: 8 }
+    }
+}
 
 /// Every configured server, in name order.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +51,7 @@ pub struct CatalogServer {
     pub name: String,
     /// From the configuration; may be empty.
     pub description: String,
-    /// `None` when the list could not be loaded.
+    /// In name order; `None` when the list is not loaded.
     pub tools: Option<Vec<CatalogTool>>,
 }
 
@@ -25,61 +62,119 @@ pub struct CatalogTool {
     pub name: String,
     /// Its description; may be empty.
     pub description: String,
-    /// Arguments, for example `{:path string :limit int?}`.
-    pub signature: String,
 }
 
+/// Characters of a server's description.
+const SERVER_DESCRIPTION: usize = 80;
+
+/// Characters of a tool's description.
+const TOOL_DESCRIPTION: usize = 120;
+
+/// Words about the tools of a server.
+const TOPICS: usize = 3;
+
+/// Room for the line that stands for servers that are not shown.
+const REST_OF_SERVERS: usize = 60;
+
+const HEADING: &str = "Configured upstream MCP servers:";
+
+const GUIDANCE: &str =
+    "\nTheir tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
+
 impl Catalog {
+    /// What a runtime knows, without secrets: upstreams choose these texts, so they may echo a credential.
+    pub fn of(catalog: &ptc_runtime::upstream::Catalog, secrets: &SecretRegistry) -> Catalog {
+        let servers = catalog.servers().map(|server| CatalogServer {
+            name: server.name.to_string(),
+            description: secrets.scrub(server.description.as_deref().unwrap_or_default()).into_owned(),
+            tools: server.tools.as_ref().map(|tools| {
+                let tools = tools.iter().map(|tool| CatalogTool {
+                    name: secrets.scrub(&tool.name).into_owned(),
+                    description: secrets.scrub(tool.description.as_deref().unwrap_or_default()).into_owned(),
+                });
+                tools.collect()
+            }),
+        });
+        Catalog { servers: servers.collect() }
+    }
+
     /// True without any server.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// The catalog text within a budget of bytes: descriptions are dropped first, then signatures,
-    /// then tools. Always names every server that fits.
-    pub fn render(&self, budget: usize) -> String {
-        const DETAILS: [Detail; 4] = [Detail::Full, Detail::Signatures, Detail::Names, Detail::Servers];
-        for detail in DETAILS {
-            let text = self.render_as(detail);
-            if text.len() <= budget {
-                return text;
-            }
+    /// The catalog text. It fits into `room` bytes, unless everything was asked for.
+    pub fn render(&self, style: &CatalogStyle, room: usize) -> String {
+        match style.mode {
+            CatalogMode::Inline => self.render_as(Detail::Descriptions),
+            CatalogMode::Auto => self.inline(style, room).unwrap_or_else(|| self.lazy(room)),
+            CatalogMode::Lazy => self.lazy(room),
         }
-        let text = self.render_as(Detail::Servers);
-        let whole_lines = super::caps::cut(&text, budget.saturating_sub(4)).0.rfind('\n').unwrap_or(0);
-        format!("{}\n- …", &text[..whole_lines])
+    }
+
+    /// The list of tools with as much as fits; `None` when it does not fit, or not all of it is known.
+    fn inline(&self, style: &CatalogStyle, room: usize) -> Option<String> {
+        let counts = self.servers.iter().map(|server| server.tools.as_ref().map(Vec::len));
+        let tools: usize = counts.sum::<Option<usize>>()?;
+        if tools > style.inline_max_tools {
+            return None;
+        }
+        let fits = |text: &String| text.chars().count() <= style.inline_max_chars && text.len() <= room;
+        [Detail::Descriptions, Detail::Names].into_iter().map(|detail| self.render_as(detail)).find(fits)
+    }
+
+    /// Servers only, with a word on how to find their tools.
+    fn lazy(&self, room: usize) -> String {
+        let mut text = self.render_as(Detail::Servers);
+        if text.len() + GUIDANCE.len() > room {
+            text = self.some_servers(room.saturating_sub(GUIDANCE.len()));
+        }
+        text + GUIDANCE
+    }
+
+    /// As many servers as fit, first without what is said about them.
+    fn some_servers(&self, room: usize) -> String {
+        let mut text = HEADING.to_owned();
+        for (at, server) in self.servers.iter().enumerate() {
+            let line = format!("\n- {}", one_line(&server.name, SERVER_DESCRIPTION));
+            if text.len() + line.len() + REST_OF_SERVERS > room {
+                let rest = self.servers.len() - at;
+                let _ = write!(text, "\n- … and {rest} more: (tool/servers)");
+                break;
+            }
+            text.push_str(&line);
+        }
+        text
     }
 
     fn render_as(&self, detail: Detail) -> String {
-        let mut text = String::from("Configured upstream MCP servers:");
+        let mut text = HEADING.to_owned();
         for server in &self.servers {
-            text.push_str(&format!("\n- {}:", server.name));
-            let description = one_line(&server.description, 80);
+            let _ = write!(text, "\n- {}:", server.name);
+            let description = one_line(&server.description, SERVER_DESCRIPTION);
+            let description = description.trim_end_matches('.');
             if !description.is_empty() {
-                text.push_str(&format!(" {}.", description.trim_end_matches('.')));
+                let _ = write!(text, " {description}.");
             }
-            match &server.tools {
-                None => text.push_str(" (not loaded)"),
-                Some(tools) => text.push_str(&format!(" {} tools.", tools.len())),
-            }
-            let tools = server.tools.as_deref().unwrap_or_default();
-            if tools.is_empty() || detail == Detail::Servers {
+            let Some(tools) = &server.tools else {
+                text.push_str(" Tools not loaded yet.");
                 continue;
+            };
+            let plural = if tools.len() == 1 { "" } else { "s" };
+            let _ = write!(text, " {} tool{plural}.", tools.len());
+            let topics = topics(tools.iter().map(|tool| tool.name.as_str()), TOPICS);
+            if !topics.is_empty() {
+                let _ = write!(text, " {}.", topics.join(", "));
             }
-            if detail == Detail::Names {
-                let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-                text.push_str(&format!("\n  Tools: {}", names.join(", ")));
+            if tools.is_empty() || detail == Detail::Servers {
                 continue;
             }
             text.push_str("\n  Tools:");
             for tool in tools {
-                text.push_str(&format!("\n  - {}", tool.name));
-                if !tool.signature.is_empty() {
-                    text.push_str(&format!(" {}", tool.signature));
-                }
-                let description = one_line(&tool.description, 80);
-                if detail == Detail::Full && !description.is_empty() {
-                    text.push_str(&format!(" - {description}"));
+                let _ = write!(text, "\n  - {}", tool.name);
+                let description = one_line(&tool.description, TOOL_DESCRIPTION);
+                if detail == Detail::Descriptions && !description.is_empty() {
+                    let _ = write!(text, " - {description}");
                 }
             }
         }
@@ -89,107 +184,103 @@ impl Catalog {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Detail {
-    Full,
-    Signatures,
+    Descriptions,
     Names,
     Servers,
-}
-
-fn one_line(text: &str, characters: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(characters) {
-        None => line,
-        Some((end, _)) => format!("{}...", line[..end].trim_end()),
-    }
-}
-
-/// Writes a tool's input schema as `{:path string :limit int?}`: required arguments in schema order,
-/// then optional ones by name.
-pub fn signature(input_schema: &serde_json::Value) -> String {
-    let Some(properties) = input_schema["properties"].as_object().filter(|map| !map.is_empty()) else {
-        return "{}".into();
-    };
-    let required: Vec<&str> =
-        input_schema["required"].as_array().into_iter().flatten().filter_map(|name| name.as_str()).collect();
-    let mut optional: Vec<&str> =
-        properties.keys().map(String::as_str).filter(|name| !required.contains(name)).collect();
-    optional.sort_unstable();
-    let argument = |name: &&str, mark: &str| {
-        let kind = properties.get(*name).map_or("any", type_name);
-        format!(":{name} {kind}{mark}")
-    };
-    let arguments: Vec<String> = required
-        .iter()
-        .map(|name| argument(name, ""))
-        .chain(optional.iter().map(|name| argument(name, "?")))
-        .collect();
-    format!("{{{}}}", arguments.join(" "))
-}
-
-fn type_name(schema: &serde_json::Value) -> &'static str {
-    if schema.get("const").is_some() {
-        return "const";
-    }
-    if schema.get("enum").is_some() {
-        return "enum";
-    }
-    match schema["type"].as_str() {
-        Some("string") => "string",
-        Some("integer") => "int",
-        Some("number") => "number",
-        Some("boolean") => "bool",
-        Some("array") => "array",
-        Some("object") => "map",
-        _ => "any",
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
-    fn catalog(tools: usize) -> Catalog {
-        let tool = |index| CatalogTool {
-            name: format!("tool_{index}"),
-            description: "Reads\n the thing.".into(),
-            signature: "{:path string}".into(),
+    fn tool(name: &str, description: &str) -> CatalogTool {
+        CatalogTool { name: name.into(), description: description.into() }
+    }
+
+    fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> CatalogServer {
+        let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
+        CatalogServer { name: name.into(), description: description.into(), tools: Some(tools) }
+    }
+
+    fn sample() -> Catalog {
+        let fs = [
+            ("list_directory", "List the entries\n in a directory"),
+            ("read_text_file", "Read the contents of a UTF-8 text file"),
+        ];
+        let github = [("get_pr", "Get a pull request"), ("search_repos", "")];
+        Catalog {
+            servers: vec![
+                server("fs", "Filesystem MCP server.", &fs),
+                server("github", "GitHub MCP server", &github),
+            ],
+        }
+    }
+
+    fn style(mode: CatalogMode) -> CatalogStyle {
+        CatalogStyle { mode, ..CatalogStyle::default() }
+    }
+
+    const FULL: &str = "Configured upstream MCP servers:
+- fs: Filesystem MCP server. 2 tools. directory, file.
+  Tools:
+  - list_directory - List the entries in a directory
+  - read_text_file - Read the contents of a UTF-8 text file
+- github: GitHub MCP server. 2 tools. pr, repos.
+  Tools:
+  - get_pr - Get a pull request
+  - search_repos";
+
+    const LAZY: &str = "Configured upstream MCP servers:
+- fs: Filesystem MCP server. 2 tools. directory, file.
+- github: GitHub MCP server. 2 tools. pr, repos.
+Their tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
+
+    #[test]
+    fn auto_drops_descriptions_before_it_drops_tools() {
+        let catalog = sample();
+        let names = FULL.lines().map(|line| match line.strip_prefix("  - ") {
+            Some(tool) => format!("  - {}", tool.split(" - ").next().unwrap_or_default()),
+            None => line.to_owned(),
+        });
+        let names = names.collect::<Vec<_>>().join("\n");
+        let auto = |chars, room| {
+            let style = CatalogStyle { inline_max_chars: chars, ..CatalogStyle::default() };
+            catalog.render(&style, room)
         };
-        let tools = Some((0..tools).map(tool).collect());
-        Catalog { servers: vec![CatalogServer { name: "fs".into(), description: "Files.".into(), tools }] }
+        assert_eq!(auto(800, 2_000), FULL);
+        assert_eq!(auto(FULL.len() - 1, 2_000), names);
+        assert_eq!(auto(800, FULL.len() - 1), names);
+        assert_eq!(auto(names.len() - 1, 2_000), LAZY);
     }
 
     #[test]
-    fn the_bulleted_form_loses_detail_before_it_loses_tools() {
-        let catalog = catalog(2);
-        assert_eq!(
-            catalog.render(1_000),
-            "Configured upstream MCP servers:\n- fs: Files. 2 tools.\n  Tools:\n  \
-             - tool_0 {:path string} - Reads the thing.\n  - tool_1 {:path string} - Reads the thing."
+    fn many_or_unknown_tools_are_not_listed_unless_asked_for() {
+        let mut catalog = sample();
+        let few = CatalogStyle { inline_max_tools: 3, ..CatalogStyle::default() };
+        assert_eq!(catalog.render(&few, 2_000), LAZY);
+        assert_eq!(catalog.render(&style(CatalogMode::Lazy), 2_000), LAZY);
+        assert_eq!(catalog.render(&style(CatalogMode::Inline), 10), FULL);
+        catalog.servers[1].tools = None;
+        let auto = catalog.render(&style(CatalogMode::Auto), 2_000);
+        assert!(
+            auto.contains("\n- github: GitHub MCP server. Tools not loaded yet.\nTheir tools:"),
+            "{auto}"
         );
-        assert!(catalog.render(130).ends_with("- tool_1 {:path string}"));
-        assert!(catalog.render(90).ends_with("Tools: tool_0, tool_1"));
-        assert!(catalog.render(60).ends_with("2 tools."));
+        let inline = catalog.render(&style(CatalogMode::Inline), 10);
+        assert!(
+            inline.contains("- read_text_file - Read") && inline.ends_with("Tools not loaded yet."),
+            "{inline}"
+        );
     }
 
     #[test]
-    fn no_catalog_exceeds_its_budget() {
-        let mut many = catalog(0);
-        many.servers = (0..200)
-            .map(|index| CatalogServer {
-                name: format!("server-{index}"),
-                description: String::new(),
-                tools: None,
-            })
-            .collect();
-        assert!(many.render(500).len() <= 500);
-    }
-
-    #[test]
-    fn signatures_list_required_arguments_first() {
-        let schema = json!({"properties": {"z": {"type": "string"}, "a": {"type": "integer"}, "b": {"enum": ["x"]}},
-            "required": ["z"]});
-        assert_eq!(signature(&schema), "{:z string :a int? :b enum?}");
-        assert_eq!(signature(&json!({})), "{}");
+    fn no_number_of_servers_exceeds_the_room() {
+        let names: Vec<String> = (0..200).map(|index| format!("server-{index:03}")).collect();
+        let catalog = Catalog { servers: names.iter().map(|name| server(name, "x", &[("t", "")])).collect() };
+        for room in [300, 500, 1_000] {
+            let text = catalog.render(&CatalogStyle::default(), room);
+            assert!(text.len() <= room, "{} bytes: {text}", text.len());
+            assert!(text.contains("\n- server-000\n") && text.contains(" more: (tool/servers)"), "{text}");
+        }
     }
 }

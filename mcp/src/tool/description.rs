@@ -4,9 +4,9 @@
 //! essentials come first; the catalog gets what is left.
 
 use super::caps::Profile;
-use super::catalog::Catalog;
+use super::catalog::{Catalog, CatalogStyle};
 
-/// Longest description we send.
+/// Longest description we send, unless the whole catalog was asked for.
 pub const MAX_BYTES: usize = 2_000;
 
 /// What the description depends on.
@@ -14,8 +14,8 @@ pub const MAX_BYTES: usize = 2_000;
 pub struct Facts {
     /// Configured servers.
     pub catalog: Catalog,
-    /// True when the language has `apropos`, `dir` and `doc`.
-    pub discovery: bool,
+    /// How much of it is listed.
+    pub catalog_style: CatalogStyle,
     /// Upstream calls that one program may make.
     pub max_calls: u64,
     /// Response profile.
@@ -50,16 +50,14 @@ pub fn description(facts: &Facts) -> String {
         text.push_str(PURPOSE_ALONE);
         text.push_str(LANGUAGE);
     } else {
-        if facts.discovery {
-            text.push_str(DISCOVERY_HINT);
-        }
+        text.push_str(DISCOVERY_HINT);
         text.push_str(PURPOSE_UPSTREAM);
         text.push_str(CALL);
         text.push_str(&format!("; at most {} calls a program.", facts.max_calls));
         text.push_str(LANGUAGE);
         let room = MAX_BYTES.saturating_sub(text.len() + 1 + note(facts.profile).len());
         text.push('\n');
-        text.push_str(&facts.catalog.render(room));
+        text.push_str(&facts.catalog.render(&facts.catalog_style, room));
     }
     text.push_str(note(facts.profile));
     text
@@ -74,14 +72,13 @@ const fn note(profile: Profile) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::catalog::{CatalogServer, CatalogTool};
+    use super::super::catalog::{CatalogMode, CatalogServer, CatalogTool};
     use super::*;
 
     fn facts(servers: usize, tools: usize) -> Facts {
         let tool = |index| CatalogTool {
             name: format!("tool_{index}"),
             description: "Does something that takes a while to describe".into(),
-            signature: "{:path string :limit int?}".into(),
         };
         let server = |index| CatalogServer {
             name: format!("server-{index}"),
@@ -89,7 +86,7 @@ mod tests {
             tools: Some((0..tools).map(tool).collect()),
         };
         let catalog = Catalog { servers: (0..servers).map(server).collect() };
-        Facts { catalog, discovery: true, max_calls: 50, profile: Profile::Structured }
+        Facts { catalog, max_calls: 50, profile: Profile::Structured, ..Facts::default() }
     }
 
     #[test]
@@ -120,9 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn small_catalogs_are_listed_with_arguments() {
+    fn small_catalogs_are_listed_and_others_named() {
         let text = description(&facts(1, 2));
-        assert!(text.contains("tool_1 {:path string :limit int?}"), "{text}");
+        assert!(text.contains("\n  - tool_1 - Does something that takes a while to describe"), "{text}");
+        let text = description(&facts(3, 40));
+        assert!(text.contains("\n- server-2: A server. 40 tools.\n") && !text.contains("tool_1"), "{text}");
+    }
+
+    #[test]
+    fn a_catalog_that_was_asked_for_is_listed_in_full() {
+        let style = CatalogStyle { mode: CatalogMode::Inline, ..CatalogStyle::default() };
+        let text = description(&Facts { catalog_style: style, ..facts(3, 40) });
+        assert_eq!(text.matches("\n  - tool_39 - Does").count(), 3);
     }
 
     #[test]
@@ -130,7 +136,7 @@ mod tests {
         let text = description(&facts(1, 1));
         assert!(text.starts_with("Find tools with (apropos"));
         assert!(text.find("(tool/call {:server") < text.find("Forms:"));
-        assert!(text.contains("\n- server-0: A server. 1 tools."));
+        assert!(text.contains("\n- server-0: A server. 1 tool."));
         assert!(!description(&facts(0, 0)).contains("tool/call"));
     }
 }

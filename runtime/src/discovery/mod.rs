@@ -20,6 +20,7 @@ pub mod tool_text;
 
 pub(crate) use reply::Reply;
 pub(crate) use schema_words::{alternatives, key, resolve, word};
+pub use search::topics;
 
 use crate::context::RunContext;
 use crate::engine::Engine;

@@ -1,0 +1,127 @@
+//! What a client reads before its first call: the tool list of `ptc` beside the lists of its upstreams.
+//!
+//! The upstreams are real processes of this binary with made-up tools of an ordinary size.
+
+use crate::protocol::frame::{self, Message};
+use crate::protocol::reply::{Reply, RpcError};
+use crate::protocol::version::Version;
+use crate::tool::caps::Profile;
+use crate::tool::catalog::{Catalog, CatalogMode, CatalogStyle};
+use crate::tool::definition::definition;
+use crate::tool::description::Facts;
+use ptc_runtime::Runtime;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, Write};
+
+/// Tools of one server.
+pub const TOOLS_A_SERVER: usize = 20;
+
+/// Bytes of tool lists, as `tools/list` results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The lists of all upstreams together.
+    pub upstreams: usize,
+    /// Ours, as it is by default.
+    pub auto: usize,
+    /// Ours with every tool named and described.
+    pub inline: usize,
+}
+
+/// Measures the lists of a runtime whose servers have started.
+pub fn measure(runtime: &Runtime) -> Sizes {
+    let tools = |server: &ptc_runtime::ServerStatus| -> usize {
+        let tools: Vec<Value> = server
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema,
+                })
+            })
+            .collect();
+        json!({ "tools": tools }).to_string().len()
+    };
+    let list = |mode| tool_list(runtime, mode).to_string().len();
+    Sizes {
+        upstreams: runtime.servers().iter().map(tools).sum(),
+        auto: list(CatalogMode::Auto),
+        inline: list(CatalogMode::Inline),
+    }
+}
+
+/// Our `tools/list` result.
+pub fn tool_list(runtime: &Runtime, mode: CatalogMode) -> Value {
+    let catalog = Catalog::of(&runtime.catalog(), runtime.secrets());
+    let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
+    let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim };
+    json!({ "tools": [definition(&facts, false)] })
+}
+
+const VERBS: [&str; 5] = ["list", "get", "search", "create", "update"];
+const NOUNS: [&str; 4] = ["issues", "comments", "labels", "milestones"];
+
+/// The made-up tools of a server.
+pub fn tools(count: usize) -> Vec<Value> {
+    (0..count)
+        .map(|index| {
+            let (verb, noun) = (VERBS[index % VERBS.len()], NOUNS[index / VERBS.len() % NOUNS.len()]);
+            let round = index / (VERBS.len() * NOUNS.len());
+            let name = if round == 0 { format!("{verb}_{noun}") } else { format!("{verb}_{noun}_{round}") };
+            json!({
+                "name": name,
+                "description": format!(
+                    "Use this tool to {verb} the {noun} of a repository. Results come in pages of at most 100 \
+                     items; pass the cursor of one page to get the next."
+                ),
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "owner": { "type": "string", "description": "Account that owns the repository" },
+                        "repo": { "type": "string", "description": "Name of the repository without the owner" },
+                        "state": { "type": "string", "enum": ["open", "closed", "all"], "default": "open" },
+                        "limit": { "type": "integer", "minimum": 1, "maximum": 100 },
+                        "cursor": { "type": "string", "description": "Where the page begins" },
+                    },
+                    "required": ["owner", "repo"], "additionalProperties": false,
+                },
+            })
+        })
+        .collect()
+}
+
+/// Serves made-up tools until the input ends.
+///
+/// # Errors
+/// Broken pipes.
+pub fn serve(count: usize, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    let tools = tools(count);
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        if let Some(reply) = answer(line.trim_ascii_end(), &tools) {
+            output.write_all(reply.as_bytes())?;
+            output.flush()?;
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+fn answer(line: &[u8], tools: &[Value]) -> Option<Reply> {
+    let (id, method) = match frame::parse(line) {
+        Err(error) => return Some(Reply::error(None, &error.into())),
+        Ok(Message::Request { id, method, .. }) => (id, method),
+        Ok(_) => return None,
+    };
+    let result = match &*method {
+        "initialize" => json!({
+            "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
+            "serverInfo": { "name": "tools", "version": env!("CARGO_PKG_VERSION") },
+            "capabilities": { "tools": {} },
+        }),
+        "tools/list" => json!({ "tools": tools }),
+        "tools/call" => json!({ "content": [] }),
+        "ping" => json!({}),
+        _ => return Some(Reply::error(Some(&id), &RpcError::method_not_found())),
+    };
+    Some(Reply::result(&id, &result))
+}
