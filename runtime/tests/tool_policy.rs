@@ -85,13 +85,11 @@ async fn a_server_limits_the_calls_in_flight() {
 
 #[tokio::test]
 async fn a_server_has_its_own_timeout_and_response_cap() {
-    let limits = CallLimits {
-        timeout: Some(std::time::Duration::from_millis(40)),
-        max_response_bytes: Some(500),
-        ..CallLimits::default()
-    };
-    let runtime = runtime_of(limited(limits), StartPolicy::All, 1).await;
-    let outcome = run(&runtime, "(tool/call 'fake/hang) (tool/call 'fake/big {:bytes 1000}) nil").await;
+    let timeout = Some(std::time::Duration::from_millis(40));
+    let mut servers = limited(CallLimits { timeout, ..CallLimits::default() });
+    servers[1].limits = CallLimits { max_response_bytes: Some(500), ..CallLimits::default() };
+    let runtime = runtime_of(servers, StartPolicy::All, 1).await;
+    let outcome = run(&runtime, "(tool/call 'fake/hang) (tool/call 'other/big {:bytes 1000}) nil").await;
     let reasons: Vec<CallFault> = outcome
         .upstream_calls
         .iter()
