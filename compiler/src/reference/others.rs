@@ -22,6 +22,8 @@ pub(super) const OTHERS: &[Other] = &[
     other("clojure.core", "*1", Constant, "*1", "The result of the program before this one in the session; nil when there was none."),
     other("clojure.core", "*2", Constant, "*2", "The result before `*1`."),
     other("clojure.core", "*3", Constant, "*3", "The result before `*2`."),
+    other("Math", "Math/PI", Constant, "Math/PI", "The ratio of a circle's circumference to its diameter."),
+    other("Math", "Math/E", Constant, "Math/E", "The base of natural logarithms."),
     other("java", "NaN", Constant, "NaN", "The float that is no number, also ##NaN and Double/NaN."),
     other("java", "POSITIVE_INFINITY", Constant, "POSITIVE_INFINITY", "The largest float, also ##Inf and Double/POSITIVE_INFINITY."),
     other("java", "NEGATIVE_INFINITY", Constant, "NEGATIVE_INFINITY", "The smallest float, also ##-Inf and Double/NEGATIVE_INFINITY."),

@@ -14,6 +14,8 @@ const FLOAT_CONSTANTS: &[(&str, f64)] = &[
     ("NaN", f64::NAN),
     ("POSITIVE_INFINITY", f64::INFINITY),
     ("NEGATIVE_INFINITY", f64::NEG_INFINITY),
+    ("Math/PI", std::f64::consts::PI),
+    ("Math/E", std::f64::consts::E),
     ("Double/NaN", f64::NAN),
     ("Double/POSITIVE_INFINITY", f64::INFINITY),
     ("Double/NEGATIVE_INFINITY", f64::NEG_INFINITY),

@@ -62,6 +62,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", trunc),
     plain("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", sqrt),
     plain("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
+    plain("char", MATH, "1", "(char code)", "The character of a code, as a string.", char_of),
     plain("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
     plain("double", MATH, "1", "(double number)", "The number as a float.", double),
     plain("float", MATH, "1", "(float number)", "The number as a float.", float),
@@ -194,6 +195,18 @@ fn pow(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     // The two rows of Java's table that differ from IEEE's recommendation.
     let undefined = exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite());
     Ok(Value::Float(if undefined { f64::NAN } else { base.powf(exponent) }))
+}
+
+fn char_of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        // A character is a string already.
+        Value::Str(text) if text.graphemes() == 1 => Ok(arguments[0].clone()),
+        Value::Int(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
+            Some(character) => Ok(Value::string(character.encode_utf8(&mut [0; 4]))),
+            None => Err(Fault::type_error(format_args!("char: {code} is not the code of a character"))),
+        },
+        other => Err(not_numbers("char", &[other])),
+    }
 }
 
 fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
