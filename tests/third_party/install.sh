@@ -14,7 +14,7 @@ stamp="$target/installed"
 say() { echo "third_party: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/install.sh" | cksum)"
+wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/requirements-sqlite.txt" "$pins/install.sh" | cksum)"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
   exit 0
 fi
@@ -41,12 +41,18 @@ cp "$pins/package.json" "$pins/package-lock.json" "$target/"
 retry npm ci --prefix "$target" --no-audit --no-fund --ignore-scripts --loglevel=error >&2 \
   || die "npm packages could not be installed"
 
+# A virtual environment with these packages.
+environment() {
+  local folder="$1" requirements="$2"
+  rm -rf "$folder"
+  python3 -m venv "$folder" || die "python3 -m venv failed (on Debian: apt-get install python3-venv)"
+  retry "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input -r "$requirements" >&2 \
+    || die "the packages of $(basename "$requirements") could not be installed"
+}
+
 say "Python packages"
-python="$target/venv/bin/python"
-rm -rf "$target/venv"
-python3 -m venv "$target/venv" || die "python3 -m venv failed (on Debian: apt-get install python3-venv)"
-retry "$python" -m pip install --quiet --disable-pip-version-check --no-input -r "$pins/requirements.txt" >&2 \
-  || die "Python packages could not be installed"
+environment "$target/venv" "$pins/requirements.txt"
+environment "$target/venv-sqlite" "$pins/requirements-sqlite.txt"
 
 echo "$wanted" >"$stamp"
 say "installed in $target"
