@@ -103,6 +103,33 @@ fn check_compiles_only() {
     );
 }
 
+/// The JSON shape of errors is a promise: the same for `check` and for programs that failed.
+#[test]
+fn errors_have_one_json_shape() {
+    let output = run(&["check", "-", "--output", "json"], "(let [a 1]\n  (+ a fooo))");
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(
+        report["diagnostics"][0],
+        json!({
+            "severity": "error", "reason": "unbound_var", "message": "Undefined variable: fooo",
+            "line": 2, "column": 8, "end_line": 2, "end_column": 12, "source": "fooo",
+            "hints": report["diagnostics"][0]["hints"],
+        })
+    );
+    let program = "(defn tax [o]\n  (* 2 (:total o)))\n(tax {})";
+    let output = run(&["eval", "-", "--output", "json"], program);
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&report["error"], &report["ok"]), (&json!("type_error"), &json!(false)));
+    let failure = &report["diagnostics"][0];
+    assert_eq!(
+        (&failure["line"], &failure["column"], &failure["types"]),
+        (&json!(2), &json!(3), &json!(["number", "nil"]))
+    );
+    let call = json!({ "function": "tax", "line": 3, "column": 1, "source": "(tax {})" });
+    assert_eq!(failure["calls"], json!([call]));
+    assert!(failure["hints"][0].as_str().is_some_and(|hint| hint.contains("(or x 0)")), "{failure}");
+}
+
 #[test]
 fn disasm_prints_bytecode() {
     let good = file("(let [a 1] (+ a 2))");
