@@ -6,8 +6,9 @@ use common::listing::{Listings, file_tools, issue_tools, start};
 use common::programs::{failure, options, run, value};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
+use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::upstream::UpstreamState;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 use serde_json::json;
 
 /// Two servers whose tools are loaded.
@@ -289,6 +290,23 @@ async fn lists_over_the_cap_are_cut_and_texts_over_it_are_nil() {
     assert_eq!(outcome.result.unwrap().text, "[2 nil nil]");
     assert_eq!(outcome.notes[0], "dir: 2 of 3 entries fit into max-catalog-result-bytes (100)");
     assert_eq!(outcome.notes.len(), 3, "{:?}", outcome.notes);
+}
+
+#[tokio::test]
+async fn secrets_that_a_server_echoes_do_not_reach_the_program() {
+    let listings = Listings::new("secrets");
+    let tools = json!([{"name": "t", "description": "The key is sesame-open", "inputSchema": {
+        "properties": {"k": {"default": "sesame-open"}}}}]);
+    let secrets = SecretRegistry::new();
+    secrets.register("sesame-open");
+    let servers = vec![listings.server("leaky", "Opened by sesame-open", &tools)];
+    let config = RuntimeConfig { servers, secrets, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.unwrap();
+    // Asked inside the program, where nothing has been scrubbed on the way out yet.
+    let program = "(map (fn [x] [(str/includes? x \"sesame\") (str/includes? x \"[REDACTED]\")])
+                     [(doc 'leaky/t) (str (meta 'leaky/t)) (str (dir 'leaky)) (str (apropos \"key\")) (str (tool/servers))])";
+    let clean = "[[false true] [false true] [false true] [false true] [false true]]";
+    assert_eq!(value(&runtime, program).await, clean);
 }
 
 #[tokio::test]
