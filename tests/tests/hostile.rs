@@ -160,7 +160,7 @@ const MEGABYTES_100: &str =
 #[test]
 fn an_upstream_answer_beyond_the_cap() {
     let config = Upstreams::probe().write();
-    let mut server = Server::start(&config.flags(&["--timeout", "120s"]));
+    let mut server = Server::start(&config.flags(&["--timeout", "120s", "--upstream-call-timeout", "120s"]));
     let text = server.text(MEGABYTES_100);
     assert!(
         text.starts_with("[:response_too_large ") && text.contains("max_upstream_response_bytes"),
@@ -176,7 +176,13 @@ fn an_upstream_answer_beyond_the_cap() {
 fn an_upstream_answer_within_a_large_cap() {
     let config = Upstreams::probe().write();
     for (memory, expected) in [("1G", "100000000"), ("50M", "memory_exceeded")] {
-        let flags = ["--timeout", "120s", "--max-upstream-response-bytes", "200M", "--memory", memory];
+        let flags = [
+            ["--timeout", "120s"],
+            ["--upstream-call-timeout", "120s"],
+            ["--max-upstream-response-bytes", "200M"],
+            ["--memory", memory],
+        ]
+        .concat();
         let mut server = Server::start(&config.flags(&flags));
         let result = server.run(MEGABYTES_100);
         let text = text_of(&result);
