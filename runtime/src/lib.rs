@@ -15,7 +15,8 @@
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
 //! - [`config`]: the file that names upstream servers. [`secrets`]: the one registry of secret values.
 //!
-//! Architecture invariant: isolates live on worker threads and never touch a socket; connections and
+//! Architecture invariant: isolates live on worker threads (a tiny one lives and dies within one call on its
+//! caller's, see `inline`) and never touch a socket; connections and
 //! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
 pub mod config;

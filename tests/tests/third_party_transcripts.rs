@@ -32,7 +32,7 @@ impl Desk {
             python(),
             text(&recorder),
             text(&self.path("transcript")),
-            text(&binary::path()),
+            text(binary::path()),
             "serve".into(),
         ];
         words.extend(flags.iter().map(|flag| (*flag).to_owned()));

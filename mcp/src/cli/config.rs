@@ -80,7 +80,7 @@ fn import(args: &ImportArgs) -> Result<Exit, Abort> {
     } else {
         write(&target, &import, args.force).map(|()| format!("written: {}", target.display()))
     };
-    let written = matches!(&outcome, Ok(_) if !args.dry_run).then_some(target.as_path());
+    let written = (outcome.is_ok() && !args.dry_run).then_some(target.as_path());
     match args.output {
         OutputFormat::Json => console::write_line(&json_report(&import, written, args.dry_run).to_string())?,
         OutputFormat::Text => {

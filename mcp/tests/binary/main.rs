@@ -1,6 +1,7 @@
 //! The real binary: as an MCP server, and command by command.
 
 mod commands;
+mod configuration;
 mod serve;
 mod support;
 mod upstreams;
