@@ -101,6 +101,23 @@ fn an_answer_that_does_not_match_its_schema() {
 }
 
 #[test]
+fn notes_stand_below_the_text_and_in_the_feedback() {
+    let note = "the discovery budget of 25 operations is used up".to_owned();
+    let (mut good, mut bad) = (good(), bad());
+    (good.prints, bad.prints) = (Vec::new(), Vec::new());
+    (good.notes, bad.notes) = (vec![note.clone()], vec![note.clone()]);
+    let (good, bad) = (Record::of(good, None), Record::of(bad, None));
+    let text = format!("{{:name \"Ada\" :total 3}}\n\n[note: {note}]");
+    assert_eq!(apply(Profile::Slim, &good).text, text);
+    for profile in [Profile::Structured, Profile::Debug] {
+        let structured = |record| apply(profile, record).structured.expect("structured");
+        assert_eq!(structured(&good)["feedback"], format!("note: {note}"));
+        let feedback = structured(&bad)["feedback"].to_string();
+        assert!(feedback.contains("Did you mean") && feedback.contains(&note), "{feedback}");
+    }
+}
+
+#[test]
 fn a_failure() {
     golden("failure", &Record::of(bad(), None));
 }

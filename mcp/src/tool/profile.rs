@@ -159,9 +159,17 @@ fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
         put_prints(&mut map, run, caps);
     }
     if let Some(run) = record.run.as_ref().filter(|run| !run.notes.is_empty()) {
-        map.insert("notes".into(), run.notes.clone().into());
+        put_notes(&mut map, &run.notes, caps);
     }
     map
+}
+
+/// Notes belong to the feedback, after what it says about an error.
+fn put_notes(map: &mut Map<String, Value>, notes: &[String], caps: &Caps) {
+    let said = map.get("feedback").and_then(Value::as_str).map(str::to_owned);
+    let lines: Vec<String> =
+        said.into_iter().chain(notes.iter().map(|note| format!("note: {note}"))).collect();
+    map.insert("feedback".into(), cut(&lines.join("\n"), caps.message_bytes).0.into());
 }
 
 /// The JSON form of the result, when it has one and it is small enough.
