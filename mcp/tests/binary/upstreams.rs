@@ -146,3 +146,36 @@ fn eval_and_batch_call_servers_too() {
     let answer: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(answer["value"], "\"c-03\"");
 }
+
+/// A server that may be missing starts in the background: the client is not kept waiting, and the tool list
+/// follows when the server is there.
+#[test]
+fn initialize_is_answered_while_a_server_still_starts() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let copy = folder.path().join("sample-server");
+    std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &copy).expect("copied");
+    let file = folder.path().join("hosts.json");
+    let config = json!({ "mcpServers": {
+        "shop": { "command": copy, "args": ["demo-server", "shop"] },
+        // It never says anything, and would be waited for until the test gives up.
+        "silent": { "command": "sleep", "args": ["600"], "handshake_timeout_ms": 600_000 },
+    } });
+    std::fs::write(&file, config.to_string()).expect("written");
+    let mut server = Server::start(&["--upstreams-config", file.to_str().expect("UTF-8")]);
+    let answer = server.ask(1, "initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+    assert_eq!(answer["result"]["capabilities"]["tools"]["listChanged"], true);
+    // Without notifications/initialized nothing is sent unasked, so the list is asked for until it is whole.
+    let mut id = 1;
+    let tool = loop {
+        id += 1;
+        let tool = server.ask(id, "tools/list", json!({}))["result"]["tools"][0].clone();
+        if tool["description"].as_str().expect("text").contains("- shop: 2 tools.") {
+            break tool;
+        }
+    };
+    assert!(tool["description"].as_str().expect("text").contains("- silent: Tools not loaded"), "{tool}");
+    let text = server
+        .eval(id + 1, json!({ "program": "(:name (:value (tool/call 'shop/get_customer {:id \"c-07\"})))" }));
+    assert_eq!(text["isError"], false, "{text}");
+    assert_eq!(server.end(), Some(0));
+}
