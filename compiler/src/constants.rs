@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::Literal;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
+use ptc_vm::combinator::CombinatorKind;
 use ptc_vm::{Reason, Span};
 use std::collections::HashMap;
 
@@ -25,6 +26,7 @@ enum Key {
     Vector(Vec<u16>),
     Map(Vec<u16>),
     Set(Vec<u16>),
+    Combinator(CombinatorKind, Vec<u16>),
 }
 
 impl Key {
@@ -45,6 +47,7 @@ impl Key {
             Const::Vector(items) => Key::Vector(items.clone()),
             Const::Map(items) => Key::Map(items.clone()),
             Const::Set(items) => Key::Set(items.clone()),
+            Const::Combinator(kind, items) => Key::Combinator(*kind, items.clone()),
         }
     }
 }

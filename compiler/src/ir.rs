@@ -145,6 +145,9 @@ pub(crate) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
+    Modulo,
+    Quotient,
+    Remainder,
 }
 
 /// Comparison with an instruction of its own.
@@ -174,12 +177,6 @@ pub(crate) enum TestKind<'a> {
         b: Ref<'a>,
         swapped: bool,
     },
-    /// `(= a n)`.
-    EqualSmall(Ref<'a>, i16),
-    /// `(< a n)`.
-    LessSmall(Ref<'a>, i16),
-    /// `(> a n)`.
-    GreaterSmall(Ref<'a>, i16),
 }
 
 /// One value and the slot it is bound to. The same slot may be bound again: the old value is dead then.

@@ -108,11 +108,7 @@ fn call(callee: &Callee<'_>, arguments: &[Ref<'_>], out: Slots, recur: Slots) ->
 
 fn test(test: &Test<'_>, out: Slots, recur: Slots) -> Slots {
     match test.kind {
-        TestKind::Truthy(a)
-        | TestKind::NotNil(a)
-        | TestKind::EqualSmall(a, _)
-        | TestKind::LessSmall(a, _)
-        | TestKind::GreaterSmall(a, _) => operands(&[a], &[a], out, recur),
+        TestKind::Truthy(a) | TestKind::NotNil(a) => operands(&[a], &[a], out, recur),
         TestKind::Compare { a, b, swapped: false, .. } => operands(&[a, b], &[a, b], out, recur),
         TestKind::Compare { a, b, swapped: true, .. } => operands(&[a, b], &[b, a], out, recur),
     }

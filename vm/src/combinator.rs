@@ -5,7 +5,7 @@ use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
 /// Which function it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CombinatorKind {
     /// `(comp f g …)`: right to left; none is identity.
     Comp,
@@ -40,7 +40,7 @@ pub enum CombinatorKind {
 
 /// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
 /// of a combinator of this kind are named in the order they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endless {
     /// `(repeat x)`: x.
     Repeat,
@@ -58,7 +58,7 @@ pub enum Endless {
 
 /// What happens to items on their way through a pipeline. The parts of a transducer are the function, separator,
 /// replacements or count that its text names first, if any; of `partition` the size and the step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StageKind {
     /// `(map f)`.
     Map,
@@ -114,6 +114,28 @@ impl StageKind {
     /// It can end the pipeline.
     pub fn is_bounding(self) -> bool {
         matches!(self, StageKind::Take | StageKind::TakeWhile)
+    }
+}
+
+impl CombinatorKind {
+    /// A word for it: the name of the builtin that makes it, where there is one.
+    pub fn name(self) -> &'static str {
+        match self {
+            CombinatorKind::Comp => "comp",
+            CombinatorKind::Partial => "partial",
+            CombinatorKind::Juxt => "juxt",
+            CombinatorKind::Complement => "complement",
+            CombinatorKind::Constantly => "constantly",
+            CombinatorKind::EveryPred => "every-pred",
+            CombinatorKind::SomeFn => "some-fn",
+            CombinatorKind::Fnil => "fnil",
+            CombinatorKind::Reduced => "reduced",
+            CombinatorKind::Endless(_) => "endless",
+            CombinatorKind::Transducer(_) => "transducer",
+            CombinatorKind::Reducer => "reducer",
+            CombinatorKind::Completing => "completing",
+            CombinatorKind::Memoize => "memoize",
+        }
     }
 }
 

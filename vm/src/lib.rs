@@ -10,17 +10,18 @@
 //! - [`value`], [`vector`], [`map`], [`string`], [`temporal`], [`combinator`], [`regex`]: what programs
 //!   compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
-//! - [`equal`], [`hash`], [`order`]: the relations between values; [`arith`]: numbers
+//! - [`equal`], [`hash`], [`order`]: the relations between values; `sort`: sorting rows by keys; [`arith`]: numbers
 //! - [`mod@print`]: values as text; [`json`]: values from and to JSON
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
 //! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates
 //! - [`isolate`]: one program's world, run in slices by a driver
-//! - [`context`]: what builtins can reach
+//! - `apply`: calls that need no frame; [`context`]: what builtins can reach
 //! - [`fault`], [`reason`], [`span`]: why and where a program stops
 
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod arith;
 pub mod builtins;
 pub mod bytecode;
@@ -44,6 +45,7 @@ mod prints;
 pub mod reason;
 pub mod regex;
 pub mod similar;
+mod sort;
 pub mod span;
 pub mod string;
 pub mod symbol;

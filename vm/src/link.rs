@@ -1,6 +1,7 @@
 //! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
 
 use crate::bytecode::{Const, Instruction, Program};
+use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::{MapNode, SetNode};
@@ -85,6 +86,7 @@ fn constant_value(
         Const::Tool(index) => Value::Tool(symbol(index)),
         Const::Regex(pattern) => Value::Regex(cx.regexes.compile(pattern)?),
         Const::Vector(rows) => Value::vector(items(rows)),
+        Const::Combinator(kind, rows) => Value::Combinator(Combinator::new(*kind, items(rows))),
         Const::Map(rows) => {
             let mut map = MapNode::with_capacity(rows.len() / 2);
             let mut items = items(rows).into_iter();

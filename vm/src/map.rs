@@ -6,18 +6,22 @@ use crate::equal::same_key;
 use crate::fault::Result;
 use crate::hash::hash_value;
 use crate::heap;
-use crate::order;
+use crate::sort;
 use crate::symbol::Symbol;
 use crate::value::{Value, drop_children};
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// Logical bytes of a map or set node beside its entries.
-pub const TABLE_BYTES: usize = 120;
+/// Logical bytes of a map or set node with up to [`INLINE`] entries.
+pub const TABLE_BYTES: usize = 160;
+
+/// Up to this many entries live in the node.
+const INLINE: usize = 4;
 
 /// Up to this many entries a scan beats hashing.
-const SCAN: usize = 8;
+const SCAN: usize = 16;
 
 /// Logical bytes of the index for one entry.
 const INDEX_BYTES: usize = 8;
@@ -63,7 +67,13 @@ pub struct Entry<V> {
 
 /// Keys with values (a map) or without (a set).
 pub struct Table<V: Payload> {
-    entries: Vec<Entry<V>>,
+    entries: SmallVec<[Entry<V>; INLINE]>,
+    /// What small tables that nobody iterates do without.
+    extra: OnceCell<Box<Extra>>,
+}
+
+#[derive(Clone, Default)]
+struct Extra {
     /// (hash, position) of every entry, once there are more than [`SCAN`].
     index: Option<HashTable<(u32, u32)>>,
     /// Positions in key order, made when first asked for; forgotten by updates.
@@ -82,16 +92,39 @@ impl<V: Payload> Table<V> {
 
     /// An empty table with room for this many entries.
     pub fn with_capacity(capacity: usize) -> Rc<Table<V>> {
-        let table = Table { entries: Vec::with_capacity(capacity), index: None, order: OnceCell::new() };
+        Table::of(SmallVec::with_capacity(capacity))
+    }
+
+    fn of(entries: SmallVec<[Entry<V>; INLINE]>) -> Rc<Table<V>> {
+        let table = Table { entries, extra: OnceCell::new() };
         heap::charge(table.bytes());
         Rc::new(table)
     }
 
+    #[inline]
     fn bytes(&self) -> usize {
-        TABLE_BYTES
-            + self.entries.capacity() * size_of::<Entry<V>>()
-            + if self.index.is_some() { self.entries.capacity() * INDEX_BYTES } else { 0 }
-            + self.order.get().map_or(0, |order| order.len() * size_of::<u32>())
+        let spilled =
+            if self.entries.spilled() { self.entries.capacity() * size_of::<Entry<V>>() } else { 0 };
+        let extra = self.extra.get().map_or(0, |extra| {
+            let index = if extra.index.is_some() { self.entries.capacity() * INDEX_BYTES } else { 0 };
+            index + extra.order.get().map_or(0, |order| order.len() * size_of::<u32>())
+        });
+        TABLE_BYTES + spilled + extra
+    }
+
+    #[inline]
+    fn index(&self) -> Option<&HashTable<(u32, u32)>> {
+        self.extra.get()?.index.as_ref()
+    }
+
+    fn index_mut(&mut self) -> Option<&mut HashTable<(u32, u32)>> {
+        self.extra.get_mut()?.index.as_mut()
+    }
+
+    fn forget_order(&mut self) {
+        if let Some(extra) = self.extra.get_mut() {
+            extra.order.take();
+        }
     }
 
     /// Number of entries.
@@ -112,7 +145,7 @@ impl<V: Payload> Table<V> {
     /// Position of a keyword key.
     #[inline]
     pub fn find_keyword(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        match &self.index {
+        match self.index() {
             None => self.entries.iter().position(|entry| matches!(entry.key, Value::Keyword(key) if key == symbol)),
             Some(index) => index
                 .find(spread(cx.symbols.hash(symbol)), |&(_, row)| {
@@ -131,7 +164,7 @@ impl<V: Payload> Table<V> {
             },
             _ => false,
         };
-        match &self.index {
+        match self.index() {
             None => self.entries.iter().position(|entry| matches(&entry.key)),
             Some(index) => index
                 .find(spread(hash), |&(stored, row)| {
@@ -151,7 +184,7 @@ impl<V: Payload> Table<V> {
             Value::Str(node) => return Ok(self.find_text(node.as_str(), node.hash(), node.symbol())),
             _ => {}
         }
-        match &self.index {
+        match self.index() {
             None => {
                 for (row, entry) in self.entries.iter().enumerate() {
                     if same_key(cx, &entry.key, key)? {
@@ -202,7 +235,7 @@ impl<V: Payload> Table<V> {
     /// [`Table::find_flexible`] for a keyword.
     #[inline]
     pub fn find_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        if self.index.is_none() {
+        if self.index().is_none() {
             let mut text_row = None;
             for (row, entry) in self.entries.iter().enumerate() {
                 match &entry.key {
@@ -272,14 +305,14 @@ impl<V: Payload> Table<V> {
     /// Adds an entry whose key is known to be absent.
     pub(crate) fn push_new(&mut self, cx: &mut Context, key: Value, value: V) {
         let before = self.bytes();
-        self.order.take();
+        self.forget_order();
         let row = self.entries.len();
-        if let Some(index) = &mut self.index {
+        if let Some(index) = self.index_mut() {
             let hash = hash_value(cx, &key);
             index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
         }
         self.entries.push(Entry { key, value });
-        if self.index.is_none() && self.entries.len() > SCAN {
+        if self.entries.len() > SCAN && self.index().is_none() {
             self.build_index(cx);
         }
         heap::recharge(before, self.bytes());
@@ -291,7 +324,10 @@ impl<V: Payload> Table<V> {
             let hash = hash_value(cx, &entry.key);
             index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
         }
-        self.index = Some(index);
+        self.extra.get_or_init(Box::default);
+        if let Some(extra) = self.extra.get_mut() {
+            extra.index = Some(index);
+        }
     }
 
     /// Removes a key if it is there: in place when nobody else holds the table.
@@ -309,8 +345,8 @@ impl<V: Payload> Table<V> {
 
     fn remove_at(&mut self, cx: &mut Context, row: usize) {
         let before = self.bytes();
-        self.order.take();
-        if let Some(index) = &mut self.index {
+        self.forget_order();
+        if let Some(index) = self.extra.get_mut().and_then(|extra| extra.index.as_mut()) {
             let last = self.entries.len() - 1;
             let hash = hash_value(cx, &self.entries[row].key);
             if let Ok(slot) = index.find_entry(spread(hash), |&(_, at)| at as usize == row) {
@@ -342,10 +378,10 @@ impl<V: Payload> Table<V> {
             return this;
         }
         heap::count_copy(this.len() * 2);
-        let mut entries = Vec::with_capacity(this.len() + 1);
-        entries.extend_from_slice(&this.entries);
+        let mut entries = SmallVec::with_capacity(this.len() + 1);
+        entries.extend(this.entries.iter().cloned());
         // The order goes with the copy, or the program would pay for it again.
-        let copy = Table { entries, index: this.index.clone(), order: this.order.clone() };
+        let copy = Table { entries, extra: this.extra.clone() };
         heap::charge(copy.bytes());
         Rc::new(copy)
     }
@@ -355,13 +391,13 @@ impl<V: Payload> Table<V> {
     /// # Errors
     /// Comparing keys pays fuel.
     pub fn order(&self, cx: &mut Context) -> Result<&[u32]> {
-        if let Some(order) = self.order.get() {
+        if let Some(order) = self.extra.get().and_then(|extra| extra.order.get()) {
             return Ok(order);
         }
         let mut rows: Vec<u32> = (0..self.entries.len() as u32).collect();
-        order::sort_keys(cx, &mut rows, |&row| &self.entries[row as usize].key)?;
+        sort::sort_keys(cx, &mut rows, |&row| &self.entries[row as usize].key)?;
         heap::charge(rows.len() * size_of::<u32>());
-        Ok(self.order.get_or_init(|| rows))
+        Ok(self.extra.get_or_init(Box::default).order.get_or_init(|| rows))
     }
 
     /// Entries in key order.
@@ -374,6 +410,48 @@ impl<V: Payload> Table<V> {
 }
 
 impl Table<Value> {
+    /// A map of keys that are all different and values, both taken from the front of the iterators.
+    pub(crate) fn from_distinct(
+        cx: &mut Context,
+        keys: impl Iterator<Item = Value>,
+        values: impl ExactSizeIterator<Item = Value>,
+    ) -> Rc<MapNode> {
+        let mut entries = SmallVec::with_capacity(values.len());
+        entries.extend(keys.zip(values).map(|(key, value)| Entry { key, value }));
+        let mut node = Table { entries, extra: OnceCell::new() };
+        if node.entries.len() > SCAN {
+            node.build_index(cx);
+        }
+        heap::charge(node.bytes());
+        Rc::new(node)
+    }
+
+    /// A map of keys and values, alternating; the first of equal keys wins. The keys are strings.
+    ///
+    /// # Errors
+    /// Comparing keys pays fuel.
+    pub(crate) fn from_pairs(
+        cx: &mut Context,
+        mut pairs: impl ExactSizeIterator<Item = Value>,
+    ) -> Result<Rc<MapNode>> {
+        let count = pairs.len() / 2;
+        let mut node = Table {
+            entries: SmallVec::<[Entry<Value>; INLINE]>::with_capacity(count),
+            extra: OnceCell::new(),
+        };
+        heap::charge(node.bytes());
+        while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
+            if count <= SCAN {
+                if !node.entries.iter().any(|entry| same_text(&entry.key, &key)) {
+                    node.entries.push(Entry { key, value });
+                }
+            } else if node.find(cx, &key)?.is_none() {
+                node.push_new(cx, key, value);
+            }
+        }
+        Ok(Rc::new(node))
+    }
+
     /// The value of a key, by the flexible rule.
     ///
     /// # Errors
@@ -386,19 +464,29 @@ impl Table<Value> {
 impl<V: Payload> Drop for Table<V> {
     fn drop(&mut self) {
         let bytes = self.bytes();
-        let entries = std::mem::take(&mut self.entries);
-        if entries.len() <= 512
-            && !entries.iter().any(|entry| entry.key.is_composite() || entry.value.is_composite())
+        if self.entries.len() <= 512
+            && !self.entries.iter().any(|entry| entry.key.is_composite() || entry.value.is_composite())
         {
-            drop(entries);
+            // The entries go with the node.
             heap::release(bytes);
             return;
         }
-        let mut children = Vec::with_capacity(entries.len() * 2);
-        for entry in entries {
+        let mut children = Vec::with_capacity(self.entries.len() * 2);
+        for entry in self.entries.drain(..) {
             children.push(entry.key);
             entry.value.collect(&mut children);
         }
         drop_children(children, bytes);
+    }
+}
+
+/// Whether two strings are the same key.
+fn same_text(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Str(a), Value::Str(b)) => match (a.symbol(), b.symbol()) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.as_str() == b.as_str(),
+        },
+        _ => false,
     }
 }

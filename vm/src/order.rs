@@ -101,7 +101,7 @@ fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
 
 /// What numbers of one value but different types are to each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ties {
+pub(crate) enum Ties {
     /// Equal: the order that programs see.
     Equal,
     /// An integer comes before the float: they are different keys, and the order of keys must not depend on
@@ -215,7 +215,7 @@ fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>, ties: 
     Ok(Ordering::Equal)
 }
 
-fn compare_nested(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
+pub(crate) fn compare_nested(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
     if a.is_composite() && b.is_composite() {
         cx.nested_key(|cx| compare_deep(cx, a, b, ties))
     } else {
@@ -223,7 +223,7 @@ fn compare_nested(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<
     }
 }
 
-fn compare_leaf(cx: &Context, a: &Value, b: &Value, ties: Ties) -> Ordering {
+pub(crate) fn compare_leaf(cx: &Context, a: &Value, b: &Value, ties: Ties) -> Ordering {
     if let Some(order) = compare_numbers(a, b) {
         let is_float = |value: &Value| matches!(value, Value::Float(_));
         return match ties {
@@ -255,81 +255,4 @@ fn function_rank(value: &Value) -> u8 {
         Value::Combinator(_) => 2,
         _ => 3,
     }
-}
-
-/// Sorts rows by a key that borrows from elsewhere: stable, no panic whatever the order says, and each
-/// comparison of collections pays fuel.
-///
-/// # Errors
-/// Fuel, deadline, cancellation.
-pub fn sort_by_key<'v>(cx: &mut Context, rows: &mut [u32], key: impl Fn(&u32) -> &'v Value) -> Result<()> {
-    sort_rows(cx, rows, key, Ties::Equal)
-}
-
-/// [`sort_by_key`] for the keys of a map or the members of a set: no two of them are equal in this order.
-///
-/// # Errors
-/// Fuel, deadline, cancellation.
-pub(crate) fn sort_keys<'v>(
-    cx: &mut Context,
-    rows: &mut [u32],
-    key: impl Fn(&u32) -> &'v Value,
-) -> Result<()> {
-    sort_rows(cx, rows, key, Ties::ByType)
-}
-
-fn sort_rows<'v>(
-    cx: &mut Context,
-    rows: &mut [u32],
-    key: impl Fn(&u32) -> &'v Value,
-    ties: Ties,
-) -> Result<()> {
-    if rows.len() < 2 {
-        return Ok(());
-    }
-    let levels = usize::BITS - rows.len().leading_zeros();
-    cx.tick(rows.len() as u64 * u64::from(levels))?;
-    if !rows.iter().any(|row| key(row).is_composite()) {
-        // Leaves compare without faults, and their order is total.
-        rows.sort_by(|a, b| match (key(a), key(b)) {
-            (Value::Str(a), Value::Str(b)) => a.as_str().cmp(b.as_str()),
-            (a, b) => compare_leaf(cx, a, b, ties),
-        });
-        return Ok(());
-    }
-    merge_sort(cx, rows, |cx, a, b| compare_nested(cx, key(a), key(b), ties))
-}
-
-/// A bottom-up merge sort that stops at the first fault: the sort of the standard library may panic when
-/// a comparison cannot answer.
-fn merge_sort(
-    cx: &mut Context,
-    rows: &mut [u32],
-    mut compare: impl FnMut(&mut Context, &u32, &u32) -> Result<Ordering>,
-) -> Result<()> {
-    let mut merged = Vec::with_capacity(rows.len());
-    let mut width = 1;
-    while width < rows.len() {
-        for start in (0..rows.len()).step_by(width * 2) {
-            let middle = (start + width).min(rows.len());
-            let end = (start + width * 2).min(rows.len());
-            let (mut left, mut right) = (start, middle);
-            merged.clear();
-            while left < middle && right < end {
-                // Taking the left one on ties keeps the sort stable.
-                if compare(cx, &rows[right], &rows[left])? == Ordering::Less {
-                    merged.push(rows[right]);
-                    right += 1;
-                } else {
-                    merged.push(rows[left]);
-                    left += 1;
-                }
-            }
-            merged.extend_from_slice(&rows[left..middle]);
-            merged.extend_from_slice(&rows[right..end]);
-            rows[start..end].copy_from_slice(&merged);
-        }
-        width *= 2;
-    }
-    Ok(())
 }

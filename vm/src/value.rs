@@ -17,7 +17,7 @@ use num_bigint::BigInt;
 use std::rc::Rc;
 
 /// A value of the language.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub enum Value {
     /// nil.
     #[default]
@@ -64,6 +64,21 @@ pub enum Value {
 
 const _: () = assert!(size_of::<Value>() == 16);
 
+impl Clone for Value {
+    /// The frequent kinds inline, the others in a call.
+    #[inline]
+    fn clone(&self) -> Value {
+        match self {
+            Value::Int(value) => Value::Int(*value),
+            Value::Keyword(symbol) => Value::Keyword(*symbol),
+            Value::Str(node) => Value::Str(node.clone()),
+            Value::Map(node) => Value::Map(node.clone()),
+            Value::Vector(node) => Value::Vector(node.clone()),
+            other => other.clone_rare(),
+        }
+    }
+}
+
 impl Value {
     /// An empty string or a string of this text.
     pub fn string(text: &str) -> Value {
@@ -80,6 +95,32 @@ impl Value {
         match i64::try_from(&value) {
             Ok(small) => Value::Int(small),
             Err(_) => Value::BigInt(BigIntNode::new(value)),
+        }
+    }
+
+    #[inline(never)]
+    fn clone_rare(&self) -> Value {
+        match self {
+            Value::Nil => Value::Nil,
+            Value::Bool(value) => Value::Bool(*value),
+            Value::Int(value) => Value::Int(*value),
+            Value::Float(value) => Value::Float(*value),
+            Value::Keyword(symbol) => Value::Keyword(*symbol),
+            Value::Symbol(symbol) => Value::Symbol(*symbol),
+            Value::Var(symbol) => Value::Var(*symbol),
+            Value::Builtin(builtin) => Value::Builtin(*builtin),
+            Value::Tool(symbol) => Value::Tool(*symbol),
+            Value::LocalDate(date) => Value::LocalDate(*date),
+            Value::DateTime(date_time) => Value::DateTime(*date_time),
+            Value::Duration(duration) => Value::Duration(*duration),
+            Value::BigInt(node) => Value::BigInt(node.clone()),
+            Value::Str(node) => Value::Str(node.clone()),
+            Value::Vector(node) => Value::Vector(node.clone()),
+            Value::Map(node) => Value::Map(node.clone()),
+            Value::Set(node) => Value::Set(node.clone()),
+            Value::Closure(node) => Value::Closure(node.clone()),
+            Value::Combinator(node) => Value::Combinator(node.clone()),
+            Value::Regex(node) => Value::Regex(node.clone()),
         }
     }
 

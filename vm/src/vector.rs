@@ -62,6 +62,15 @@ impl VectorNode {
         }
     }
 
+    /// One item, moved out when nobody else holds the vector (nil stays behind), else copied.
+    #[inline]
+    pub(crate) fn take_item(this: &mut Rc<VectorNode>, index: usize) -> Option<Value> {
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
+            return items.get_mut(*start + index).map(std::mem::take);
+        }
+        this.get(index)
+    }
+
     /// The items in memory; `None` for a range.
     #[inline]
     pub fn as_slice(&self) -> Option<&[Value]> {

@@ -1,11 +1,12 @@
 //! Calls and closures.
 
 use super::emitter::{Emitter, Target, take};
-use crate::ir::{Callee, Function, Ref};
+use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::builtins::{BuiltinId, Purity};
-use ptc_vm::bytecode::{Args, Dst, Global, Instruction, Window};
+use ptc_vm::bytecode::instruction::Small;
+use ptc_vm::bytecode::{Args, Const, Dst, Global, Instruction, Window};
 
 impl Emitter<'_> {
     #[inline(never)]
@@ -20,6 +21,9 @@ impl Emitter<'_> {
             if target == Target::Ignore && is_droppable(*builtin, arguments.len()) {
                 return arguments.iter().try_for_each(|argument| self.value(argument, Target::Ignore));
             }
+            if let Some(row) = self.constant_combinator(span, *builtin, arguments)? {
+                return self.literal(span, Literal::Row(row), target);
+            }
             match arguments {
                 [a] => return self.call1(span, *builtin, a, target),
                 [a, b] => return self.call2(span, *builtin, a, b, target),
@@ -27,6 +31,25 @@ impl Emitter<'_> {
             }
         }
         self.window_call(span, callee, arguments, target)
+    }
+
+    /// `(fnil inc 0)`, `(juxt :a :b)`: made of constants, it is a constant.
+    fn constant_combinator(
+        &mut self,
+        span: Span,
+        builtin: BuiltinId,
+        arguments: &[Ref<'_>],
+    ) -> Result<Option<u16>, Failed> {
+        let Some(kind) = builtin.combinator() else { return Ok(None) };
+        if !builtin.info().arity.accepts(arguments.len()) {
+            return Ok(None);
+        }
+        let mut rows = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let Kind::Literal(literal) = argument.kind else { return Ok(None) };
+            rows.push(self.generator.tables.literal(argument.span, literal)?);
+        }
+        Ok(Some(self.generator.tables.constant(span, Const::Combinator(kind, rows))?))
     }
 
     fn call1(&mut self, span: Span, builtin: BuiltinId, a: Ref<'_>, target: Target) -> Result<(), Failed> {
@@ -47,6 +70,16 @@ impl Emitter<'_> {
         target: Target,
     ) -> Result<(), Failed> {
         let saved = self.top;
+        if Some(builtin) == self.generator.element
+            && let Kind::Literal(Literal::Int(index)) = b.kind
+            && let Ok(index) = i16::try_from(index)
+        {
+            let src = self.operand(a)?;
+            self.top = saved;
+            let dst = Dst(self.destination(span, target)?);
+            self.emit(span, Instruction::Element { src, index: Small(index), dst });
+            return self.finish(span, take(dst.0), target);
+        }
         let a = self.operand(a)?;
         let b = self.operand(b)?;
         self.top = saved;

@@ -2,12 +2,14 @@
 //! jump goes through a few drops of its own.
 
 use super::emitter::{Emitter, Patch, Target, keep, take};
-use crate::ir::{Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Slots, SomeChain, Test, TestKind};
+use crate::ir::{
+    Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Ref, Slots, SomeChain, Test, TestKind,
+};
 use crate::resolve::Failed;
 use crate::resolve::operators::as_test;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Near, Small};
-use ptc_vm::bytecode::{Dst, Instruction, Src};
+use ptc_vm::bytecode::instruction::{Far, Near, Relation, Small};
+use ptc_vm::bytecode::{Constant, Dst, Instruction, Src};
 
 /// A jump out of a test.
 #[derive(Debug)]
@@ -132,6 +134,12 @@ impl Emitter<'_> {
     /// One test without `and` and `or`.
     fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Result<Vec<Patch>, Failed> {
         let far = self.generator.far;
+        if let Some(comparison) = self.literal_comparison(test)
+            && !far
+            && (!test.negated || comparison.0 == Relation::NotEqual)
+        {
+            return self.literal_jump(span, comparison).map(|patch| vec![patch]);
+        }
         let instruction = match (test.kind, test.negated) {
             (TestKind::Truthy(a), false) => Instruction::JumpIfFalse { condition: self.operand(a)?, to: FAR },
             (TestKind::Truthy(a), true) => Instruction::JumpIfTrue { condition: self.operand(a)?, to: FAR },
@@ -142,15 +150,6 @@ impl Emitter<'_> {
                 let not_nil = self.jump(span, Instruction::Jump { to: FAR });
                 self.arrive([is_nil]);
                 return Ok(vec![not_nil]);
-            }
-            (TestKind::EqualSmall(a, value), false) if !far => {
-                Instruction::JumpUnlessEqualSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
-            }
-            (TestKind::LessSmall(a, value), false) if !far => {
-                Instruction::JumpUnlessLessSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
-            }
-            (TestKind::GreaterSmall(a, value), false) if !far => {
-                Instruction::JumpUnlessGreaterSmall { a: self.operand(a)?, value: Small(value), to: NEAR }
             }
             (TestKind::Compare { op, a, b, swapped }, false) if !far => {
                 let (a, b) = self.compare_operands(a, b, swapped)?;
@@ -171,6 +170,29 @@ impl Emitter<'_> {
             }
         };
         Ok(vec![self.jump(span, instruction)])
+    }
+
+    /// A jump unless a comparison with a literal holds.
+    fn literal_jump(
+        &mut self,
+        span: Span,
+        (relation, a, literal): (Relation, Ref<'_>, Literal),
+    ) -> Result<Patch, Failed> {
+        let small = match literal {
+            Literal::Int(value) => i16::try_from(value).ok().map(Small),
+            _ => None,
+        };
+        let a = self.operand(a)?;
+        let instruction = match (relation, small) {
+            (Relation::Equal, Some(value)) => Instruction::JumpUnlessEqualSmall { a, value, to: NEAR },
+            (Relation::Less, Some(value)) => Instruction::JumpUnlessLessSmall { a, value, to: NEAR },
+            (Relation::Greater, Some(value)) => Instruction::JumpUnlessGreaterSmall { a, value, to: NEAR },
+            _ => {
+                let constant = Constant(self.generator.tables.literal(span, literal)?);
+                Instruction::JumpUnlessConst { relation, a, constant, to: NEAR }
+            }
+        };
+        Ok(self.jump(span, instruction))
     }
 
     /// `and` and `or` for their value: the register holds the item that decides.

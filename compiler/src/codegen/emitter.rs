@@ -247,6 +247,7 @@ impl<'g> Emitter<'g> {
             | Instruction::JumpIfNil { to, .. }
             | Instruction::Next { to, .. } => *to = far,
             Instruction::JumpUnlessEqual { to, .. }
+            | Instruction::JumpUnlessConst { to, .. }
             | Instruction::JumpUnlessLess { to, .. }
             | Instruction::JumpUnlessLessEqual { to, .. }
             | Instruction::JumpUnlessEqualSmall { to, .. }

@@ -5,7 +5,7 @@ use super::literal::Collection;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
 use crate::resolve::Failed;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Signal, Small, Written};
+use ptc_vm::bytecode::instruction::{Far, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_> {
@@ -118,9 +118,33 @@ impl Emitter<'_> {
     ) -> Result<(), Failed> {
         let Some((first, rest)) = operands.split_first() else { return Ok(()) };
         let saved = self.top;
+        // `(* 2 x)`: the constant stands on the left.
+        if let [second] = rest
+            && let Some(constant) = self.constant_operand(first)?
+            && let Some(left) = with_constant(op, constant, Side::Left)
+            && self.constant_operand(second)?.is_none()
+        {
+            let a = self.operand(second)?;
+            self.top = saved;
+            let dst = Dst(self.destination(span, target)?);
+            self.emit(span, left(a, dst));
+            return self.finish(span, take(dst.0), target);
+        }
         let mut a = self.operand(first)?;
         for (index, operand) in rest.iter().enumerate() {
             let is_last = index + 1 == rest.len();
+            if let Some(constant) = self.constant_operand(operand)?
+                && let Some(right) = with_constant(op, constant, Side::Right)
+            {
+                self.top = saved;
+                let dst = match is_last {
+                    true => self.destination(span, target)?,
+                    false => self.register(span)?,
+                };
+                self.emit(span, right(a, Dst(dst)));
+                a = take(dst);
+                continue;
+            }
             let b = self.operand(operand)?;
             self.top = saved;
             let dst = match is_last {
@@ -134,6 +158,9 @@ impl Emitter<'_> {
                     Arithmetic::Add => Instruction::Add { a, b, dst },
                     Arithmetic::Subtract => Instruction::Subtract { a, b, dst },
                     Arithmetic::Multiply => Instruction::Multiply { a, b, dst },
+                    Arithmetic::Modulo => Instruction::Modulo { a, b, dst },
+                    Arithmetic::Quotient => Instruction::Quotient { a, b, dst },
+                    Arithmetic::Remainder => Instruction::Remainder { a, b, dst },
                 },
             );
             a = take(dst.0);
@@ -145,6 +172,17 @@ impl Emitter<'_> {
     #[inline(never)]
     pub(super) fn test_value(&mut self, span: Span, test: &Test<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;
+        if let Some((relation, a, literal)) = self.literal_comparison(test) {
+            let constant = Constant(self.generator.tables.literal(span, literal)?);
+            let a = self.operand(a)?;
+            self.top = saved;
+            let dst = Dst(self.destination(span, target)?);
+            self.emit(span, Instruction::CompareConst { relation, a, constant, dst });
+            if test.negated && relation != Relation::NotEqual {
+                self.emit(span, Instruction::Not { a: take(dst.0), dst });
+            }
+            return self.finish(span, take(dst.0), target);
+        }
         let (kind, a, b) = self.test_operands(span, test)?;
         // The instruction for "is not nil" is a comparison with nil.
         let negated = test.negated ^ matches!(test.kind, TestKind::NotNil(_));
@@ -174,17 +212,43 @@ impl Emitter<'_> {
         self.finish(span, take(dst.0), target)
     }
 
+    /// The constant that an operand is, where an instruction can take it from the table.
+    fn constant_operand(&mut self, expr: &Expr<'_>) -> Result<Option<Constant>, Failed> {
+        Ok(match expr.kind {
+            Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_))) => {
+                Some(Constant(self.generator.tables.literal(expr.span, literal)?))
+            }
+            _ => None,
+        })
+    }
+
+    /// A comparison of one operand with a literal that instructions can hold or take from the table. The
+    /// relation of a negated equality is the negated one; any other is left to be negated.
+    pub(super) fn literal_comparison<'e>(&self, test: &Test<'e>) -> Option<(Relation, Ref<'e>, Literal)> {
+        let TestKind::Compare { op, a, b, .. } = test.kind else { return None };
+        let relation = match op {
+            Comparison::Equal if test.negated => Relation::NotEqual,
+            Comparison::Equal => Relation::Equal,
+            Comparison::Less => Relation::Less,
+            Comparison::LessEqual => Relation::LessEqual,
+        };
+        match (&a.kind, &b.kind) {
+            (_, Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_)))) => {
+                Some((relation, a, *literal))
+            }
+            (Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_))), _) => {
+                Some((relation.mirrored(), b, *literal))
+            }
+            _ => None,
+        }
+    }
+
     /// The operands of a condition as those of a comparison instruction (`None` for truth itself).
     fn test_operands(
         &mut self,
         span: Span,
         test: &Test<'_>,
     ) -> Result<(Option<Comparison>, Src, Src), Failed> {
-        let small = |this: &mut Self, value: i16| -> Result<Src, Failed> {
-            let register = this.register(span)?;
-            this.load(span, Literal::Int(i64::from(value)), register)?;
-            Ok(take(register))
-        };
         Ok(match test.kind {
             TestKind::Truthy(a) => {
                 let a = self.operand(a)?;
@@ -195,18 +259,6 @@ impl Emitter<'_> {
                 let register = self.register(span)?;
                 self.load(span, Literal::Nil, register)?;
                 (Some(Comparison::Equal), a, take(register))
-            }
-            TestKind::EqualSmall(a, value) => {
-                let a = self.operand(a)?;
-                (Some(Comparison::Equal), a, small(self, value)?)
-            }
-            TestKind::LessSmall(a, value) => {
-                let a = self.operand(a)?;
-                (Some(Comparison::Less), a, small(self, value)?)
-            }
-            TestKind::GreaterSmall(a, value) => {
-                let b = self.operand(a)?;
-                (Some(Comparison::Less), small(self, value)?, b)
             }
             TestKind::Compare { op, a, b, swapped } => {
                 let (a, b) = self.compare_operands(a, b, swapped)?;
@@ -322,4 +374,17 @@ impl Emitter<'_> {
         self.emit(span, Instruction::Exit { signal, src });
         Ok(())
     }
+}
+
+/// The instruction for an operator and a constant operand, if there is one.
+fn with_constant(op: Arithmetic, constant: Constant, side: Side) -> Option<impl Fn(Src, Dst) -> Instruction> {
+    let either_side = matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply);
+    (side == Side::Right || either_side).then_some(move |a, dst| match op {
+        Arithmetic::Add => Instruction::AddConst { a, constant, dst, side },
+        Arithmetic::Subtract => Instruction::SubtractConst { a, constant, dst, side },
+        Arithmetic::Multiply => Instruction::MultiplyConst { a, constant, dst, side },
+        Arithmetic::Modulo => Instruction::ModuloConst { a, constant, dst },
+        Arithmetic::Quotient => Instruction::QuotientConst { a, constant, dst },
+        Arithmetic::Remainder => Instruction::RemainderConst { a, constant, dst },
+    })
 }

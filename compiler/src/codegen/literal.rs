@@ -1,11 +1,11 @@
 //! Literals and collections.
 
 use super::emitter::{Emitter, Target, take};
-use crate::ir::{Literal, Ref};
+use crate::ir::{Kind, Literal, Ref};
 use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::Small;
-use ptc_vm::bytecode::{Args, Constant, Dst, Instruction};
+use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction};
 
 /// Items of a collection that are gathered in registers before they are appended; even, for maps.
 const CHUNK: usize = 32;
@@ -57,6 +57,23 @@ impl Emitter<'_> {
         Ok(Args { at, count: items.len() as u8 })
     }
 
+    /// The constant vector of a map's keys, if they are different keywords and strings.
+    fn record_keys(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Option<u16>, Failed> {
+        let mut rows = Vec::with_capacity(items.len() / 2);
+        for key in items.iter().step_by(2) {
+            let Kind::Literal(Literal::Row(row)) = key.kind else { return Ok(None) };
+            let constant = self.generator.tables.constants.get(usize::from(row));
+            if !matches!(constant, Some(Const::Keyword(_) | Const::Str(_))) || rows.contains(&row) {
+                return Ok(None);
+            }
+            rows.push(row);
+        }
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.generator.tables.constant(span, Const::Vector(rows))?))
+    }
+
     #[inline(never)]
     pub(super) fn collection(
         &mut self,
@@ -67,6 +84,17 @@ impl Emitter<'_> {
     ) -> Result<(), Failed> {
         let saved = self.top;
         let (first, rest) = items.split_at(items.len().min(CHUNK));
+        if kind == Collection::Map
+            && rest.is_empty()
+            && let Some(keys) = self.record_keys(span, items)?
+        {
+            let values: Vec<Ref<'_>> = items.iter().skip(1).step_by(2).copied().collect();
+            let items = self.gather(span, &values)?;
+            self.top = saved;
+            let dst = Dst(self.destination(span, target)?);
+            self.emit(span, Instruction::MakeRecord { keys: Constant(keys), items, dst });
+            return self.finish(span, take(dst.0), target);
+        }
         if rest.is_empty() {
             let items = self.gather(span, first)?;
             self.top = saved;

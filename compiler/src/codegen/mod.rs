@@ -17,11 +17,14 @@ use crate::ir::Function;
 use crate::resolve::{Failed, error};
 use emitter::Emitter;
 use ptc_vm::Reason;
+use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Proto, ProtoIndex};
 
 /// What all functions of a program share while code is generated.
 pub(crate) struct Generator {
     tables: Tables,
+    /// The builtin that takes an item out of a sequential pattern, which has an instruction.
+    element: Option<BuiltinId>,
     protos: Vec<Option<Proto>>,
     /// Compare-and-jump instructions reach 32,767 instructions; without them any distance is fine.
     far: bool,
@@ -37,7 +40,9 @@ pub(crate) fn generate(
     tables: Tables,
     last_uses: bool,
 ) -> Result<(Vec<Proto>, Tables), Failed> {
-    let mut generator = Generator { tables, protos: Vec::new(), far: false, too_far: false, last_uses };
+    let element = ptc_vm::builtins::internal("%nth");
+    let mut generator =
+        Generator { tables, element, protos: Vec::new(), far: false, too_far: false, last_uses };
     generator.function(main)?;
     if generator.too_far {
         generator.protos.clear();

@@ -20,18 +20,15 @@ impl<'a> Resolver<'a, '_> {
             ("+", [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
             ("-", [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
             ("*", [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
+            ("mod", [_, _]) => Kind::Arithmetic(Arithmetic::Modulo, operands),
+            ("quot", [_, _]) => Kind::Arithmetic(Arithmetic::Quotient, operands),
+            ("rem", [_, _]) => Kind::Arithmetic(Arithmetic::Remainder, operands),
             ("inc", [a]) => Kind::AddSmall(a, 1, Written::Increment),
             ("dec", [a]) => Kind::AddSmall(a, -1, Written::Increment),
             ("=", [a, b]) => test(equal(a, b)),
             ("not=", [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
-            ("<", [a, b]) => test(match small(b) {
-                Some(value) => TestKind::LessSmall(a, value),
-                None => TestKind::Compare { op: Comparison::Less, a, b, swapped: false },
-            }),
-            (">", [a, b]) => test(match small(b) {
-                Some(value) => TestKind::GreaterSmall(a, value),
-                None => TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true },
-            }),
+            ("<", [a, b]) => test(TestKind::Compare { op: Comparison::Less, a, b, swapped: false }),
+            (">", [a, b]) => test(TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true }),
             ("<=", [a, b]) => test(TestKind::Compare { op: Comparison::LessEqual, a, b, swapped: false }),
             (">=", [a, b]) => {
                 test(TestKind::Compare { op: Comparison::LessEqual, a: b, b: a, swapped: true })
@@ -67,11 +64,7 @@ fn test(kind: TestKind<'_>) -> Kind<'_> {
 }
 
 fn equal<'a>(a: Ref<'a>, b: Ref<'a>) -> TestKind<'a> {
-    match (small(a), small(b)) {
-        (_, Some(value)) => TestKind::EqualSmall(a, value),
-        (Some(value), None) => TestKind::EqualSmall(b, value),
-        (None, None) => TestKind::Compare { op: Comparison::Equal, a, b, swapped: false },
-    }
+    TestKind::Compare { op: Comparison::Equal, a, b, swapped: false }
 }
 
 /// The condition that an expression is.

@@ -5,10 +5,13 @@
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
+//! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait
 
 pub mod clock;
 pub mod delay_server;
+pub mod latency;
 pub mod overhead;
 pub mod pmap;
+pub mod suspended;
 pub mod tool_list;
 pub mod workload;

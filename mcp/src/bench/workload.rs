@@ -1,8 +1,9 @@
-//! Workloads of the peer benchmark: a setup that is evaluated once, and one function that is timed.
+//! Workloads of the peer benchmark: a program that is evaluated once, and its function `work` that is timed.
 
 use super::clock::cpu_millis;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
 use ptc_vm::{Exit, Isolate, IsolateOptions};
+use std::path::Path;
 
 /// Timed runs after one warm-up.
 const RUNS: usize = 5;
@@ -10,62 +11,105 @@ const RUNS: usize = 5;
 /// Fuel of one slice.
 const SLICE: u64 = 1_000_000;
 
+/// The file in the working folder that the JSON workloads read.
+pub const ISSUES: &str = "issues.json";
+
 /// One workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     /// Its name in the peer benchmark.
     pub name: &'static str,
-    /// What it does.
+    /// The same, in a word.
     pub title: &'static str,
-    /// Definitions; one of them is the function `work` without parameters.
-    setup: &'static str,
+    /// Definitions: the function `work` of one argument, and `data`, its argument, where it needs one.
+    pub source: &'static str,
 }
 
-/// The workloads.
-pub const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "w1",
-        title: "fib(27), recursive",
-        setup: "(defn fib [n] (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
-                (defn work [] (fib 27))",
-    },
-    Workload {
-        name: "w2",
-        title: "a loop of 5 million rounds",
-        setup: "(defn work [] (loop [i 0 acc 0] (if (< i 5000000) (recur (inc i) (+ acc i)) acc)))",
-    },
-];
+macro_rules! workloads {
+    ($($name:literal $title:literal)*) => {
+        /// The workloads.
+        pub const WORKLOADS: &[Workload] = &[$(Workload {
+            name: $name,
+            title: $title,
+            source: include_str!(concat!("workloads/", $name, ".ptc")),
+        }),*];
+    };
+}
+
+workloads! {
+    "w1" "fib27"
+    "w2" "loop5M"
+    "w3" "pipeline"
+    "w4" "freq"
+    "w5" "strings"
+    "w6" "sort"
+    "w7p" "jsonparse"
+    "w7w" "jsonwalk"
+    "w8" "closures"
+}
 
 /// What was measured.
 #[derive(Debug)]
 pub struct Measured {
-    /// `pr-str` of the result.
+    /// The result: a string as it is, anything else as `pr-str` shows it.
     pub result: String,
     /// CPU milliseconds of each run.
     pub millis: Vec<f64>,
     /// Fuel of one run.
     pub fuel: u64,
+    /// Most logical bytes alive at once, data included.
+    pub peak_bytes: u64,
+    /// Elements of collections that a run copied because they were shared.
+    pub copied_elements: u64,
 }
 
 impl Workload {
-    /// Runs it.
+    fn has_data(&self) -> bool {
+        self.source.contains("(def data")
+    }
+
+    fn reads_issues(&self) -> bool {
+        self.source.contains("data/issues")
+    }
+
+    /// The call that is timed.
+    fn call(&self) -> &'static str {
+        if self.has_data() { "(work data)" } else { "(work nil)" }
+    }
+
+    /// Runs it: the definitions once, then the call, once to warm up and five times timed. The result of
+    /// a run is dropped inside the timed part of the next.
     ///
     /// # Errors
-    /// What the program said instead of a result.
-    pub fn run(&self) -> Result<Measured, String> {
+    /// A missing [`ISSUES`] file; what the program said instead of a result.
+    pub fn run(&self, folder: &Path) -> Result<Measured, String> {
         let options =
-            IsolateOptions { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() };
+            IsolateOptions { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() };
         let mut isolate = Isolate::new(options);
-        evaluate(&mut isolate, self.setup, &[])?;
-        let session = [SessionName { name: "work", arity: None }];
-        let mut measured = Measured { result: String::new(), millis: Vec::new(), fuel: 0 };
-        let options = CompileOptions::default();
+        if self.reads_issues() {
+            let path = folder.join(ISSUES);
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                format!("{}: {error}; the peer benchmark's generator writes it", path.display())
+            })?;
+            let context = serde_json::json!({ "issues": text }).to_string();
+            isolate.set_context(context.as_bytes()).map_err(|fault| fault.message)?;
+        }
+        evaluate(&mut isolate, self.source, &[])?;
+        let session = [SessionName { name: "work", arity: None }, SessionName { name: "data", arity: None }];
         let externals = Externals { session: &session, ..Externals::default() };
-        let program =
-            compile("(work)", &externals, &options).map_err(|errors| format!("{errors:?}"))?.program;
+        let program = compile(self.call(), &externals, &CompileOptions::default())
+            .map_err(|errors| format!("{errors:?}"))?
+            .program;
         let unit = isolate.load(program).map_err(|fault| fault.message)?;
+        let mut measured = Measured {
+            result: String::new(),
+            millis: Vec::new(),
+            fuel: 0,
+            peak_bytes: 0,
+            copied_elements: 0,
+        };
         for run in 0..=RUNS {
-            let fuel = isolate.fuel_used();
+            let (fuel, copied) = (isolate.fuel_used(), isolate.copied_elements());
             let start = cpu_millis();
             isolate.start(unit);
             finish(&mut isolate)?;
@@ -73,12 +117,16 @@ impl Workload {
             if run > 0 {
                 measured.millis.push(elapsed);
                 measured.fuel = isolate.fuel_used() - fuel;
+                measured.copied_elements = isolate.copied_elements() - copied;
             }
         }
+        measured.peak_bytes = isolate.peak_bytes();
         measured.result = isolate
-            .result(|cx, value| ptc_vm::print::pr_str(cx, value, 1_000))
-            .map_err(|fault| fault.message)?
-            .text;
+            .result(|cx, value| match value {
+                ptc_vm::Value::Str(text) => Ok(text.as_str().to_owned()),
+                other => ptc_vm::print::pr_str(cx, other, 10_000).map(|printed| printed.text),
+            })
+            .map_err(|fault| fault.message)?;
         Ok(measured)
     }
 }

@@ -6,10 +6,11 @@ use super::exit::{Abort, Exit};
 use crate::bench::overhead::WAYS;
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
-use crate::bench::{delay_server, tool_list};
+use crate::bench::{delay_server, latency, suspended, tool_list};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
+use std::path::Path;
 use std::time::Duration;
 
 /// Arguments of `ptc bench`.
@@ -18,7 +19,10 @@ use std::time::Duration;
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
   ptc bench overhead        what a tool/call costs beyond its server
   ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
-  ptc bench workload w1     one workload of the peer benchmark, CPU time")]
+  ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
+  ptc bench workload w1     one of them, for the peer benchmark's runner
+  ptc bench latency         source text to value, new and reused isolates
+  ptc bench suspended       memory of programs that wait for a tool")]
 pub struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
@@ -30,6 +34,12 @@ enum Bench {
     Pmap(PmapArgs),
     /// Calls through ptc against a bare client making the same ones
     Overhead(OverheadArgs),
+    /// The workloads of the peer benchmark: CPU time, fuel and bytes of one run
+    Workloads,
+    /// Small programs from source text to value: microseconds, new and reused isolates
+    Latency(LatencyArgs),
+    /// Memory of programs that are suspended in a call
+    Suspended(SuspendedArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
     Workload(WorkloadArgs),
     /// Bytes of the tool list that clients read, beside those of the upstreams
@@ -66,8 +76,22 @@ struct OverheadArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct LatencyArgs {
+    /// Runs of each row; the fastest counts
+    #[arg(long, default_value_t = 2000)]
+    runs: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct SuspendedArgs {
+    /// Programs to suspend
+    #[arg(long, default_value_t = 100_000)]
+    programs: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct WorkloadArgs {
-    /// Which: w1 or w2
+    /// Which: w1 w2 w3 w4 w5 w6 w7p w7w w8
     name: String,
 }
 
@@ -95,6 +119,9 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
     match args.bench {
         Bench::Pmap(args) => super::on_runtime(pmap(args)),
         Bench::Overhead(args) => super::on_runtime(overhead(args)),
+        Bench::Workloads => workloads(),
+        Bench::Latency(args) => latency(&args),
+        Bench::Suspended(args) => suspended(&args),
         Bench::Workload(args) => workload(&args),
         Bench::ToolList(args) => super::on_runtime(tool_lists(args)),
         Bench::ToolServer(args) => {
@@ -144,15 +171,76 @@ fn workload(args: &WorkloadArgs) -> Result<Exit, Abort> {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
         return Err(Abort::usage(format!("no workload {:?}; there are {}", args.name, names.join(", "))));
     };
-    match workload.run() {
-        Ok(measured) => {
-            let millis: Vec<String> = measured.millis.iter().map(|millis| format!("{millis:.4}")).collect();
-            console::write_line(&format!("RES {} {} {}", workload.name, measured.result, millis.join(" ")))?;
-            eprintln!("{}: {} units of fuel a run", workload.title, measured.fuel);
-            Ok(Exit::Ok)
-        }
-        Err(message) => Err(Abort { exit: Exit::ProgramFailed, message }),
+    let measured = workload.run(Path::new(".")).map_err(program_failed)?;
+    let millis: Vec<String> = measured.millis.iter().map(|millis| format!("{millis:.4}")).collect();
+    console::write_line(&format!("RES {} {} {}", workload.name, measured.result, millis.join(" ")))?;
+    Ok(Exit::Ok)
+}
+
+/// A table of all workloads. Those whose input file is missing are named below it.
+fn workloads() -> Result<Exit, Abort> {
+    console::write_line(
+        "| workload | ms | fuel | ns per fuel | peak bytes | elements copied |\n|---|---|---|---|---|---|",
+    )?;
+    let mut missing = Vec::new();
+    for workload in WORKLOADS {
+        let mut measured = match workload.run(Path::new(".")) {
+            Ok(measured) => measured,
+            Err(message) => {
+                missing.push(format!("{}: {message}", workload.title));
+                continue;
+            }
+        };
+        measured.millis.sort_by(f64::total_cmp);
+        let median = measured.millis[measured.millis.len() / 2];
+        console::write_line(&format!(
+            "| {} | {median:.2} | {} | {:.1} | {} | {} |",
+            workload.title,
+            measured.fuel,
+            median * 1e6 / measured.fuel.max(1) as f64,
+            measured.peak_bytes,
+            measured.copied_elements
+        ))?;
     }
+    for line in missing {
+        eprintln!("{line}");
+    }
+    Ok(Exit::Ok)
+}
+
+/// One row a line, as the peer benchmark's drivers print theirs.
+fn latency(args: &LatencyArgs) -> Result<Exit, Abort> {
+    for row in latency::measure(args.runs).map_err(program_failed)? {
+        let at = |part: f64| row.micros[((row.micros.len() - 1) as f64 * part) as usize];
+        console::write_line(&format!(
+            "LAT {} {} min={:.1} med={:.1} p95={:.1} n={}",
+            row.name,
+            row.result,
+            at(0.0),
+            at(0.5),
+            at(0.95),
+            row.micros.len()
+        ))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn suspended(args: &SuspendedArgs) -> Result<Exit, Abort> {
+    let measured = suspended::measure(args.programs).map_err(program_failed)?;
+    let (before, after) = measured.resident;
+    console::write_line(&format!(
+        "{} suspended programs: {:.1} MB resident (idle {:.1} MB), {:.0} bytes a program, of these {} logical",
+        measured.programs,
+        after as f64 / 1e6,
+        before as f64 / 1e6,
+        after.saturating_sub(before) as f64 / measured.programs.max(1) as f64,
+        measured.logical
+    ))?;
+    Ok(Exit::Ok)
+}
+
+fn program_failed(message: String) -> Abort {
+    Abort { exit: Exit::ProgramFailed, message }
 }
 
 async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {

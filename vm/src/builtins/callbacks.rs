@@ -5,6 +5,7 @@ use super::endless::{bounded, stage_of};
 use super::seq::to_vector;
 use super::transducers::transducer;
 use super::{Builtin, Category, Step, callback, host, plain};
+use crate::apply::{apply, is_direct};
 use crate::builtins::HostFunction;
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
@@ -332,9 +333,9 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         (_, Some(first)) => (first, 1),
         _ if name == "reductions" => {
             let only = Combinator::new(CombinatorKind::Juxt, vec![function]);
-            return Ok(Step::TailCall(Value::Combinator(only), Vec::new()));
+            return Ok(Step::TailCall(Value::Combinator(only), super::Arguments::new()));
         }
-        _ => return Ok(Step::TailCall(function, Vec::new())),
+        _ => return Ok(Step::TailCall(function, super::Arguments::new())),
     };
     let machine = Reduce::new(function, items, next, first, false);
     Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))
@@ -365,9 +366,33 @@ fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
     Ok(VectorNode::new(vector.iter().enumerate().map(pair).collect()))
 }
 
+/// `(update map key f)` where f needs no frame: the usual case, in place and with one lookup.
+fn update_at_once(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    let (Value::Map(mut map), key) = (take(&mut arguments[0]), take(&mut arguments[1])) else {
+        return Ok(Step::Return(Value::Nil));
+    };
+    // One unit for the way down, one for the way back.
+    cx.tick(2)?;
+    let row = map.find(cx, &key)?;
+    let old = match row {
+        Some(row) => MapNode::take_at(&mut map, row).unwrap_or_else(|| map.entries()[row].value.clone()),
+        None => Value::Nil,
+    };
+    let value = apply(cx, &arguments[2], &mut [old])?;
+    Ok(Step::Return(Value::Map(match row {
+        Some(row) => MapNode::replace_at(map, row, value),
+        None => MapNode::insert(map, cx, key, value)?,
+    })))
+}
+
 fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
+    if let [Value::Map(_), _, function] = arguments
+        && is_direct(function)
+    {
+        return update_at_once(cx, arguments);
+    }
     let target = take(&mut arguments[0]);
-    let path = vec![take(&mut arguments[1])];
+    let path = super::Arguments::from_elem(take(&mut arguments[1]), 1);
     update_path(cx, "update", target, path, false, &mut arguments[2..])
 }
 
@@ -387,14 +412,14 @@ fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         // As in Clojure, an empty path acts on the key nil.
         path.push(Value::Nil);
     }
-    update_path(cx, "update-in", target, path, true, &mut arguments[2..])
+    update_path(cx, "update-in", target, path.into(), true, &mut arguments[2..])
 }
 
 fn update_path(
-    _cx: &mut Context,
+    cx: &mut Context,
     name: &str,
     target: Value,
-    path: Vec<Value>,
+    path: super::Arguments,
     flexible: bool,
     rest: Arguments<'_>,
 ) -> Result<Step> {
@@ -403,7 +428,7 @@ fn update_path(
         return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {word}")));
     }
     let function = take(&mut rest[0]);
-    let extra: Vec<Value> = rest[1..].iter_mut().map(take).collect();
+    let extra: super::Arguments = rest[1..].iter_mut().map(take).collect();
     if let Value::Builtin(builtin) = function {
         let (info, count) = (builtin.info(), extra.len() + 1);
         if !info.arity.accepts(count) && count > 1 {
@@ -418,7 +443,7 @@ fn update_path(
             ));
         }
     }
-    Ok(Step::Enter(Native::Update(Update::new(function, extra, target, path, flexible))))
+    Update::new(function, extra, target, path, flexible).start(cx)
 }
 
 fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {

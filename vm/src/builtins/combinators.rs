@@ -73,6 +73,21 @@ pub(super) const TABLE: &[Builtin] = &[
     ),
 ];
 
+/// The combinator that a call of this builtin makes, whatever its arguments are.
+pub(super) fn made_by(name: &str) -> Option<CombinatorKind> {
+    Some(match name {
+        "comp" => CombinatorKind::Comp,
+        "partial" => CombinatorKind::Partial,
+        "juxt" => CombinatorKind::Juxt,
+        "complement" => CombinatorKind::Complement,
+        "constantly" => CombinatorKind::Constantly,
+        "every-pred" => CombinatorKind::EveryPred,
+        "some-fn" => CombinatorKind::SomeFn,
+        "fnil" => CombinatorKind::Fnil,
+        _ => return None,
+    })
+}
+
 fn combine(kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Combinator(Combinator::new(kind, arguments.iter_mut().map(take).collect())))
 }
@@ -130,7 +145,7 @@ fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let tail = super::seq::to_vector(cx, tail, "apply")?;
     cx.reserve_items(tail.len())?;
     cx.tick(tail.len() as u64)?;
-    let mut all: Vec<Value> = Vec::with_capacity(last - 1 + tail.len());
+    let mut all = super::Arguments::with_capacity(last - 1 + tail.len());
     all.extend(arguments[1..last].iter_mut().map(take));
     all.extend(tail.iter());
     Ok(Step::TailCall(function, all))

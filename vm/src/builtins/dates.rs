@@ -89,7 +89,10 @@ fn now() -> Result<Step> {
         return Err(Fault::runtime("internal: no clock"));
     };
     let parts = vec![Value::Builtin(from_clock), Value::Builtin(clock)];
-    Ok(Step::TailCall(Value::Combinator(Combinator::new(CombinatorKind::Comp, parts)), Vec::new()))
+    Ok(Step::TailCall(
+        Value::Combinator(Combinator::new(CombinatorKind::Comp, parts)),
+        super::Arguments::new(),
+    ))
 }
 
 fn from_clock(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

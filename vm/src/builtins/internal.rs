@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Builtin] = &[
     row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated),
     row("%times", "1", "(%times n)", "The integers that dotimes counts through.", times),
     row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern),
-    row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth),
+    row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth).total(),
     row("%rest-from", "2", "(%rest-from v i)", "The items of such a vector from an index on.", rest_from),
     row("%map-pattern", "1", "(%map-pattern x)", "The source of a map pattern: a map or nil.", map_pattern),
     row("%kwargs", "1", "(%kwargs v)", "The map that keyword arguments make.", kwargs),

@@ -34,6 +34,7 @@ mod strings;
 pub(crate) mod transducers;
 mod walks;
 
+pub use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::native::Native;
@@ -59,7 +60,7 @@ pub enum Step {
     /// It is finished.
     Return(Value),
     /// Call this function with these arguments in its place (as `apply` does).
-    TailCall(Value, Vec<Value>),
+    TailCall(Value, Arguments),
     /// Run this state machine.
     Enter(Native),
 }
@@ -353,6 +354,13 @@ static BY_NAME: LazyLock<HashMap<(Option<Category>, &'static str), BuiltinId>> =
 pub struct BuiltinId(u16);
 
 impl BuiltinId {
+    /// The combinator that a call makes, whatever its arguments are; `None` for other builtins. Where the
+    /// arguments are constants, so is the combinator.
+    pub fn combinator(self) -> Option<crate::combinator::CombinatorKind> {
+        let info = self.info();
+        (info.category == Category::Core).then(|| combinators::made_by(info.name)).flatten()
+    }
+
     /// The row of the table.
     pub fn info(self) -> &'static Builtin {
         // Numbers are made by this module; the verifier refuses others.

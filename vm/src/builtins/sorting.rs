@@ -8,7 +8,6 @@ use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::sort::{self, Sort};
 use crate::value::Value;
-use crate::vector::VectorNode;
 use std::mem::take;
 
 type Arguments<'a> = &'a mut [Value];
@@ -89,23 +88,9 @@ fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         Order::By(comparator) => Ok(Step::Enter(Native::Sort(Sort::new(cx, comparator, items, None)?))),
         natural => {
             let keys = items.copy_items(0);
-            sorted(cx, &items, keys, matches!(natural, Order::Descending)).map(Step::Return)
+            let descending = matches!(natural, Order::Descending);
+            sort::by_keys(cx, &items, &keys, descending).map(Step::Return)
         }
-    }
-}
-
-/// The items in the natural order of their keys; descending keeps equal items in their order too.
-fn sorted(cx: &mut Context, items: &VectorNode, keys: Vec<Value>, descending: bool) -> Result<Value> {
-    if !descending {
-        return sort::by_keys(cx, items, &keys);
-    }
-    // Stable and descending: sort the reversed items ascending, then reverse.
-    let reversed: Vec<Value> = items.iter().rev().collect();
-    let reversed_keys: Vec<Value> = keys.into_iter().rev().collect();
-    let sorted = sort::by_keys(cx, &VectorNode::new(reversed), &reversed_keys)?;
-    match sorted {
-        Value::Vector(vector) => Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse()))),
-        other => Ok(other),
     }
 }
 
@@ -120,12 +105,11 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
     let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
     let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
-    let comparator = match order {
-        Order::Ascending => Value::Nil,
-        // Descending is a comparator that the machine can call without a frame.
-        Order::Descending => super::lookup(None, ">").map_or(Value::Nil, Value::Builtin),
-        Order::By(comparator) => comparator,
+    let (kind, comparator) = match order {
+        Order::Ascending => (Kind::SortBy, Value::Nil),
+        Order::Descending => (Kind::SortByDescending, Value::Nil),
+        Order::By(comparator) => (Kind::SortBy, comparator),
     };
-    let machine = Each::new(cx, Kind::SortBy, function, items)?.with_comparator(comparator);
+    let machine = Each::new(cx, kind, function, items)?.with_comparator(comparator);
     Ok(Step::Enter(Native::Each(machine)))
 }

@@ -81,6 +81,7 @@ impl Program {
             Const::Vector(items) => format!("[{}]", list(items)),
             Const::Map(items) => format!("{{{}}}", list(items)),
             Const::Set(items) => format!("#{{{}}}", list(items)),
+            Const::Combinator(kind, items) => format!("({} {})", kind.name(), list(items)),
         }
     }
 }

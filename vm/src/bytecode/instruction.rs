@@ -77,6 +77,58 @@ pub enum Written {
     Minus,
 }
 
+/// A comparison with a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `=`.
+    Equal,
+    /// `not=`.
+    NotEqual,
+    /// `<`.
+    Less,
+    /// `<=`.
+    LessEqual,
+    /// `>`.
+    Greater,
+    /// `>=`.
+    GreaterEqual,
+}
+
+impl Relation {
+    /// The comparison with its sides exchanged.
+    #[must_use]
+    pub const fn mirrored(self) -> Relation {
+        match self {
+            Relation::Equal => Relation::Equal,
+            Relation::NotEqual => Relation::NotEqual,
+            Relation::Less => Relation::Greater,
+            Relation::LessEqual => Relation::GreaterEqual,
+            Relation::Greater => Relation::Less,
+            Relation::GreaterEqual => Relation::LessEqual,
+        }
+    }
+}
+
+impl Relation {
+    /// The answer for values that are known to be equal or not, if that decides it.
+    pub(crate) fn of_equality(self, equal: bool) -> Option<bool> {
+        match self {
+            Relation::Equal => Some(equal),
+            Relation::NotEqual => Some(!equal),
+            _ => None,
+        }
+    }
+}
+
+/// On which side of an operator a constant operand stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `(op register constant)`.
+    Right,
+    /// `(op constant register)`.
+    Left,
+}
+
 /// How the program ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -226,6 +278,30 @@ impl Field for Written {
     }
 }
 
+impl Field for Relation {
+    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Relation::Equal => "=",
+            Relation::NotEqual => "not=",
+            Relation::Less => "<",
+            Relation::LessEqual => "<=",
+            Relation::Greater => ">",
+            Relation::GreaterEqual => ">=",
+        })
+    }
+}
+
+impl Field for Side {
+    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Side::Right => "right",
+            Side::Left => "left",
+        })
+    }
+}
+
 impl Field for Signal {
     fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -320,6 +396,24 @@ instructions! {
     Subtract "sub" Next { a: Src, b: Src, dst: Dst };
     /// dst = a * b.
     Multiply "mul" Next { a: Src, b: Src, dst: Dst };
+    /// dst = (mod a b).
+    Modulo "mod" Next { a: Src, b: Src, dst: Dst };
+    /// dst = (quot a b).
+    Quotient "quot" Next { a: Src, b: Src, dst: Dst };
+    /// dst = (rem a b).
+    Remainder "rem" Next { a: Src, b: Src, dst: Dst };
+    /// dst = a + constant, or constant + a.
+    AddConst "add-k" Next { a: Src, constant: Constant, dst: Dst, side: Side };
+    /// dst = a - constant, or constant - a.
+    SubtractConst "sub-k" Next { a: Src, constant: Constant, dst: Dst, side: Side };
+    /// dst = a * constant, or constant * a.
+    MultiplyConst "mul-k" Next { a: Src, constant: Constant, dst: Dst, side: Side };
+    /// dst = (mod a constant).
+    ModuloConst "mod-k" Next { a: Src, constant: Constant, dst: Dst };
+    /// dst = (quot a constant).
+    QuotientConst "quot-k" Next { a: Src, constant: Constant, dst: Dst };
+    /// dst = (rem a constant).
+    RemainderConst "rem-k" Next { a: Src, constant: Constant, dst: Dst };
     /// dst = a + small integer (also `inc`, `dec` and subtraction of a literal).
     AddSmall "add#" Next { a: Src, value: Small, dst: Dst, written: Written };
     /// dst = (= a b).
@@ -328,6 +422,8 @@ instructions! {
     Less "lt" Next { a: Src, b: Src, dst: Dst };
     /// dst = (<= a b).
     LessEqual "le" Next { a: Src, b: Src, dst: Dst };
+    /// dst = whether the relation holds between a and the constant.
+    CompareConst "compare-k" Next { relation: Relation, a: Src, constant: Constant, dst: Dst };
     /// dst = logical not.
     Not "not" Next { a: Src, dst: Dst };
 
@@ -336,6 +432,9 @@ instructions! {
     /// The keyword is in call position: `(:k m)`.
     GetKey "get-key" Next { src: Src, constant: Constant, dst: Dst };
 
+    /// dst = one item of a sequential pattern's source; nil when there is none.
+    Element "element" Next { src: Src, index: Small, dst: Dst };
+
     // ----- construction
     /// dst = vector of the arguments.
     MakeVector "vector" Next { items: Args, dst: Dst };
@@ -343,6 +442,8 @@ instructions! {
     AppendVector "vector+" Next { src: Src, items: Args, dst: Dst };
     /// dst = map of the arguments, key and value alternating; a later equal key wins.
     MakeMap "map" Next { items: Args, dst: Dst };
+    /// dst = map of the keys of a constant vector, all different keywords or strings, and the values.
+    MakeRecord "record" Next { keys: Constant, items: Args, dst: Dst };
     /// dst = map in src (taken) with more entries.
     AppendMap "map+" Next { src: Src, items: Args, dst: Dst };
     /// dst = set of the arguments.
@@ -375,6 +476,8 @@ instructions! {
     JumpUnlessLessSmall "jump-ge#" Branch { a: Src, value: Small, to: Near };
     /// Jumps unless (< small integer a), that is unless (> a small integer).
     JumpUnlessGreaterSmall "jump-le#" Branch { a: Src, value: Small, to: Near };
+    /// Jumps unless the relation holds between a and the constant.
+    JumpUnlessConst "jump-unless-k" Branch { relation: Relation, a: Src, constant: Constant, to: Near };
     /// Iteration of `for` and `doseq`: `seq` holds a vector (made by `%seq`), the register after it the
     /// integer index. Fills dst with the next element and pays fuel, or jumps when there is none.
     Next "next" Branch { seq: Pinned, dst: Dst, to: Far };
@@ -390,10 +493,10 @@ instructions! {
     Call1 "call1" Next { builtin: BuiltinId, a: Src, dst: Dst };
     /// dst = builtin(a, b).
     Call2 "call2" Next { builtin: BuiltinId, a: Src, b: Src, dst: Dst };
-    /// Returns the value (`last` must be set) and drops register 0.
-    Return "return" End { src: Src };
     /// Ends the whole program with `(return v)` or `(fail v)` (`last` must be set).
     Exit "exit" End { signal: Signal, src: Src };
+    /// Returns the value (`last` must be set) and drops register 0.
+    Return "return" End { src: Src };
 }
 
 const _: () = assert!(size_of::<Instruction>() == 8);

@@ -2,6 +2,7 @@
 
 use super::instruction::{Instruction, ProtoIndex};
 use crate::builtins::BuiltinId;
+use crate::combinator::CombinatorKind;
 use crate::span::Span;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
@@ -66,6 +67,8 @@ pub enum Const {
     Map(Vec<u16>),
     /// A set of earlier constants.
     Set(Vec<u16>),
+    /// A function made of earlier constants.
+    Combinator(CombinatorKind, Vec<u16>),
 }
 
 /// How many arguments a function takes.

@@ -104,7 +104,7 @@ fn verify_tables(program: &Program) -> Result<(), VerifyError> {
             Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {
                 (*symbol as usize) < symbols
             }
-            Const::Vector(items) | Const::Map(items) | Const::Set(items) => {
+            Const::Vector(items) | Const::Map(items) | Const::Set(items) | Const::Combinator(_, items) => {
                 items.iter().all(|&item| usize::from(item) < row)
             }
             _ => true,
@@ -289,7 +289,23 @@ impl Walk<'_> {
         let constant_fine = |index: u16| usize::from(index) < program.constants.len();
         let global_fine = |index: u16| usize::from(index) < program.globals.len();
         let rule = match *instruction {
-            Instruction::LoadConst { constant, .. } if !constant_fine(constant.0) => Rule::BadIndex,
+            Instruction::LoadConst { constant, .. }
+            | Instruction::AddConst { constant, .. }
+            | Instruction::SubtractConst { constant, .. }
+            | Instruction::MultiplyConst { constant, .. }
+            | Instruction::ModuloConst { constant, .. }
+            | Instruction::QuotientConst { constant, .. }
+            | Instruction::RemainderConst { constant, .. }
+            | Instruction::CompareConst { constant, .. }
+            | Instruction::JumpUnlessConst { constant, .. }
+                if !constant_fine(constant.0) =>
+            {
+                Rule::BadIndex
+            }
+            Instruction::MakeRecord { keys, items, .. } => match program.constants.get(usize::from(keys.0)) {
+                Some(Const::Vector(rows)) if rows.len() == usize::from(items.count) => return Ok(()),
+                _ => Rule::BadIndex,
+            },
             Instruction::GetKey { constant, .. }
                 if !matches!(
                     program.constants.get(usize::from(constant.0)),

@@ -1,20 +1,24 @@
 //! Calling a value, whatever it is, and driving native machines.
 
 use super::fiber::{Fiber, Frame};
-use super::operations::{attend, check_arity};
+use super::operations::attend;
+use super::run::After;
 use super::{Machine, Stop};
+use crate::apply::{Arguments, apply, call_data, check_arity, is_direct};
 use crate::builtins::{BuiltinId, HostFunction, Implementation, Step, transducers};
+use crate::bytecode::Proto;
+use crate::bytecode::instruction::Window;
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
-use crate::hint::Wanted;
 use crate::native::combine::Combine;
 use crate::native::memoize::Memoize;
 use crate::native::{Action, Native};
 use crate::reason::Reason;
 use crate::value::{Closure, Value};
 use crate::vector::VectorNode;
+use smallvec::smallvec;
 use std::rc::Rc;
 
 /// What became of a call.
@@ -27,44 +31,46 @@ pub(super) enum Called {
     Stop(Stop),
 }
 
+/// What became of a call of a builtin.
+pub(super) enum Opened {
+    /// As for any call.
+    Called(Called),
+    /// Another call takes its place: the caller makes it, so that a chain of them does not recurse.
+    TailCall(Value, Arguments),
+}
+
 impl Machine<'_> {
     /// Calls a value. A function of the program gets its window at `top` (the first free stack slot);
     /// `dst` is where code that called expects the result.
-    pub(super) fn call(
-        &mut self,
-        callee: Value,
-        arguments: Vec<Value>,
-        dst: u32,
-        top: u32,
-    ) -> Result<Called> {
+    pub(super) fn call(&mut self, callee: Value, arguments: Arguments, dst: u32, top: u32) -> Result<Called> {
         let (mut callee, mut arguments) = (callee, arguments);
+        let (mut dst, mut top) = (dst, top);
         loop {
             match callee {
                 Value::Closure(closure) => {
-                    return self.call_closure(closure, arguments, dst, top);
+                    return self.call_closure(closure, arguments.into_iter(), dst, top);
                 }
                 Value::Builtin(builtin) => {
                     check_arity(builtin, arguments.len())?;
-                    self.pay_call()?;
-                    match builtin.info().implementation {
-                        Implementation::Plain(run) => {
-                            let value = run(self.cx, &mut arguments)?;
-                            return Ok(Called::Value(value));
+                    match self.open_builtin(builtin, &mut arguments, dst, top)? {
+                        Opened::Called(called) => return Ok(called),
+                        Opened::TailCall(next, next_arguments) => {
+                            (callee, arguments) = (next, next_arguments);
                         }
-                        Implementation::Host(function) => {
-                            return Ok(Called::Stop(Stop::Host { function, arguments, dst }));
-                        }
-                        Implementation::Callback(run) => match run(self.cx, &mut arguments)? {
-                            Step::Return(value) => return Ok(Called::Value(value)),
-                            Step::TailCall(next, next_arguments) => {
-                                (callee, arguments) = (next, next_arguments);
-                            }
-                            Step::Enter(native) => {
-                                self.fiber.push_native(native, dst, top);
-                                return Ok(Called::Entered);
-                            }
-                        },
                     }
+                }
+                Value::Combinator(combinator) if combinator.kind == CombinatorKind::Comp => {
+                    self.pay_call()?;
+                    let Some((last, before)) = combinator.parts().split_last() else {
+                        // `(comp)` is identity.
+                        return Ok(Called::Value(arguments.pop().unwrap_or_default()));
+                    };
+                    callee = last.clone();
+                    let (base, left) = (self.window_base(dst, top), before.len() as u32);
+                    Fiber::reserve_window(&mut self.fiber.stack, base as usize + 1);
+                    self.fiber.stack[base as usize] = Value::Combinator(combinator);
+                    Fiber::push_frame(&mut self.fiber.frames, Frame::Chain { base, left });
+                    (dst, top) = (base + 1, base + 1);
                 }
                 Value::Combinator(combinator) => {
                     self.pay_call()?;
@@ -86,11 +92,76 @@ impl Machine<'_> {
                             HostFunction::Tool
                         }
                     };
-                    return Ok(Called::Stop(Stop::Host { function, arguments, dst }));
+                    return Ok(Called::Stop(Stop::Host { function, arguments: arguments.into_vec(), dst }));
                 }
-                other => return self.call_data(&other, arguments).map(Called::Value),
+                other => return call_data(self.cx, &other, &mut arguments).map(Called::Value),
             }
         }
+    }
+
+    /// Calls what is in the first register of the window with the values after it.
+    pub(super) fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<After> {
+        let at = base + usize::from(window.at);
+        let stack = &mut self.fiber.stack;
+        let callee = std::mem::take(&mut stack[at]);
+        let arguments =
+            stack[at + 1..=at + usize::from(window.count)].iter_mut().map(std::mem::take).collect();
+        let called = self.call(callee, arguments, at as u32, (base + usize::from(proto.registers)) as u32)?;
+        self.finish_call(called, at)
+    }
+
+    /// Calls a builtin that calls functions or asks the host.
+    pub(super) fn call_builtin(
+        &mut self,
+        builtin: BuiltinId,
+        arguments: &mut [Value],
+        dst: usize,
+        top: usize,
+    ) -> Result<After> {
+        check_arity(builtin, arguments.len())?;
+        let called = match self.open_builtin(builtin, arguments, dst as u32, top as u32)? {
+            Opened::Called(called) => called,
+            Opened::TailCall(callee, arguments) => self.call(callee, arguments, dst as u32, top as u32)?,
+        };
+        self.finish_call(called, dst)
+    }
+
+    fn finish_call(&mut self, called: Called, dst: usize) -> Result<After> {
+        let stop = match called {
+            Called::Value(value) => self.deliver(value, dst as u32)?,
+            Called::Entered => None,
+            Called::Stop(stop) => Some(stop),
+        };
+        Ok(match stop {
+            Some(stop) => After::Stop(stop),
+            None => After::Reload,
+        })
+    }
+
+    /// Calls a builtin with a number of arguments that it accepts.
+    pub(super) fn open_builtin(
+        &mut self,
+        builtin: BuiltinId,
+        arguments: &mut [Value],
+        dst: u32,
+        top: u32,
+    ) -> Result<Opened> {
+        self.pay_call()?;
+        Ok(Opened::Called(match builtin.info().implementation {
+            Implementation::Plain(run) => Called::Value(run(self.cx, arguments)?),
+            Implementation::Host(function) => {
+                let arguments = arguments.iter_mut().map(std::mem::take).collect();
+                Called::Stop(Stop::Host { function, arguments, dst })
+            }
+            Implementation::Callback(run) => match run(self.cx, arguments)? {
+                Step::Return(value) => Called::Value(value),
+                Step::TailCall(next, arguments) => return Ok(Opened::TailCall(next, arguments)),
+                Step::Enter(native) => {
+                    self.fiber.push_native(native, dst, top);
+                    Called::Entered
+                }
+            },
+        }))
     }
 
     fn pay_call(&mut self) -> Result<()> {
@@ -100,7 +171,7 @@ impl Machine<'_> {
     fn call_closure(
         &mut self,
         closure: Rc<Closure>,
-        arguments: Vec<Value>,
+        mut arguments: impl ExactSizeIterator<Item = Value>,
         dst: u32,
         top: u32,
     ) -> Result<Called> {
@@ -117,17 +188,11 @@ impl Machine<'_> {
                 None => return Err(self.arity_mismatch(&closure, count)),
             }
         }
-        // Called by code, the window begins where the caller expects the result; called by a machine, above
-        // everything in use.
-        let base = match self.fiber.frames.last() {
-            Some(Frame::Code { .. }) => dst,
-            _ => top,
-        };
+        let base = self.window_base(dst, top);
         let unit_id = closure.unit;
         let fixed = usize::from(proto.shape.fixed);
         Fiber::reserve_window(&mut self.fiber.stack, base as usize);
         let window = &mut self.fiber.stack[base as usize..];
-        let mut arguments = arguments.into_iter();
         for (slot, argument) in window[1..=fixed].iter_mut().zip(arguments.by_ref()) {
             *slot = argument;
         }
@@ -145,6 +210,16 @@ impl Machine<'_> {
             return Ok(Called::Stop(Stop::SliceEnd));
         }
         Ok(Called::Entered)
+    }
+
+    /// Where the window of a call begins. Called by code, it is where the caller expects the result; called
+    /// by a machine, it is above everything in use.
+    #[inline]
+    fn window_base(&self, dst: u32, top: u32) -> u32 {
+        match self.fiber.frames.last() {
+            Some(Frame::Native { .. }) | None => top,
+            Some(Frame::Code { .. } | Frame::Chain { .. }) => dst,
+        }
     }
 
     #[cold]
@@ -169,87 +244,6 @@ impl Machine<'_> {
         .hint(format!("The function takes {}.", parameters.join(" or ")))
     }
 
-    /// Calls of keywords and collections: `(:k m)`, `(m k)`, `(s x)`, `(v i)`.
-    fn call_data(&mut self, callee: &Value, arguments: Vec<Value>) -> Result<Value> {
-        self.pay_call()?;
-        let count = arguments.len();
-        let mut arguments = arguments.into_iter();
-        match callee {
-            Value::Keyword(symbol) => {
-                let (Some(source), 1..=2) = (arguments.next(), count) else {
-                    let name = self.cx.text(*symbol);
-                    return Err(Fault::new(
-                        Reason::InvalidKeywordCall,
-                        format!("keyword :{name} expects 1 or 2 arguments, got {count}"),
-                    )
-                    .hint(format!("Use (:{name} map) or (:{name} map default).")));
-                };
-                let default = arguments.next().unwrap_or_default();
-                match &source {
-                    Value::Map(map) => {
-                        let row = map.find_named(self.cx, *symbol);
-                        Ok(row.map_or(default, |row| map.entries()[row].value.clone()))
-                    }
-                    Value::Set(set) => {
-                        let row = set.find_keyword(self.cx, *symbol);
-                        Ok(row.map_or(default, |row| set.entries()[row].key.clone()))
-                    }
-                    _ => Ok(default),
-                }
-            }
-            Value::Map(map) => {
-                let (Some(key), 1..=2) = (arguments.next(), count) else {
-                    return Err(Fault::new(
-                        Reason::InvalidMapCall,
-                        format!("a map in call position expects 1 or 2 arguments, got {count}"),
-                    )
-                    .hint("Use (m key) or (m key default)."));
-                };
-                let default = arguments.next().unwrap_or_default();
-                Ok(map.get(self.cx, &key)?.cloned().unwrap_or(default))
-            }
-            Value::Set(set) => {
-                let (Some(member), 1) = (arguments.next(), count) else {
-                    return Err(Fault::new(
-                        Reason::ArityError,
-                        format!("a set in call position expects 1 argument, got {count}"),
-                    )
-                    .hint("Use (s member), or (contains? s member)."));
-                };
-                Ok(set.find(self.cx, &member)?.map_or(Value::Nil, |row| set.entries()[row].key.clone()))
-            }
-            Value::Vector(vector) => {
-                let (Some(index), 1..=2) = (arguments.next(), count) else {
-                    return Err(Fault::new(
-                        Reason::ArityError,
-                        format!("a vector in call position expects 1 or 2 arguments, got {count}"),
-                    )
-                    .hint("Read an item with (nth v index); remove the parentheses around a value."));
-                };
-                let default = arguments.next().unwrap_or_default();
-                match index {
-                    Value::Int(index) => {
-                        let item = usize::try_from(index).ok().and_then(|index| vector.get(index));
-                        Ok(item.unwrap_or(default))
-                    }
-                    _ => Ok(default),
-                }
-            }
-            other => Err(self.not_callable(other)),
-        }
-    }
-
-    #[cold]
-    fn not_callable(&mut self, value: &Value) -> Box<Fault> {
-        const SHOWN: usize = 60;
-        let shown = crate::print::pr_str(self.cx, value, SHOWN).map_or_else(
-            |_| value.type_word().to_owned(),
-            |printed| if printed.truncated { format!("{}…", printed.text) } else { printed.text },
-        );
-        Fault::new(Reason::NotCallable, format!("not callable: {shown}"))
-            .mismatch(Wanted::Function, &[value.type_word()])
-    }
-
     /// Hands a value to the frame on top.
     pub(super) fn deliver(&mut self, value: Value, dst: u32) -> Result<Option<Stop>> {
         match self.fiber.frames.last() {
@@ -258,13 +252,18 @@ impl Machine<'_> {
                 self.fiber.stack[dst as usize] = value;
                 Ok(None)
             }
-            Some(Frame::Native { .. }) => self.drive(Some(value)),
+            Some(Frame::Native { .. } | Frame::Chain { .. }) => self.drive(Some(value)),
         }
     }
 
     /// Runs the machine on top until it enters code, ends into code, or the fiber stops.
     pub(super) fn drive(&mut self, returned: Option<Value>) -> Result<Option<Stop>> {
-        let mut returned = returned;
+        self.act(None, returned)
+    }
+
+    /// [`Machine::drive`] that begins with what the machine wants, if that is known.
+    pub(super) fn act(&mut self, wanted: Option<Action>, returned: Option<Value>) -> Result<Option<Stop>> {
+        let (mut wanted, mut returned) = (wanted, returned);
         loop {
             if heap::attention() {
                 attend(self.cx)?;
@@ -275,16 +274,46 @@ impl Machine<'_> {
                 self.fiber.delivery = Some(super::fiber::Delivery { value, dst: 0 });
                 return Ok(Some(Stop::SliceEnd));
             }
+            if let Some(Frame::Chain { base, left }) = self.fiber.frames.last_mut() {
+                let value = returned.take().unwrap_or_default();
+                let base = *base;
+                let called = match left.checked_sub(1) {
+                    None => {
+                        self.fiber.frames.pop();
+                        self.fiber.stack[base as usize] = Value::Nil;
+                        match self.fiber.frames.last() {
+                            Some(Frame::Native { .. } | Frame::Chain { .. }) => Called::Value(value),
+                            _ => return self.deliver(value, base),
+                        }
+                    }
+                    Some(next) => {
+                        *left = next;
+                        let part = match &self.fiber.stack[base as usize] {
+                            Value::Combinator(node) => node.parts().get(next as usize).cloned(),
+                            _ => None,
+                        };
+                        self.call_one(part.unwrap_or_default(), value, base + 1, base + 1)?
+                    }
+                };
+                match self.settle(called, &mut returned) {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
+            }
             let (Some(native), Some(&Frame::Native { dst, top })) =
                 (self.fiber.natives.last_mut(), self.fiber.frames.last())
             else {
                 return Ok(None);
             };
-            let called = match native.resume(self.cx, returned.take())? {
+            let action = match wanted.take() {
+                Some(action) => action,
+                None => native.resume(self.cx, returned.take())?,
+            };
+            let called = match action {
                 Action::Return(value) => {
                     let dst = self.fiber.pop_native();
                     match self.fiber.frames.last() {
-                        Some(Frame::Native { .. }) => {
+                        Some(Frame::Native { .. } | Frame::Chain { .. }) => {
                             returned = Some(value);
                             continue;
                         }
@@ -292,21 +321,13 @@ impl Machine<'_> {
                     }
                 }
                 Action::Call1(callee, argument) => self.call_one(callee, argument, dst, top)?,
-                Action::Call2(callee, first, second) => {
-                    if let Value::Builtin(builtin) = callee
-                        && let Implementation::Plain(run) = builtin.info().implementation
-                    {
-                        self.call_plain(builtin, run, &mut [first, second])?
-                    } else {
-                        self.call(callee, vec![first, second], dst, top)?
-                    }
-                }
+                Action::Call2(callee, first, second) => self.call_two(callee, first, second, dst, top)?,
                 Action::Call(callee, arguments) => self.call(callee, arguments, dst, top)?,
                 Action::TailCall(callee, arguments) => {
                     let dst = self.fiber.pop_native();
                     match self.call(callee, arguments, dst, top)? {
                         Called::Value(value) => match self.fiber.frames.last() {
-                            Some(Frame::Native { .. }) => Called::Value(value),
+                            Some(Frame::Native { .. } | Frame::Chain { .. }) => Called::Value(value),
                             _ => return self.deliver(value, dst),
                         },
                         other => other,
@@ -316,54 +337,52 @@ impl Machine<'_> {
                     *native = next;
                     continue;
                 }
+                Action::Pause => return Ok(Some(Stop::SliceEnd)),
                 Action::Fork => return Ok(Some(Stop::Fork)),
             };
-            match called {
-                Called::Value(value) => returned = Some(value),
-                Called::Entered => match self.fiber.frames.last() {
-                    Some(Frame::Native { .. }) => {}
-                    _ => return Ok(None),
-                },
-                Called::Stop(stop) => return Ok(Some(stop)),
+            if let Some(end) = self.settle(called, &mut returned) {
+                return Ok(end);
             }
+        }
+    }
+
+    /// Looks at what became of a call made by the machine on top: `Some` when the loop of machines ends.
+    #[inline]
+    fn settle(&self, called: Called, returned: &mut Option<Value>) -> Option<Option<Stop>> {
+        match called {
+            Called::Value(value) => {
+                *returned = Some(value);
+                None
+            }
+            Called::Entered => match self.fiber.frames.last() {
+                Some(Frame::Native { .. }) => None,
+                _ => Some(None),
+            },
+            Called::Stop(stop) => Some(Some(stop)),
         }
     }
 
     #[inline]
     fn call_one(&mut self, callee: Value, argument: Value, dst: u32, top: u32) -> Result<Called> {
-        match &callee {
-            Value::Builtin(builtin) => {
-                if let Implementation::Plain(run) = builtin.info().implementation {
-                    return self.call_plain(*builtin, run, &mut [argument]);
-                }
-            }
-            Value::Keyword(symbol) => {
-                self.cx.fuel.slice -= 1;
-                if let Value::Map(map) = &argument {
-                    let row = map.find_named(self.cx, *symbol);
-                    return Ok(Called::Value(row.map_or(Value::Nil, |row| map.entries()[row].value.clone())));
-                }
-            }
-            _ => {}
+        match callee {
+            Value::Closure(closure) => self.call_closure(closure, [argument].into_iter(), dst, top),
+            callee if is_direct(&callee) => apply(self.cx, &callee, &mut [argument]).map(Called::Value),
+            callee => self.call(callee, smallvec![argument], dst, top),
         }
-        self.call(callee, vec![argument], dst, top)
     }
 
     #[inline]
-    fn call_plain(
-        &mut self,
-        builtin: BuiltinId,
-        run: fn(&mut crate::Context, &mut [Value]) -> Result<Value>,
-        arguments: &mut [Value],
-    ) -> Result<Called> {
-        check_arity(builtin, arguments.len())?;
-        self.cx.fuel.slice -= 1;
-        run(self.cx, arguments).map(Called::Value)
+    fn call_two(&mut self, callee: Value, first: Value, second: Value, dst: u32, top: u32) -> Result<Called> {
+        match callee {
+            Value::Closure(closure) => self.call_closure(closure, [first, second].into_iter(), dst, top),
+            callee if is_direct(&callee) => apply(self.cx, &callee, &mut [first, second]).map(Called::Value),
+            callee => self.call(callee, smallvec![first, second], dst, top),
+        }
     }
 }
 
 /// The first step of calling a combinator.
-fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec<Value>) -> Result<Step> {
+fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arguments) -> Result<Step> {
     let parts = combinator.parts();
     Ok(match combinator.kind {
         CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
@@ -372,8 +391,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec
         }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut all = Vec::with_capacity(parts.len() + arguments.len());
-            all.extend_from_slice(&parts[1..]);
+            let mut all: Arguments = parts[1..].iter().cloned().collect();
             all.extend(arguments);
             Step::TailCall(parts[0].clone(), all)
         }
@@ -387,7 +405,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec
             Step::TailCall(parts[0].clone(), arguments)
         }
         CombinatorKind::Memoize => {
-            Step::Enter(Native::Memoize(Memoize::new(parts[0].clone(), &parts[1], arguments)))
+            Step::Enter(Native::Memoize(Memoize::new(parts[0].clone(), &parts[1], arguments.into_vec())))
         }
         CombinatorKind::Transducer(_) => {
             let mut arguments = arguments;
@@ -397,7 +415,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Vec
             }
         }
         CombinatorKind::Reducer if arguments.len() == 2 => {
-            transducers::reducer_step(cx, combinator, arguments)?
+            transducers::reducer_step(cx, combinator, arguments.into_vec())?
         }
         CombinatorKind::Reducer if arguments.len() < 2 => Step::TailCall(parts[1].clone(), arguments),
         CombinatorKind::Completing if arguments.len() == 1 => match parts.get(1) {

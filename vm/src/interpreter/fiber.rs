@@ -40,6 +40,14 @@ pub(crate) enum Frame {
         /// The first stack slot its callbacks may use.
         top: u32,
     },
+    /// A call of `(comp f …)` under way: what the part on top returns goes to the next part.
+    Chain {
+        /// The stack slot of the combinator; the window of the part that runs comes after it. Code that
+        /// called finds the result here.
+        base: u32,
+        /// Parts to be called yet; they are called from the last to the first.
+        left: u32,
+    },
 }
 
 const _: () = assert!(size_of::<Frame>() == 16);
@@ -79,7 +87,7 @@ impl Fiber {
                 let spans = &units.get(unit.0 as usize)?.program.protos.get(usize::from(proto.0))?.spans;
                 Some((unit, *spans.get((pc as usize).saturating_sub(1))?))
             }
-            Frame::Native { .. } => None,
+            Frame::Native { .. } | Frame::Chain { .. } => None,
         })
     }
 
@@ -100,7 +108,7 @@ impl Fiber {
                 let owner = units.get(unit.0 as usize)?.clone();
                 Some((unit, owner, proto, (pc as usize).saturating_sub(1)))
             }
-            Frame::Native { .. } => None,
+            Frame::Native { .. } | Frame::Chain { .. } => None,
         }
     }
 

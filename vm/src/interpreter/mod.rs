@@ -1,26 +1,32 @@
 //! The interpreter: runs one fiber until it ends, suspends, or its slice of fuel is used up.
 //!
 //! # Layout
-//! - [`run`]: the instruction loop
+//! - this file: the loop of frames; [`run`]: the complete instruction table
 //! - [`call`]: calling a value, whatever it is; driving native machines
+//! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`charged`], [`windows`]: its memory
-//! - [`hot`]: the usual cases, fast; [`operations`]: what instructions do beyond them
+//! - [`hot`]: the usual cases, fast; [`quick`]: what they do out of line; [`operations`]: what instructions do beyond them
 
 mod call;
 mod charged;
 pub(crate) mod fiber;
 mod hot;
 mod operations;
+mod quick;
 mod run;
+pub(crate) mod slots;
 mod windows;
 
 use crate::builtins::HostFunction;
 use crate::bytecode::instruction::Signal;
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::{Fault, Result};
 use crate::unit::Unit;
 use crate::value::Value;
-use fiber::Fiber;
+use fiber::{Fiber, Frame};
+use hot::Hot;
+pub(crate) use operations::attend;
+use run::After;
 use std::rc::Rc;
 
 /// Why a fiber stopped running.
@@ -45,4 +51,68 @@ pub(crate) struct Machine<'i> {
     pub(crate) fiber: &'i mut Fiber,
     pub(crate) globals: &'i mut Vec<Option<Value>>,
     pub(crate) units: &'i [Rc<Unit>],
+    /// Why the hot loop ends, when what runs for it out of line has said so.
+    leaving: Hot,
+    /// What a builtin called by the hot loop wants, when that is more than to give a value.
+    pending: Option<quick::Pending>,
+}
+
+impl<'i> Machine<'i> {
+    /// A run of this fiber.
+    pub(crate) fn new(
+        cx: &'i mut Context,
+        fiber: &'i mut Fiber,
+        globals: &'i mut Vec<Option<Value>>,
+        units: &'i [Rc<Unit>],
+    ) -> Machine<'i> {
+        Machine { cx, fiber, globals, units, leaving: Hot::Table, pending: None }
+    }
+
+    /// Runs until the fiber stops.
+    pub(crate) fn run(&mut self) -> Stop {
+        let mut stop = match self.fiber.delivery.take() {
+            None => Ok(None),
+            Some(delivery) => self.deliver(delivery.value, delivery.dst),
+        };
+        loop {
+            match stop {
+                Ok(Some(stop)) => return stop,
+                Ok(None) => stop = self.run_frames(),
+                Err(mut fault) => {
+                    self.fiber.locate(self.units, &mut fault);
+                    return Stop::Fault(fault);
+                }
+            }
+        }
+    }
+
+    /// Runs code frames until the fiber stops; a fault leaves the frames as they are.
+    fn run_frames(&mut self) -> Result<Option<Stop>> {
+        loop {
+            match self.fiber.frames.last() {
+                Some(Frame::Code { .. }) => {
+                    let hot = if self.cx.hot_loop { self.run_hot()? } else { Hot::Table };
+                    let stop = match hot {
+                        Hot::Table => match self.run_one()? {
+                            After::Stop(stop) => Some(stop),
+                            After::Reload => None,
+                        },
+                        Hot::Act(action) => self.act(Some(action), None)?,
+                        Hot::Returned(value, dst) => self.deliver(value, dst)?,
+                        Hot::Drive => None,
+                        Hot::Stop(stop) => Some(stop),
+                    };
+                    if stop.is_some() {
+                        return Ok(stop);
+                    }
+                }
+                Some(Frame::Native { .. } | Frame::Chain { .. }) => {
+                    if let Some(stop) = self.drive(None)? {
+                        return Ok(Some(stop));
+                    }
+                }
+                None => return Ok(Some(Stop::Done(Value::Nil))),
+            }
+        }
+    }
 }

@@ -1,21 +1,24 @@
 //! What instructions do beyond their fast path.
 
-use crate::builtins::BuiltinId;
+use super::fiber::WINDOW;
+use crate::bytecode::instruction::{Args, Relation};
+use crate::bytecode::{ProtoIndex, Shape};
 use crate::context::Context;
+use crate::equal::equal;
 use crate::fault::{Fault, Result};
 use crate::heap::{self, Finding};
 use crate::map::{MapNode, SetNode};
 use crate::order::{compare, compare_numbers};
 use crate::reason::Reason;
 use crate::unit::Unit;
-use crate::value::Value;
+use crate::value::{Closure, Value};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A safepoint that has something to do.
 #[cold]
-pub(super) fn attend(cx: &mut Context) -> Result<()> {
+pub(crate) fn attend(cx: &mut Context) -> Result<()> {
     match heap::attend() {
         Finding::Fine => Ok(()),
         Finding::Poll => cx.fuel.poll(),
@@ -36,6 +39,18 @@ pub(super) fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool>
 /// `(> a b)`.
 pub(super) fn greater(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
     Ok(ordered(cx, a, b)? == Some(Ordering::Greater))
+}
+
+/// Whether a relation holds.
+pub(super) fn holds(cx: &mut Context, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
+    match relation {
+        Relation::Equal => equal(cx, a, b),
+        Relation::NotEqual => Ok(!equal(cx, a, b)?),
+        Relation::Less => less(cx, a, b),
+        Relation::LessEqual => less_equal(cx, a, b),
+        Relation::Greater => greater(cx, a, b),
+        Relation::GreaterEqual => Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Greater | Ordering::Equal))),
+    }
 }
 
 fn ordered(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
@@ -88,19 +103,6 @@ pub(super) fn loop_limit(limit: u64) -> Box<Fault> {
     )
 }
 
-/// Checks the number of arguments of a builtin.
-#[inline]
-pub(super) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
-    if builtin.info().arity.accepts(count) { Ok(()) } else { Err(arity_fault(builtin, count)) }
-}
-
-#[cold]
-fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
-    let info = builtin.info();
-    Fault::new(Reason::ArityError, info.arity.message(info.name, count))
-        .hint(format!("Usage: {}", info.usage))
-}
-
 /// Adds keys and values, alternating; a later equal key wins.
 pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>) -> Result<Rc<MapNode>> {
     let mut map = map;
@@ -118,4 +120,44 @@ pub(super) fn add_members(cx: &mut Context, set: Rc<SetNode>, items: Vec<Value>)
         set = SetNode::insert(set, cx, item, ())?;
     }
     Ok(set)
+}
+
+/// The map of a constant vector of different keys and the values in the registers.
+#[inline]
+pub(super) fn make_record(
+    cx: &mut Context,
+    keys: &Value,
+    registers: &mut [Value; WINDOW],
+    items: Args,
+) -> Value {
+    let from = usize::from(items.at);
+    let values = registers[from..from + usize::from(items.count)].iter_mut().map(std::mem::take);
+    let keys = match keys {
+        Value::Vector(keys) => keys.as_slice().unwrap_or_default(),
+        _ => &[],
+    };
+    Value::Map(MapNode::from_distinct(cx, keys.iter().cloned(), values))
+}
+
+pub(super) fn take_args(registers: &mut [Value; WINDOW], args: Args) -> Vec<Value> {
+    let from = usize::from(args.at);
+    registers[from..from + usize::from(args.count)].iter_mut().map(std::mem::take).collect()
+}
+
+/// The function of a closure that fits a number of arguments exactly, if there is one.
+#[inline]
+pub(super) fn target<'u>(
+    units: &'u [Rc<Unit>],
+    closure: &Closure,
+    count: u8,
+) -> Option<(&'u Unit, ProtoIndex)> {
+    let unit = &units[closure.unit.0 as usize];
+    let mut index = closure.proto;
+    loop {
+        let proto = &unit.program.protos[usize::from(index.0)];
+        if proto.shape == (Shape { fixed: count, variadic: false }) {
+            return Some((unit, index));
+        }
+        index = proto.next_arity?;
+    }
 }

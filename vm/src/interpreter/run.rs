@@ -4,17 +4,17 @@
 //! verifier has checked, that the register is empty, so that what is forgotten is a scalar (see
 //! `bytecode`). Debug builds assert it.
 
-use super::call::Called;
 use super::fiber::{Fiber, Frame, WINDOW};
 use super::operations::{
-    add_entries, add_members, attend, check_arity, find_global, greater, less, less_equal, loop_limit,
-    unbound,
+    add_entries, add_members, attend, find_global, greater, holds, less, less_equal, loop_limit, make_record,
+    take_args, target, unbound,
 };
 use super::{Machine, Stop};
+use crate::apply::{Arguments, check_arity};
 use crate::arith;
 use crate::builtins::Implementation;
-use crate::bytecode::instruction::{Args, Instruction, Src, Window};
-use crate::bytecode::{Proto, ProtoIndex, Shape};
+use crate::bytecode::Proto;
+use crate::bytecode::instruction::{Instruction, Side, Src};
 use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::{Fault, Result};
@@ -25,7 +25,6 @@ use crate::unit::Unit;
 use crate::value::{Closure, Value};
 use crate::vector::VectorNode;
 use std::mem;
-use std::rc::Rc;
 
 type Registers = [Value; WINDOW];
 
@@ -43,13 +42,8 @@ pub(super) fn read(registers: &mut Registers, src: Src) -> Value {
     if src.last { mem::take(register) } else { register.clone() }
 }
 
-fn take_args(registers: &mut Registers, args: Args) -> Vec<Value> {
-    let from = usize::from(args.at);
-    registers[from..from + usize::from(args.count)].iter_mut().map(mem::take).collect()
-}
-
 /// What the loop does after an instruction that may leave the frame.
-enum After {
+pub(super) enum After {
     /// Reload the frame on top and go on.
     Reload,
     /// Leave the loop.
@@ -57,50 +51,10 @@ enum After {
 }
 
 impl Machine<'_> {
-    /// Runs until the fiber stops.
-    pub(crate) fn run(&mut self) -> Stop {
-        let mut stop = match self.fiber.delivery.take() {
-            None => Ok(None),
-            Some(delivery) => self.deliver(delivery.value, delivery.dst),
-        };
-        loop {
-            match stop {
-                Ok(Some(stop)) => return stop,
-                Ok(None) => stop = self.run_frames(),
-                Err(mut fault) => {
-                    self.fiber.locate(self.units, &mut fault);
-                    return Stop::Fault(fault);
-                }
-            }
-        }
-    }
-
-    /// Runs code frames until the fiber stops; a fault leaves the frames as they are.
-    fn run_frames(&mut self) -> Result<Option<Stop>> {
-        loop {
-            match self.fiber.frames.last() {
-                Some(Frame::Code { .. }) => {
-                    if self.cx.hot_loop {
-                        self.run_hot()?;
-                    }
-                    if let After::Stop(stop) = self.run_one()? {
-                        return Ok(Some(stop));
-                    }
-                }
-                Some(Frame::Native { .. }) => {
-                    if let Some(stop) = self.drive(None)? {
-                        return Ok(Some(stop));
-                    }
-                }
-                None => return Ok(Some(Stop::Done(Value::Nil))),
-            }
-        }
-    }
-
     /// Runs one instruction of the frame on top, whatever it is.
     #[allow(clippy::too_many_lines)] // One arm an instruction; splitting it would hide the table.
     #[inline(never)]
-    fn run_one(&mut self) -> Result<After> {
+    pub(super) fn run_one(&mut self) -> Result<After> {
         let units = self.units;
         let Some(&Frame::Code { unit, proto, pc, base }) = self.fiber.frames.last() else {
             return Ok(After::Reload);
@@ -190,6 +144,19 @@ impl Machine<'_> {
             }};
         }
 
+        macro_rules! with_constant {
+            ($a:expr, $constant:expr, $dst:expr, $side:expr, $operation:path) => {{
+                let a = read(registers, $a);
+                let constant = unit.constants[usize::from($constant.0)].clone();
+                let result = check!(match $side {
+                    Side::Right => $operation(cx, a, constant),
+                    Side::Left => $operation(cx, constant, a),
+                });
+                put(registers, $dst.0, result);
+                safepoint!();
+            }};
+        }
+
         // Asks a value a question; the last reader drops it.
         macro_rules! condition {
             ($src:expr, $question:ident) => {{
@@ -266,6 +233,27 @@ impl Machine<'_> {
                 Instruction::Multiply { a, b, dst } => {
                     binary!(a, b, dst, arith::multiply);
                 }
+                Instruction::Modulo { a, b, dst } => binary!(a, b, dst, arith::modulo),
+                Instruction::Quotient { a, b, dst } => binary!(a, b, dst, arith::quotient),
+                Instruction::Remainder { a, b, dst } => binary!(a, b, dst, arith::remainder),
+                Instruction::AddConst { a, constant, dst, side } => {
+                    with_constant!(a, constant, dst, side, arith::add);
+                }
+                Instruction::SubtractConst { a, constant, dst, side } => {
+                    with_constant!(a, constant, dst, side, arith::subtract);
+                }
+                Instruction::MultiplyConst { a, constant, dst, side } => {
+                    with_constant!(a, constant, dst, side, arith::multiply);
+                }
+                Instruction::ModuloConst { a, constant, dst } => {
+                    with_constant!(a, constant, dst, Side::Right, arith::modulo);
+                }
+                Instruction::QuotientConst { a, constant, dst } => {
+                    with_constant!(a, constant, dst, Side::Right, arith::quotient);
+                }
+                Instruction::RemainderConst { a, constant, dst } => {
+                    with_constant!(a, constant, dst, Side::Right, arith::remainder);
+                }
                 Instruction::AddSmall { a, value, dst, written } => {
                     let a = read(registers, a);
                     let sum = check!(arith::add_small(cx, a, i64::from(value.0), written));
@@ -282,6 +270,12 @@ impl Machine<'_> {
                 }
                 Instruction::LessEqual { a, b, dst } => {
                     let result = compare!(a, b, less_equal);
+                    put(registers, dst.0, Value::Bool(result));
+                }
+                Instruction::CompareConst { relation, a, constant, dst } => {
+                    let a = read(registers, a);
+                    let constant = &unit.constants[usize::from(constant.0)];
+                    let result = check!(holds(cx, relation, &a, constant));
                     put(registers, dst.0, Value::Bool(result));
                 }
                 Instruction::Not { a, dst } => {
@@ -307,6 +301,19 @@ impl Machine<'_> {
                     put(registers, dst.0, found);
                 }
 
+                Instruction::Element { src, index, dst } => {
+                    let item = match &registers[usize::from(src.reg)] {
+                        Value::Vector(vector) => {
+                            usize::try_from(index.0).ok().and_then(|index| vector.get(index))
+                        }
+                        _ => None,
+                    };
+                    if src.last {
+                        registers[usize::from(src.reg)] = Value::Nil;
+                    }
+                    put(registers, dst.0, item.unwrap_or_default());
+                }
+
                 Instruction::MakeVector { items, dst } => {
                     let items = take_args(registers, items);
                     put(registers, dst.0, Value::Vector(VectorNode::new(items)));
@@ -327,6 +334,11 @@ impl Machine<'_> {
                     let map = MapNode::with_capacity(usize::from(items.count / 2));
                     let map = check!(add_entries(cx, map, take_args(registers, items)));
                     put(registers, dst.0, Value::Map(map));
+                    safepoint!();
+                }
+                Instruction::MakeRecord { keys, items, dst } => {
+                    let map = make_record(cx, &unit.constants[usize::from(keys.0)], registers, items);
+                    put(registers, dst.0, map);
                     safepoint!();
                 }
                 Instruction::AppendMap { src, items, dst } => {
@@ -424,6 +436,13 @@ impl Machine<'_> {
                         jump!(to.0);
                     }
                 }
+                Instruction::JumpUnlessConst { relation, a, constant, to } => {
+                    let a = read(registers, a);
+                    let constant = &unit.constants[usize::from(constant.0)];
+                    if !check!(holds(cx, relation, &a, constant)) {
+                        jump!(to.0);
+                    }
+                }
                 Instruction::Next { seq, dst, to } => {
                     let index = match registers[usize::from(seq.0) + 1] {
                         Value::Int(index) => index as usize,
@@ -460,7 +479,7 @@ impl Machine<'_> {
                     save!();
                     let dst = base + usize::from(dst.0);
                     let top = base + usize::from(proto.registers);
-                    return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                    return self.call_builtin(builtin, &mut arguments, dst, top);
                 }
                 Instruction::Call2 { builtin, a, b, dst } => {
                     let mut arguments = [read(registers, a), read(registers, b)];
@@ -475,7 +494,7 @@ impl Machine<'_> {
                     save!();
                     let dst = base + usize::from(dst.0);
                     let top = base + usize::from(proto.registers);
-                    return self.finish_call(Value::Builtin(builtin), arguments.into(), dst, top);
+                    return self.call_builtin(builtin, &mut arguments, dst, top);
                 }
                 Instruction::CallBuiltin { builtin, window } => {
                     let from = usize::from(window.at) + 1;
@@ -489,11 +508,12 @@ impl Machine<'_> {
                         safepoint!();
                         break 'one;
                     }
-                    let arguments = registers[from..from + count].iter_mut().map(mem::take).collect();
+                    let mut arguments: Arguments =
+                        registers[from..from + count].iter_mut().map(mem::take).collect();
                     save!();
                     let dst = base + usize::from(window.at);
                     let top = base + usize::from(proto.registers);
-                    return self.finish_call(Value::Builtin(builtin), arguments, dst, top);
+                    return self.call_builtin(builtin, &mut arguments, dst, top);
                 }
                 Instruction::CallGlobal { global, window } => {
                     save!();
@@ -548,40 +568,5 @@ impl Machine<'_> {
         }
         save!();
         Ok(After::Reload)
-    }
-
-    /// Calls what is in the first register of the window with the values after it.
-    fn call_window(&mut self, base: usize, proto: &Proto, window: Window) -> Result<After> {
-        let at = base + usize::from(window.at);
-        let stack = &mut self.fiber.stack;
-        let callee = mem::take(&mut stack[at]);
-        let arguments = stack[at + 1..=at + usize::from(window.count)].iter_mut().map(mem::take).collect();
-        self.finish_call(callee, arguments, at, base + usize::from(proto.registers))
-    }
-
-    fn finish_call(&mut self, callee: Value, arguments: Vec<Value>, dst: usize, top: usize) -> Result<After> {
-        let stop = match self.call(callee, arguments, dst as u32, top as u32)? {
-            Called::Value(value) => self.deliver(value, dst as u32)?,
-            Called::Entered => None,
-            Called::Stop(stop) => Some(stop),
-        };
-        Ok(match stop {
-            Some(stop) => After::Stop(stop),
-            None => After::Reload,
-        })
-    }
-}
-
-/// The function of a closure that fits a number of arguments exactly, if there is one.
-#[inline]
-fn target<'u>(units: &'u [Rc<Unit>], closure: &Closure, count: u8) -> Option<(&'u Unit, ProtoIndex)> {
-    let unit = &units[closure.unit.0 as usize];
-    let mut index = closure.proto;
-    loop {
-        let proto = &unit.program.protos[usize::from(index.0)];
-        if proto.shape == (Shape { fixed: count, variadic: false }) {
-            return Some((unit, index));
-        }
-        index = proto.next_arity?;
     }
 }

@@ -138,7 +138,7 @@ impl Schedule {
             std::mem::swap(prints, &mut cx.prints);
         }
         let units = cx.units.clone();
-        let stop = Machine { cx, fiber, globals, units: &units }.run();
+        let stop = Machine::new(cx, fiber, globals, &units).run();
         if let Some(prints) = &mut fiber.prints {
             std::mem::swap(prints, &mut cx.prints);
         }

@@ -1,14 +1,19 @@
 //! A single-pass decoder from JSON bytes straight into values: RFC 8259, strict.
 //!
-//! Finished elements of open arrays lie on one stack, so an array is built with exactly its size; an open
-//! object is the map it will be. The first of duplicate keys wins.
+//! Finished elements of open arrays, and keys and values of open objects, lie on one stack, so a
+//! collection is built with exactly its size. The first of duplicate keys wins.
+//!
+//! Rows of data look alike: a key is first compared with the one that came after the same key last time,
+//! and short strings that have been met lately are shared. Both save more than the parsing costs.
 
 use super::{number, text};
 use crate::context::Context;
 use crate::fault::{Fault, Result as FaultResult};
+use crate::heap;
 use crate::map::MapNode;
 use crate::reason::Reason;
 use crate::string::StringNode;
+use crate::symbol::Symbol;
 use crate::value::Value;
 use std::fmt;
 use std::rc::Rc;
@@ -65,18 +70,21 @@ pub(super) fn invalid<T>(offset: usize, message: &'static str) -> Outcome<T> {
 enum Open {
     /// Its elements are on the stack from here on.
     Array(usize),
-    /// The entries so far, and the key whose value comes next. A key that is already there is marked:
-    /// its value is read and dropped.
-    Object { map: Rc<MapNode>, key: Value, duplicate: bool },
+    /// Its keys and values are on the stack from `start` on; `last` is the symbol of the last key.
+    Object { start: usize, last: Option<Symbol> },
 }
 
 struct Decoder<'b> {
+    text: &'b str,
     bytes: &'b [u8],
     at: usize,
     /// Position up to which fuel is paid.
     paid: usize,
     open: Vec<Open>,
     elements: Vec<Value>,
+    /// The key that came after each key last time, by symbol; objects begin with the key after none.
+    successors: Vec<Option<Symbol>>,
+    recent: RecentStrings,
     /// Elements until memory is looked at again.
     unchecked: u32,
 }
@@ -87,13 +95,33 @@ const CHECK_EVERY: u32 = 256;
 /// Strings from this length on ask for memory before they are built.
 const LONG: usize = 1_024;
 
+/// Values of an earlier program that are freed between two looks at the deadline.
+const DRAIN_STEP: usize = 1 << 14;
+
 /// Decodes a JSON text.
 ///
 /// # Errors
 /// Text that is not JSON; limits of the program.
 pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
-    let mut decoder =
-        Decoder { bytes, at: 0, paid: 0, open: Vec::new(), elements: Vec::new(), unchecked: CHECK_EVERY };
+    // What an earlier program has left is freed first: its memory serves this value.
+    while heap::drain(DRAIN_STEP) {
+        cx.fuel.poll()?;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return invalid(error.valid_up_to(), "invalid UTF-8"),
+    };
+    let mut decoder = Decoder {
+        text,
+        bytes,
+        at: 0,
+        paid: 0,
+        open: Vec::new(),
+        elements: Vec::new(),
+        successors: Vec::new(),
+        recent: RecentStrings::default(),
+        unchecked: CHECK_EVERY,
+    };
     let value = decoder.document(cx)?;
     decoder.skip_blanks();
     if decoder.at < bytes.len() {
@@ -146,10 +174,7 @@ impl Decoder<'_> {
                     if self.closes(b'}') {
                         Value::Map(MapNode::empty())
                     } else {
-                        self.open(
-                            cx,
-                            Open::Object { map: MapNode::empty(), key: Value::Nil, duplicate: false },
-                        )?;
+                        self.open(cx, Open::Object { start: self.elements.len(), last: None })?;
                         self.key(cx)?;
                         continue;
                     }
@@ -209,13 +234,13 @@ impl Decoder<'_> {
     }
 
     fn string(&mut self, cx: &mut Context) -> Outcome<Value> {
-        let (text, next) = text::read(cx, self.bytes, self.at + 1)?;
+        let (text, next) = text::read(cx, self.text, self.at + 1)?;
+        self.at = next;
         let text = text.as_str();
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        self.at = next;
-        Ok(Value::Str(StringNode::new(text)))
+        Ok(Value::Str(self.recent.string(text)))
     }
 
     /// Reads a key and its colon into the innermost object.
@@ -224,51 +249,81 @@ impl Decoder<'_> {
         if self.bytes.get(self.at) != Some(&b'"') {
             return invalid(self.at, "expected a string as key");
         }
-        let (text, next) = text::read(cx, self.bytes, self.at + 1)?;
-        let text = text.as_str();
-        if text.len() >= LONG {
-            cx.reserve(text.len() + self.held())?;
-        }
-        let node = match cx.symbols.intern_key(text) {
-            Some(symbol) => cx.symbols.string(symbol).clone(),
-            None => StringNode::new(text),
+        let last = match self.open.last() {
+            Some(Open::Object { last, .. }) => *last,
+            _ => None,
         };
-        self.at = next;
+        let (node, symbol) = match self.expected_key(cx, last) {
+            Some(symbol) => (cx.symbols.string(symbol).clone(), Some(symbol)),
+            None => self.new_key(cx, last)?,
+        };
         self.skip_blanks();
         if self.bytes.get(self.at) != Some(&b':') {
             return invalid(self.at, "expected a colon after the key");
         }
         self.at += 1;
-        if let Some(Open::Object { map, key, duplicate }) = self.open.last_mut() {
-            *duplicate = map.find_text(node.as_str(), node.hash(), node.symbol()).is_some();
-            *key = Value::Str(node);
+        if let Some(Open::Object { last, .. }) = self.open.last_mut() {
+            *last = symbol;
         }
+        self.push(cx, Value::Str(node))?;
         self.pay(cx)?;
+        Ok(())
+    }
+
+    /// The key that came here last time, if it comes now too; reads it.
+    fn expected_key(&mut self, cx: &Context, last: Option<Symbol>) -> Option<Symbol> {
+        let symbol = (*self.successors.get(place(last))?)?;
+        let text = cx.symbols.text(symbol).as_bytes();
+        let start = self.at + 1;
+        let rest = self.bytes.get(start..)?;
+        if !rest.starts_with(text) || rest.get(text.len()) != Some(&b'"') {
+            return None;
+        }
+        self.at = start + text.len() + 1;
+        Some(symbol)
+    }
+
+    fn new_key(
+        &mut self,
+        cx: &mut Context,
+        last: Option<Symbol>,
+    ) -> Outcome<(Rc<StringNode>, Option<Symbol>)> {
+        let (text, next) = text::read(cx, self.text, self.at + 1)?;
+        self.at = next;
+        // Only a key that stands in the input as it is can be recognised by its bytes.
+        let plain = matches!(text, text::Text::Plain(_));
+        let text = text.as_str();
+        if text.len() >= LONG {
+            cx.reserve(text.len() + self.held())?;
+        }
+        let Some(symbol) = cx.symbols.intern_key(text) else {
+            return Ok((StringNode::new(text), None));
+        };
+        if plain {
+            let place = place(last);
+            if self.successors.len() <= place {
+                self.successors.resize(place + 1, None);
+            }
+            self.successors[place] = Some(symbol);
+        }
+        Ok((cx.symbols.string(symbol).clone(), Some(symbol)))
+    }
+
+    /// Puts a value on the stack.
+    fn push(&mut self, cx: &mut Context, value: Value) -> FaultResult<()> {
+        if self.elements.len() == self.elements.capacity() {
+            cx.reserve(self.held() + self.elements.capacity().max(4) * 2 * size_of::<Value>())?;
+        }
+        self.elements.push(value);
         Ok(())
     }
 
     /// Puts a finished value where it belongs and reads what follows it.
     fn finished(&mut self, cx: &mut Context, value: Value) -> Outcome<Next> {
-        match self.open.last_mut() {
-            None => return Ok(Next::Done(value)),
-            Some(Open::Array(_)) => {
-                if self.elements.len() == self.elements.capacity() {
-                    cx.reserve(self.held() + self.elements.capacity().max(4) * 2 * size_of::<Value>())?;
-                }
-                self.elements.push(value);
-            }
-            Some(Open::Object { map, key, duplicate }) => {
-                if !*duplicate {
-                    if map.len() >= LONG && map.len().is_power_of_two() {
-                        cx.reserve(map.len() * 2 * 48)?;
-                    }
-                    // An open object is held by its frame alone.
-                    if let Some(map) = Rc::get_mut(map) {
-                        map.push_new(cx, std::mem::take(key), value);
-                    }
-                }
-            }
+        if self.open.is_empty() {
+            return Ok(Next::Done(value));
         }
+        self.push(cx, value)?;
         self.skip_blanks();
         let byte = self.bytes.get(self.at).copied();
         self.at += 1;
@@ -286,7 +341,11 @@ impl Decoder<'_> {
                 Ok(Next::Closed(Value::vector(items)))
             }
             (Some(b'}'), Some(Open::Object { .. })) => match self.open.pop() {
-                Some(Open::Object { map, .. }) => Ok(Next::Closed(Value::Map(map))),
+                Some(Open::Object { start, .. }) => {
+                    // A node and its entries are larger than the stack's part.
+                    cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
+                    Ok(Next::Closed(Value::Map(MapNode::from_pairs(cx, self.elements.drain(start..))?)))
+                }
                 _ => invalid(self.at - 1, "unexpected end of an object"),
             },
             (None, _) => invalid(self.at - 1, "unexpected end of text"),
@@ -304,4 +363,46 @@ enum Next {
     Closed(Value),
     /// Nothing: the value is the document.
     Done(Value),
+}
+
+/// Where the successor of a key is kept.
+fn place(last: Option<Symbol>) -> usize {
+    last.map_or(0, |symbol| symbol.index() as usize + 1)
+}
+
+/// Short strings met lately.
+#[derive(Default)]
+struct RecentStrings(Vec<Option<Rc<StringNode>>>);
+
+impl RecentStrings {
+    /// Strings kept.
+    const KEPT: usize = 512;
+
+    /// The node of a text.
+    fn string(&mut self, text: &str) -> Rc<StringNode> {
+        if text.len() > crate::string::INLINE {
+            return StringNode::new(text);
+        }
+        if self.0.is_empty() {
+            self.0.resize(Self::KEPT, None);
+        }
+        let place = Self::place(text.as_bytes());
+        match &self.0[place] {
+            Some(node) if node.as_str() == text => node.clone(),
+            _ => {
+                let node = StringNode::new(text);
+                self.0[place] = Some(node.clone());
+                node
+            }
+        }
+    }
+
+    /// A cheap hash: the first and the last bytes and the length.
+    fn place(text: &[u8]) -> usize {
+        let half = |bytes: &[u8]| bytes.iter().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+        let length = text.len().min(8);
+        let word = half(&text[..length]) ^ half(&text[text.len() - length..]).rotate_left(29);
+        let mixed = (word ^ (text.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 55) as usize
+    }
 }

@@ -48,7 +48,8 @@ fn ordinary(bytes: &[u8]) -> usize {
 /// Reads a string; `start` is the position after the opening quote. Gives the string and the position
 /// after the closing one. The caller pays for the bytes; long ones are paid for here as well, because they
 /// are scanned in strides.
-pub(super) fn read<'b>(cx: &mut Context, bytes: &'b [u8], start: usize) -> Outcome<(Text<'b>, usize)> {
+pub(super) fn read<'b>(cx: &mut Context, text: &'b str, start: usize) -> Outcome<(Text<'b>, usize)> {
+    let bytes = text.as_bytes();
     let mut at = start;
     loop {
         let end = bytes.len().min(at + STRIDE);
@@ -63,30 +64,31 @@ pub(super) fn read<'b>(cx: &mut Context, bytes: &'b [u8], start: usize) -> Outco
         cx.fuel.poll()?;
     }
     match bytes[at] {
-        b'"' => Ok((Text::Plain(utf8(bytes, start, at)?), at + 1)),
-        b'\\' => escaped(cx, bytes, start, at),
+        b'"' => Ok((Text::Plain(part(text, start, at)), at + 1)),
+        b'\\' => escaped(cx, text, start, at),
         _ => invalid(at, "control character in a string"),
     }
 }
 
-fn utf8(bytes: &[u8], start: usize, end: usize) -> Outcome<&str> {
-    std::str::from_utf8(&bytes[start..end])
-        .or_else(|error| invalid(start + error.valid_up_to(), "invalid UTF-8 in a string"))
+/// A part of the text between two ASCII characters.
+fn part(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).unwrap_or_default()
 }
 
 /// Reads on from the first backslash.
-fn escaped<'b>(cx: &mut Context, bytes: &'b [u8], start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
+fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
+    let bytes = source.as_bytes();
     let mut text = String::new();
     let (mut plain, mut at) = (start, slash);
     loop {
         let Some(&byte) = bytes.get(at) else { return invalid(at, "unterminated string") };
         match byte {
             b'"' => {
-                push(cx, &mut text, utf8(bytes, plain, at)?)?;
+                push(cx, &mut text, part(source, plain, at))?;
                 return Ok((Text::Built(text), at + 1));
             }
             b'\\' => {
-                push(cx, &mut text, utf8(bytes, plain, at)?)?;
+                push(cx, &mut text, part(source, plain, at))?;
                 let (character, next) = escape(bytes, at + 1)?;
                 text.push(character);
                 plain = next;

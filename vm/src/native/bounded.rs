@@ -36,7 +36,7 @@ impl Bounded {
                 let sequence = take(&mut self.arguments[at]);
                 Ok(Action::Call2(Value::Builtin(take_first), Value::Int(self.count), sequence))
             }
-            None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments))),
+            None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments).into())),
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use super::Action;
 use super::items::Items;
+use crate::apply::Arguments;
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
+use smallvec::smallvec;
 use std::rc::Rc;
 
 /// The machine.
 pub struct Combine {
     combinator: Rc<Combinator>,
-    arguments: Vec<Value>,
+    arguments: Arguments,
     /// Functions called so far.
     called: usize,
     out: Items,
@@ -19,12 +21,13 @@ pub struct Combine {
 
 impl Combine {
     /// A call of a combinator.
-    pub fn new(combinator: Rc<Combinator>, arguments: Vec<Value>) -> Combine {
+    pub fn new(combinator: Rc<Combinator>, arguments: Arguments) -> Combine {
         Combine { combinator, arguments, called: 0, out: Items::default() }
     }
 
     /// A plain call: the start of a fiber.
     pub(crate) fn call(function: Value, arguments: Vec<Value>) -> Combine {
+        let arguments = Arguments::from_vec(arguments);
         Combine::new(Combinator::new(CombinatorKind::Comp, vec![function]), arguments)
     }
 
@@ -67,7 +70,7 @@ impl Combine {
         self.called += 1;
         let function = self.part(count - self.called);
         let arguments = match returned {
-            Some(value) if !first => vec![value],
+            Some(value) if !first => smallvec![value],
             _ => std::mem::take(&mut self.arguments),
         };
         if self.called == count {

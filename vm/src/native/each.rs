@@ -3,9 +3,11 @@
 
 use super::items::Items;
 use super::sort::{self, Sort};
-use super::{Action, Native};
+use super::{Action, Native, is_running};
+use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::interpreter::slots::fill_value;
 use crate::map::{MapNode, SetNode};
 use crate::order;
 use crate::value::Value;
@@ -66,6 +68,8 @@ pub enum Kind {
     AvgBy,
     /// The items sorted by their results.
     SortBy,
+    /// The same, largest result first.
+    SortByDescending,
     /// The map in `out` with these values changed.
     UpdateVals,
     /// The map in `out` with these keys changed.
@@ -86,6 +90,12 @@ pub struct Each {
     /// The item that the running call is about.
     item: Value,
     out: Items,
+    /// What only some kinds need.
+    extra: Option<Box<Extra>>,
+}
+
+#[derive(Default)]
+struct Extra {
     /// Items split off (`split-with`) or the run under way (`partition-by`).
     aside: Items,
     /// The accumulated map, set, sum or best item.
@@ -104,7 +114,7 @@ impl Each {
     /// # Errors
     /// Memory for the results.
     pub fn new(cx: &mut Context, kind: Kind, function: Value, input: Rc<VectorNode>) -> Result<Each> {
-        let keeps_all = matches!(kind, Kind::Map | Kind::MapIndexed | Kind::SortBy);
+        let keeps_all = matches!(kind, Kind::Map | Kind::MapIndexed | Kind::SortBy | Kind::SortByDescending);
         let out = if keeps_all {
             cx.reserve_items(input.len())?;
             Items::with_capacity(input.len())
@@ -117,25 +127,21 @@ impl Each {
             Kind::SumBy | Kind::AvgBy => Value::Int(0),
             _ => Value::Nil,
         };
-        Ok(Each {
-            kind,
-            function,
-            input,
-            next: 0,
-            item: Value::Nil,
-            out,
-            aside: Items::default(),
-            state,
-            mark: None,
-            counted: 0,
-            comparator: Value::Nil,
-        })
+        let extra = (!state.is_nil()).then(|| Box::new(Extra { state, ..Extra::default() }));
+        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, extra })
+    }
+
+    #[inline]
+    fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
     }
 
     /// `sort-by` with a comparator.
     #[must_use]
     pub fn with_comparator(mut self, comparator: Value) -> Each {
-        self.comparator = comparator;
+        if !comparator.is_nil() {
+            self.extra().comparator = comparator;
+        }
         self
     }
 
@@ -145,27 +151,95 @@ impl Each {
         {
             return Ok(end);
         }
-        let Some(item) = self.input.get(self.next) else { return self.finish(cx) };
+        if is_direct(&self.function) {
+            return self.run(cx);
+        }
+        let function = self.function.clone();
+        Ok(match self.next_call() {
+            None => return self.finish(cx),
+            Some((argument, None)) => Action::Call1(function, argument),
+            Some((index, Some(item))) => Action::Call2(function, index, item),
+        })
+    }
+
+    /// After a function of the program: see [`Native::again`](super::Native::again).
+    #[inline]
+    pub(super) fn again(
+        &mut self,
+        cx: &mut Context,
+        returned: Value,
+        window: &mut [Value],
+        action: &mut Option<Action>,
+    ) -> Result<bool> {
+        *action = match self.accept(cx, returned)? {
+            Some(end) => Some(end),
+            None => {
+                let running = is_running(&self.function, window);
+                match self.next_call() {
+                    None => Some(self.finish(cx)?),
+                    Some((argument, second)) if running => {
+                        fill_value(&mut window[1], argument);
+                        if let Some(second) = second {
+                            fill_value(&mut window[2], second);
+                        }
+                        return Ok(true);
+                    }
+                    Some((argument, None)) => Some(Action::Call1(self.function.clone(), argument)),
+                    Some((index, Some(item))) => Some(Action::Call2(self.function.clone(), index, item)),
+                }
+            }
+        };
+        Ok(false)
+    }
+
+    /// Calls a function that needs no frame for item after item.
+    fn run(&mut self, cx: &mut Context) -> Result<Action> {
+        loop {
+            if cx.fuel.slice < 0 {
+                return Ok(Action::Pause);
+            }
+            let value = match self.next_call() {
+                None => return self.finish(cx),
+                Some((argument, None)) => apply(cx, &self.function, &mut [argument])?,
+                Some((index, Some(item))) => apply(cx, &self.function, &mut [index, item])?,
+            };
+            if let Some(end) = self.accept(cx, value)? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Arguments of the next call; `None` after the last item.
+    #[inline]
+    fn next_call(&mut self) -> Option<(Value, Option<Value>)> {
+        let item = match self.kind {
+            // These need the items again in the end.
+            Kind::DropWhile | Kind::SplitWith | Kind::SortBy | Kind::SortByDescending => {
+                self.input.get(self.next)
+            }
+            // The last user of a collection takes it apart, which frees it on the way.
+            _ => VectorNode::take_item(&mut self.input, self.next),
+        }?;
         let index = self.next;
         self.next += 1;
-        let function = self.function.clone();
-        Ok(match self.kind {
-            Kind::MapIndexed | Kind::KeepIndexed => Action::Call2(function, Value::Int(index as i64), item),
-            Kind::Map | Kind::Mapcat | Kind::Keep | Kind::Run | Kind::SortBy | Kind::SumBy | Kind::AvgBy => {
-                Action::Call1(function, item)
-            }
-            Kind::Some | Kind::Every | Kind::NotAny | Kind::NotEvery => Action::Call1(function, item),
+        Some(match self.kind {
+            Kind::MapIndexed | Kind::KeepIndexed => (Value::Int(index as i64), Some(item)),
+            Kind::Map | Kind::Mapcat | Kind::Keep | Kind::Run | Kind::SumBy | Kind::AvgBy => (item, None),
+            Kind::SortBy | Kind::SortByDescending => (item, None),
+            Kind::Some | Kind::Every | Kind::NotAny | Kind::NotEvery => (item, None),
             Kind::UpdateVals | Kind::UpdateKeys => {
                 // The items are [key value] pairs.
-                let Value::Vector(pair) = &item else { return Ok(Action::Return(Value::Nil)) };
                 let part = usize::from(self.kind == Kind::UpdateVals);
-                let argument = pair.get(part).unwrap_or_default();
-                self.item = pair.get(1 - part).unwrap_or_default();
-                Action::Call1(function, argument)
+                let (argument, other) = match &item {
+                    Value::Vector(pair) => (pair.get(part), pair.get(1 - part)),
+                    _ => (None, None),
+                };
+                self.item = other.unwrap_or_default();
+                (argument.unwrap_or_default(), None)
             }
             _ => {
                 self.item = item.clone();
-                Action::Call1(function, item)
+                (item, None)
             }
         })
     }
@@ -175,7 +249,7 @@ impl Each {
         let truthy = value.is_truthy();
         match self.kind {
             Kind::Map | Kind::MapIndexed => self.out.push(value),
-            Kind::SortBy => self.out.push(value),
+            Kind::SortBy | Kind::SortByDescending => self.out.push(value),
             Kind::Keep | Kind::KeepIndexed => {
                 if !value.is_nil() {
                     self.out.push(value);
@@ -188,10 +262,12 @@ impl Each {
                 }
             }
             Kind::Mapcat => {
-                let part = crate::builtins::seq::to_vector(cx, value, "mapcat")?;
+                let mut part = crate::builtins::seq::to_vector(cx, value, "mapcat")?;
                 cx.tick(part.len() as u64)?;
-                for item in part.iter() {
-                    self.out.push(item);
+                for index in 0..part.len() {
+                    if let Some(item) = VectorNode::take_item(&mut part, index) {
+                        self.out.push(item);
+                    }
                 }
             }
             Kind::Some if truthy => return Ok(Some(Action::Return(value))),
@@ -222,9 +298,10 @@ impl Each {
             Kind::GroupBy => self.group(cx, value)?,
             Kind::DistinctBy => {
                 let item = take(&mut self.item);
-                if let Value::Set(seen) = take(&mut self.state) {
+                if let Value::Set(seen) = take(&mut self.extra().state) {
                     let new = seen.find(cx, &value)?.is_none();
-                    self.state = Value::Set(if new { SetNode::insert(seen, cx, value, ())? } else { seen });
+                    self.extra().state =
+                        Value::Set(if new { SetNode::insert(seen, cx, value, ())? } else { seen });
                     if new {
                         self.out.push(item);
                     }
@@ -233,16 +310,17 @@ impl Each {
             Kind::MinBy | Kind::MaxBy | Kind::MinKey | Kind::MaxKey => self.best(cx, value)?,
             Kind::SumBy | Kind::AvgBy => {
                 if !value.is_nil() {
-                    self.counted += 1;
-                    self.state = arith::add(cx, take(&mut self.state), value).map_err(sum_fault)?;
+                    self.extra().counted += 1;
+                    self.extra().state =
+                        arith::add(cx, take(&mut self.extra().state), value).map_err(sum_fault)?;
                 }
             }
             Kind::UpdateVals | Kind::UpdateKeys => {
                 let other = take(&mut self.item);
-                if let Value::Map(map) = take(&mut self.state) {
+                if let Value::Map(map) = take(&mut self.extra().state) {
                     let (key, value) =
                         if self.kind == Kind::UpdateVals { (other, value) } else { (value, other) };
-                    self.state = Value::Map(MapNode::insert(map, cx, key, value)?);
+                    self.extra().state = Value::Map(MapNode::insert(map, cx, key, value)?);
                 }
             }
         }
@@ -250,23 +328,23 @@ impl Each {
     }
 
     fn partition(&mut self, cx: &mut Context, value: Value) -> Result<()> {
-        let same = match &self.mark {
+        let same = match &self.extra().mark {
             Some(mark) => equal::equal(cx, mark, &value)?,
             None => true,
         };
         if !same {
-            let run = self.aside.take_vector();
+            let run = self.extra().aside.take_vector();
             self.out.push(run);
         }
-        self.mark = Some(value);
+        self.extra().mark = Some(value);
         let item = take(&mut self.item);
-        self.aside.push(item);
+        self.extra().aside.push(item);
         Ok(())
     }
 
     fn group(&mut self, cx: &mut Context, key: Value) -> Result<()> {
         let item = take(&mut self.item);
-        if let Value::Map(mut groups) = take(&mut self.state) {
+        if let Value::Map(mut groups) = take(&mut self.extra().state) {
             groups = match groups.find(cx, &key)? {
                 // Nobody else holds the map, so the group is taken out and grows in place.
                 Some(row) => match MapNode::take_at(&mut groups, row) {
@@ -277,7 +355,7 @@ impl Each {
                 },
                 None => MapNode::insert(groups, cx, key, Value::vector(vec![item]))?,
             };
-            self.state = Value::Map(groups);
+            self.extra().state = Value::Map(groups);
         }
         Ok(())
     }
@@ -287,7 +365,7 @@ impl Each {
         if value.is_nil() && matches!(self.kind, Kind::MinBy | Kind::MaxBy) {
             return Ok(());
         }
-        let better = match &self.mark {
+        let better = match &self.extra().mark {
             None => true,
             Some(mark) => match (order::compare(cx, &value, mark)?, self.kind) {
                 (Ordering::Less, Kind::MinBy | Kind::MinKey) => true,
@@ -298,8 +376,8 @@ impl Each {
             },
         };
         if better {
-            self.mark = Some(value);
-            self.state = item;
+            self.extra().mark = Some(value);
+            self.extra().state = item;
         }
         Ok(())
     }
@@ -320,8 +398,8 @@ impl Each {
             }
             Kind::SplitWith => Value::vector(vec![self.out.take_vector(), Value::vector(Vec::new())]),
             Kind::PartitionBy => {
-                if !self.aside.is_empty() {
-                    let run = self.aside.take_vector();
+                if !self.extra().aside.is_empty() {
+                    let run = self.extra().aside.take_vector();
                     self.out.push(run);
                 }
                 self.out.take_vector()
@@ -333,15 +411,18 @@ impl Each {
             | Kind::MaxBy
             | Kind::MinKey
             | Kind::MaxKey
-            | Kind::SumBy => take(&mut self.state),
-            Kind::AvgBy if self.counted == 0 => Value::Nil,
-            Kind::AvgBy => arith::divide(cx, take(&mut self.state), Value::Int(self.counted))?,
-            Kind::SortBy => {
+            | Kind::SumBy => take(&mut self.extra().state),
+            Kind::AvgBy => match self.extra().counted {
+                0 => Value::Nil,
+                counted => arith::divide(cx, take(&mut self.extra().state), Value::Int(counted))?,
+            },
+            Kind::SortBy | Kind::SortByDescending => {
                 let keys = self.out.take();
-                if self.comparator.is_nil() {
-                    return Ok(Action::Return(sort::by_keys(cx, &self.input, &keys)?));
+                if self.extra().comparator.is_nil() {
+                    let descending = self.kind == Kind::SortByDescending;
+                    return Ok(Action::Return(sort::by_keys(cx, &self.input, &keys, descending)?));
                 }
-                let comparator = take(&mut self.comparator);
+                let comparator = take(&mut self.extra().comparator);
                 let machine = Sort::new(cx, comparator, self.input.clone(), Some(keys))?;
                 return Ok(Action::Become(Native::Sort(machine)));
             }

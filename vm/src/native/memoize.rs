@@ -52,7 +52,7 @@ impl Memoize {
                 Value::Vector(arguments) => arguments.iter().collect(),
                 _ => Vec::new(),
             };
-            return Ok(Action::Call(take(&mut self.function), arguments));
+            return Ok(Action::Call(take(&mut self.function), arguments.into()));
         };
         drop(table);
         // Taken out and put back, so that the only holder changes it in place.

@@ -22,9 +22,11 @@ pub mod tree;
 pub mod update;
 pub mod walk;
 
+use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
+use std::rc::Rc;
 
 /// What a machine wants next.
 pub enum Action {
@@ -35,9 +37,11 @@ pub enum Action {
     /// Call a function with two arguments.
     Call2(Value, Value, Value),
     /// Call a function with any number of arguments.
-    Call(Value, Vec<Value>),
+    Call(Value, Arguments),
     /// Finish with the result of this call.
-    TailCall(Value, Vec<Value>),
+    TailCall(Value, Arguments),
+    /// Go on later: the slice is used up.
+    Pause,
     /// Go on as this machine.
     Become(Native),
     /// Run its branches as fibers (only [`parallel::Parallel`]).
@@ -57,7 +61,7 @@ pub enum Native {
     /// `sort` and `sort-by` with a comparator.
     Sort(sort::Sort),
     /// `update`, `update-in`.
-    Update(update::Update),
+    Update(Box<update::Update>),
     /// `merge-with`.
     Merge(merge::Merge),
     /// `walk`, `prewalk`, `postwalk`.
@@ -98,5 +102,38 @@ impl Native {
             Native::Combine(machine) => machine.resume(cx, returned),
             Native::Parallel(machine) => machine.resume(returned),
         }
+    }
+}
+
+impl Native {
+    /// [`Native::resume`] after a function of the program has returned to the machine, while its window is
+    /// still there (register 0 holds the function). A machine that calls the same function for every item
+    /// puts the next arguments into the window and says true: no frame has to be made. Otherwise `action`
+    /// says what it wants.
+    #[inline]
+    pub(crate) fn again(
+        &mut self,
+        cx: &mut Context,
+        returned: Value,
+        window: &mut [Value],
+        action: &mut Option<Action>,
+    ) -> Result<bool> {
+        match self {
+            Native::Each(machine) => machine.again(cx, returned, window, action),
+            Native::Reduce(machine) => Ok(machine.again(returned, window, action)),
+            _ => {
+                *action = Some(self.resume(cx, Some(returned))?);
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Whether the window belongs to a call of this very function.
+#[inline]
+pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
+    match (function, window.first()) {
+        (Value::Closure(function), Some(Value::Closure(running))) => Rc::ptr_eq(function, running),
+        _ => false,
     }
 }

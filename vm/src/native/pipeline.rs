@@ -7,6 +7,7 @@
 use super::Action;
 use super::items::Items;
 use super::stage::{Outcome, Stage};
+use crate::apply::Arguments;
 use crate::builtins::construction::add;
 use crate::builtins::seq::check_memory;
 use crate::combinator::{Combinator, CombinatorKind, Endless};
@@ -14,6 +15,7 @@ use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
 use crate::vector::VectorNode;
+use smallvec::smallvec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -210,7 +212,7 @@ impl Pipeline {
             (_, None) => match &self.sink {
                 Sink::Start { function, .. } => {
                     self.place = Place::Sink;
-                    Some(Action::Call(function.clone(), Vec::new()))
+                    Some(Action::Call(function.clone(), Arguments::new()))
                 }
                 _ => None,
             },
@@ -258,7 +260,7 @@ impl Pipeline {
                         }
                         (Endless::Repeatedly, _) => {
                             self.place = Place::Source;
-                            return Ok(Some(Action::Call(function.clone(), Vec::new())));
+                            return Ok(Some(Action::Call(function.clone(), Arguments::new())));
                         }
                         (Endless::Cycle, Value::Vector(items)) => {
                             items.get(before % items.len().max(1)).unwrap_or_default()
@@ -389,14 +391,14 @@ impl Pipeline {
             Sink::Vector => Action::Return(self.out.take_vector()),
             Sink::Into(collection) => Action::Return(take(collection)),
             Sink::Fold { function, accumulator, finish: Finish::Complete } => {
-                Action::TailCall(take(function), vec![take(accumulator)])
+                Action::TailCall(take(function), smallvec![take(accumulator)])
             }
             Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => {
                 let parts = vec![take(accumulator)];
                 Action::Return(Value::Combinator(Combinator::new(CombinatorKind::Reduced, parts)))
             }
             Sink::Fold { accumulator, .. } => Action::Return(take(accumulator)),
-            Sink::Fold1 { function } => Action::TailCall(take(function), Vec::new()),
+            Sink::Fold1 { function } => Action::TailCall(take(function), Arguments::new()),
             Sink::First | Sink::Start { .. } => Action::Return(Value::Nil),
             Sink::Until { otherwise, .. } => Action::Return(take(otherwise)),
         }

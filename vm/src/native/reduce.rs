@@ -1,12 +1,16 @@
 //! `reduce`, `reduce-kv` and `reductions`.
 
-use super::Action;
 use super::items::Items;
+use super::{Action, is_running};
+use crate::apply::{apply, is_direct};
 use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
+use crate::interpreter::slots::fill_value;
 use crate::value::Value;
 use crate::vector::VectorNode;
+use smallvec::smallvec;
+use std::mem::take;
 use std::rc::Rc;
 
 /// The machine.
@@ -14,6 +18,7 @@ pub struct Reduce {
     function: Value,
     input: Rc<VectorNode>,
     next: usize,
+    /// Held here only between calls, so that the function may update it in place.
     accumulator: Value,
     /// The items are [key value] pairs, passed as two arguments.
     pairs: bool,
@@ -40,34 +45,114 @@ impl Reduce {
         self
     }
 
-    pub(super) fn resume(&mut self, _cx: &mut Context, returned: Option<Value>) -> Result<Action> {
-        // The accumulator is held here only between calls, so that the function may update it in place.
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         let accumulator = match returned {
-            Some(Value::Combinator(node)) if node.kind == CombinatorKind::Reduced => {
+            Some(value) => self.accept(value),
+            None => take(&mut self.accumulator),
+        };
+        let accumulator = if is_direct(&self.function) {
+            match self.run(cx, accumulator)? {
+                Some(accumulator) => accumulator,
+                None => return Ok(Action::Pause),
+            }
+        } else {
+            accumulator
+        };
+        self.note(&accumulator);
+        let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+            return Ok(self.finish(accumulator));
+        };
+        self.next += 1;
+        Ok(self.call(accumulator, item))
+    }
+
+    /// After a function of the program: see [`Native::again`](super::Native::again).
+    #[inline]
+    pub(super) fn again(
+        &mut self,
+        returned: Value,
+        window: &mut [Value],
+        action: &mut Option<Action>,
+    ) -> bool {
+        let accumulator = self.accept(returned);
+        self.note(&accumulator);
+        let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+            *action = Some(self.finish(accumulator));
+            return false;
+        };
+        self.next += 1;
+        if self.pairs || !is_running(&self.function, window) {
+            *action = Some(self.call(accumulator, item));
+            return false;
+        }
+        fill_value(&mut window[1], accumulator);
+        fill_value(&mut window[2], item);
+        true
+    }
+
+    /// Calls a function that needs no frame for item after item. `None` when the slice is used up.
+    fn run(&mut self, cx: &mut Context, accumulator: Value) -> Result<Option<Value>> {
+        let mut accumulator = accumulator;
+        loop {
+            if self.next >= self.input.len() {
+                return Ok(Some(accumulator));
+            }
+            if cx.fuel.slice < 0 {
+                self.accumulator = accumulator;
+                return Ok(None);
+            }
+            self.note(&accumulator);
+            let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+                return Ok(Some(accumulator));
+            };
+            self.next += 1;
+            let value = match &item {
+                Value::Vector(pair) if self.pairs => {
+                    let key = pair.get(0).unwrap_or_default();
+                    let value = pair.get(1).unwrap_or_default();
+                    apply(cx, &self.function, &mut [accumulator, key, value])?
+                }
+                _ => apply(cx, &self.function, &mut [accumulator, item])?,
+            };
+            accumulator = self.accept(value);
+        }
+    }
+
+    /// The accumulator that a call gave; the function may end the reduction.
+    #[inline]
+    fn accept(&mut self, returned: Value) -> Value {
+        match returned {
+            Value::Combinator(node) if node.kind == CombinatorKind::Reduced => {
                 self.next = usize::MAX;
                 node.parts().first().cloned().unwrap_or_default()
             }
-            Some(value) => value,
-            None => std::mem::take(&mut self.accumulator),
-        };
+            value => value,
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, accumulator: &Value) {
         if let Some(trail) = &mut self.trail {
             trail.push(accumulator.clone());
         }
-        let Some(item) = self.input.get(self.next) else {
-            return Ok(Action::Return(match &mut self.trail {
-                Some(trail) => trail.take_vector(),
-                None => accumulator,
-            }));
-        };
-        self.next += 1;
+    }
+
+    fn call(&self, accumulator: Value, item: Value) -> Action {
         let function = self.function.clone();
-        Ok(match &item {
+        match &item {
             Value::Vector(pair) if self.pairs => {
                 let key = pair.get(0).unwrap_or_default();
                 let value = pair.get(1).unwrap_or_default();
-                Action::Call(function, vec![accumulator, key, value])
+                Action::Call(function, smallvec![accumulator, key, value])
             }
             _ => Action::Call2(function, accumulator, item),
+        }
+    }
+
+    fn finish(&mut self, accumulator: Value) -> Action {
+        Action::Return(match &mut self.trail {
+            Some(trail) => trail.take_vector(),
+            None => accumulator,
         })
     }
 }

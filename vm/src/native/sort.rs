@@ -4,21 +4,29 @@
 //! not care. It is stable: on ties the left item goes first.
 
 use super::Action;
+use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::order;
+use crate::sort;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::rc::Rc;
 
-/// The items in the order of their keys.
+/// The items in the natural order of their keys. Equal items stay in their order, descending too.
 ///
 /// # Errors
 /// Fuel, memory.
-pub fn by_keys(cx: &mut Context, input: &VectorNode, keys: &[Value]) -> Result<Value> {
+pub fn by_keys(cx: &mut Context, input: &VectorNode, keys: &[Value], descending: bool) -> Result<Value> {
     cx.reserve_items(input.len())?;
     let mut rows: Vec<u32> = (0..input.len() as u32).collect();
-    order::sort_by_key(cx, &mut rows, |&row| &keys[row as usize])?;
+    if descending {
+        // Stable and descending: the reversed items ascending, and that reversed.
+        rows.reverse();
+    }
+    sort::sort_by_key(cx, &mut rows, |&row| &keys[row as usize])?;
+    if descending {
+        rows.reverse();
+    }
     let items = rows.iter().map(|&row| input.get(row as usize).unwrap_or_default()).collect();
     Ok(Value::vector(items))
 }
@@ -82,19 +90,9 @@ impl Sort {
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         if let Some(answer) = returned {
-            // The question was (comparator right left): does the right item go first?
-            let right_first = match answer {
-                Value::Int(number) => number < 0,
-                Value::Float(number) => number < 0.0,
-                Value::BigInt(number) => number.get().sign() == num_bigint::Sign::Minus,
-                other => other.is_truthy(),
-            };
-            if right_first {
-                self.take_right();
-            } else {
-                self.take_left();
-            }
+            self.accept(answer);
         }
+        let direct = is_direct(&self.comparator);
         loop {
             if self.width >= self.rows.len() {
                 let items = self.rows.iter().map(|&row| self.input.get(row as usize).unwrap_or_default());
@@ -102,10 +100,33 @@ impl Sort {
             }
             if self.left < self.middle() && self.right < self.end() {
                 let (left, right) = (self.key(self.rows[self.left]), self.key(self.rows[self.right]));
-                return Ok(Action::Call2(self.comparator.clone(), right, left));
+                if !direct {
+                    return Ok(Action::Call2(self.comparator.clone(), right, left));
+                }
+                if cx.fuel.slice < 0 {
+                    return Ok(Action::Pause);
+                }
+                let answer = apply(cx, &self.comparator, &mut [right, left])?;
+                self.accept(answer);
+                continue;
             }
             self.close_pair();
             cx.tick(1)?;
+        }
+    }
+
+    /// Takes the answer to (comparator right left): does the right item go first?
+    fn accept(&mut self, answer: Value) {
+        let right_first = match answer {
+            Value::Int(number) => number < 0,
+            Value::Float(number) => number < 0.0,
+            Value::BigInt(number) => number.get().sign() == num_bigint::Sign::Minus,
+            other => other.is_truthy(),
+        };
+        if right_first {
+            self.take_right();
+        } else {
+            self.take_left();
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::pipeline::{Finish, Pipeline, Sink};
 use super::{Action, Native};
+use crate::apply::Arguments;
 use crate::fault::Result;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -40,7 +41,7 @@ impl Transduce {
         match self.init.take() {
             None => {
                 self.reducer = Some(reducer);
-                Ok(Action::Call(self.function.clone(), Vec::new()))
+                Ok(Action::Call(self.function.clone(), Arguments::new()))
             }
             Some(accumulator) => {
                 let sink = Sink::Fold { function: reducer, accumulator, finish: Finish::Complete };

@@ -1,59 +1,89 @@
 //! `update` and `update-in`: the path is taken apart on the way down, so that an unshared structure is
 //! updated in place on the way back.
 
-use super::Action;
+use super::{Action, Native};
+use crate::apply::{Arguments, apply, is_direct};
+use crate::builtins::Step;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
+use smallvec::SmallVec;
 use std::mem::take;
 use std::rc::Rc;
+
+/// A container on the way down.
+struct Parent {
+    container: Value,
+    /// The key it is changed at.
+    key: Value,
+    /// Position of the key, if the container is a map that has it.
+    row: Option<usize>,
+}
 
 /// The machine.
 pub struct Update {
     function: Value,
-    extra: Vec<Value>,
+    extra: Arguments,
     target: Value,
-    path: Vec<Value>,
-    /// Containers on the way down, each with the key it is changed at.
-    parents: Vec<(Value, Value)>,
+    path: Arguments,
+    parents: SmallVec<[Parent; 1]>,
     /// Reads by the flexible key rule (`update-in`); writes are always exact.
     flexible: bool,
 }
 
 impl Update {
     /// Changes what is at `path` in `target` to `(function old extra …)`.
-    pub fn new(
-        function: Value,
-        extra: Vec<Value>,
-        target: Value,
-        path: Vec<Value>,
-        flexible: bool,
-    ) -> Update {
-        Update { function, extra, target, path, parents: Vec::new(), flexible }
+    pub fn new(function: Value, extra: Arguments, target: Value, path: Arguments, flexible: bool) -> Update {
+        Update { function, extra, target, path, parents: SmallVec::new(), flexible }
+    }
+
+    /// Makes the change at once where the function needs no frame.
+    ///
+    /// # Errors
+    /// What lies on the path is no collection; what the function faults with.
+    pub fn start(mut self, cx: &mut Context) -> Result<Step> {
+        if is_direct(&self.function)
+            && let Action::Return(value) = self.resume(cx, None)?
+        {
+            return Ok(Step::Return(value));
+        }
+        Ok(Step::Enter(Native::Update(Box::new(self))))
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match returned {
             None => {
                 let old = self.descend(cx)?;
+                if is_direct(&self.function) {
+                    let mut arguments = Arguments::from_elem(old, 1);
+                    arguments.append(&mut self.extra);
+                    let value = apply(cx, &self.function, &mut arguments)?;
+                    return self.ascend(cx, value).map(Action::Return);
+                }
                 if self.extra.is_empty() {
                     return Ok(Action::Call1(self.function.clone(), old));
                 }
-                let mut arguments = vec![old];
+                let mut arguments = Arguments::from_elem(old, 1);
                 arguments.append(&mut self.extra);
                 Ok(Action::Call(self.function.clone(), arguments))
             }
-            Some(value) => {
-                let mut value = value;
-                while let Some((parent, key)) = self.parents.pop() {
-                    cx.tick(1)?;
-                    value = store(cx, parent, key, value)?;
-                }
-                Ok(Action::Return(value))
-            }
+            Some(value) => self.ascend(cx, value).map(Action::Return),
         }
+    }
+
+    /// Puts the new value in, and the containers around it back together.
+    fn ascend(&mut self, cx: &mut Context, value: Value) -> Result<Value> {
+        let mut value = value;
+        while let Some(Parent { container, key, row }) = self.parents.pop() {
+            cx.tick(1)?;
+            value = match (container, row) {
+                (Value::Map(map), Some(row)) => Value::Map(MapNode::replace_at(map, row, value)),
+                (container, _) => store(cx, container, key, value)?,
+            };
+        }
+        Ok(value)
     }
 
     /// Walks down the path; containers that nobody else holds give their child away.
@@ -61,11 +91,12 @@ impl Update {
         let mut here = take(&mut self.target);
         for key in take(&mut self.path) {
             cx.tick(1)?;
+            let mut row = None;
             let child = match &mut here {
                 Value::Nil => Value::Nil,
                 Value::Map(map) => {
-                    let exact = map.find(cx, &key)?;
-                    match exact {
+                    row = map.find(cx, &key)?;
+                    match row {
                         Some(row) => match MapNode::take_at(map, row) {
                             Some(child) => child,
                             None => map.entries()[row].value.clone(),
@@ -87,7 +118,7 @@ impl Update {
                     )));
                 }
             };
-            self.parents.push((here, key));
+            self.parents.push(Parent { container: here, key, row });
             here = child;
         }
         Ok(here)

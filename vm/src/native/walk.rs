@@ -10,6 +10,7 @@ use crate::fault::Result;
 use crate::map::{MapNode, SetNode};
 use crate::value::Value;
 use crate::vector::VectorNode;
+use smallvec::smallvec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -87,7 +88,7 @@ impl Walk {
                 let form = take(&mut self.form);
                 if !is_collection(&form) {
                     return Ok(match direction {
-                        Direction::Once => Action::TailCall(take(&mut self.outer), vec![form]),
+                        Direction::Once => Action::TailCall(take(&mut self.outer), smallvec![form]),
                         _ => self.call(form),
                     });
                 }
@@ -113,7 +114,7 @@ impl Walk {
             let Some(done) = self.levels.pop() else { return Ok(Action::Return(Value::Nil)) };
             let whole = done.output.finish();
             match self.direction {
-                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), vec![whole])),
+                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), smallvec![whole])),
                 Direction::Post => return Ok(self.call(whole)),
                 Direction::Pre => {
                     cx.tick(1)?;

@@ -1,0 +1,55 @@
+//! Memory of programs that wait: isolates, each suspended in a host call inside a callback.
+
+use ptc_compiler::{CompileOptions, Externals, compile};
+use ptc_vm::{Exit, Isolate, IsolateOptions};
+
+/// Two functions deep in a call of a tool, with rows of its own.
+const PROGRAM: &str = r#"
+(defn fetch [row] (assoc row :answer (tool/call {:server "s" :tool "t" :args {:id (:id row)}})))
+(->> (range 10)
+     (map (fn [i] {:id i :name (str "row " i)}))
+     (map fetch)
+     (count))
+"#;
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Programs suspended.
+    pub programs: usize,
+    /// Resident bytes of the process before and with all of them.
+    pub resident: (u64, u64),
+    /// Logical bytes of one program.
+    pub logical: u64,
+}
+
+/// Suspends `programs` programs and keeps them all.
+///
+/// # Errors
+/// A program that does not suspend; no `/proc`.
+pub fn measure(programs: usize) -> Result<Measured, String> {
+    let compiled = compile(PROGRAM, &Externals::default(), &CompileOptions::default())
+        .map_err(|errors| format!("{errors:?}"))?;
+    let before = resident()?;
+    let mut isolates = Vec::with_capacity(programs);
+    for _ in 0..programs {
+        let mut isolate = Isolate::new(IsolateOptions::default());
+        let unit = isolate.load(compiled.program.clone()).map_err(|fault| fault.message)?;
+        isolate.start(unit);
+        match isolate.run(1_000_000) {
+            Exit::HostCall(_) => isolates.push(isolate),
+            other => return Err(format!("the program did not suspend: {other:?}")),
+        }
+    }
+    let resident = (before, resident()?);
+    let logical = isolates.first().map_or(0, Isolate::live_bytes);
+    Ok(Measured { programs, resident, logical })
+}
+
+/// Resident bytes of this process (Linux).
+fn resident() -> Result<u64, String> {
+    let text = std::fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
+    let line = text.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
+    let kilobytes = line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| format!("unexpected {line:?}"))
+}

@@ -1,0 +1,237 @@
+//! Calling functions that need no frame: builtins that compute their value at once, keywords and
+//! collections in call position, and combinations of these. Such a call cannot reach a function of the
+//! program or the host, so a machine may make it directly, item by item.
+
+use crate::builtins::{BuiltinId, Implementation};
+use crate::combinator::{Combinator, CombinatorKind};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::heap;
+use crate::hint::Wanted;
+use crate::interpreter::attend;
+use crate::reason::Reason;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use smallvec::SmallVec;
+
+/// Arguments of a call.
+pub type Arguments = SmallVec<[Value; 3]>;
+
+/// Combinators nest this deep before a machine takes over; [`apply`] recurses as deep.
+const DEPTH: u32 = 4;
+
+/// Whether [`apply`] can call the value.
+pub(crate) fn is_direct(function: &Value) -> bool {
+    is_direct_at(function, DEPTH)
+}
+
+fn is_direct_at(function: &Value, depth: u32) -> bool {
+    match function {
+        Value::Builtin(builtin) => matches!(builtin.info().implementation, Implementation::Plain(_)),
+        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => true,
+        Value::Combinator(node) => match node.kind {
+            CombinatorKind::Reduced
+            | CombinatorKind::Endless(_)
+            | CombinatorKind::Transducer(_)
+            | CombinatorKind::Reducer
+            | CombinatorKind::Completing
+            | CombinatorKind::Memoize => false,
+            CombinatorKind::Constantly => true,
+            // Its other parts are arguments.
+            CombinatorKind::Partial | CombinatorKind::Fnil => {
+                depth > 0 && node.parts().first().is_some_and(|part| is_direct_at(part, depth - 1))
+            }
+            CombinatorKind::Comp
+            | CombinatorKind::Juxt
+            | CombinatorKind::Complement
+            | CombinatorKind::EveryPred
+            | CombinatorKind::SomeFn => {
+                depth > 0 && node.parts().iter().all(|part| is_direct_at(part, depth - 1))
+            }
+        },
+        _ => false,
+    }
+}
+
+/// Calls a function for which [`is_direct`] holds. Costs the fuel of any call.
+///
+/// # Errors
+/// What the function faults with; memory, deadline and cancellation.
+pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value]) -> Result<Value> {
+    let value = match function {
+        Value::Builtin(builtin) => match builtin.info().implementation {
+            Implementation::Plain(run) => {
+                cx.fuel.slice -= 1;
+                check_arity(*builtin, arguments.len())?;
+                run(cx, arguments)
+            }
+            _ => Err(not_callable(cx, function)),
+        },
+        Value::Combinator(node) => apply_combinator(cx, node, arguments),
+        data => call_data(cx, data, arguments),
+    }?;
+    if heap::attention() {
+        attend(cx)?;
+    }
+    Ok(value)
+}
+
+fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]) -> Result<Value> {
+    cx.fuel.slice -= 1;
+    let parts = node.parts();
+    match node.kind {
+        CombinatorKind::Constantly => Ok(parts.first().cloned().unwrap_or_default()),
+        CombinatorKind::Partial => {
+            let mut all: Arguments = parts[1..].iter().cloned().collect();
+            all.extend(arguments.iter_mut().map(std::mem::take));
+            apply(cx, &parts[0], &mut all)
+        }
+        CombinatorKind::Fnil => {
+            for (argument, default) in arguments.iter_mut().zip(&parts[1..]) {
+                if argument.is_nil() {
+                    *argument = default.clone();
+                }
+            }
+            apply(cx, &parts[0], arguments)
+        }
+        CombinatorKind::Comp => {
+            let mut parts = parts.iter().rev();
+            let Some(first) = parts.next() else {
+                // `(comp)` is identity.
+                return Ok(arguments.last_mut().map(std::mem::take).unwrap_or_default());
+            };
+            let mut value = apply(cx, first, arguments)?;
+            for part in parts {
+                value = apply(cx, part, &mut [value])?;
+            }
+            Ok(value)
+        }
+        CombinatorKind::Juxt => {
+            let mut items = Vec::with_capacity(parts.len());
+            for part in parts {
+                let mut copy: Arguments = arguments.iter().cloned().collect();
+                items.push(apply(cx, part, &mut copy)?);
+            }
+            Ok(Value::Vector(VectorNode::new(items)))
+        }
+        CombinatorKind::Complement => Ok(Value::Bool(!apply(cx, &parts[0], arguments)?.is_truthy())),
+        CombinatorKind::EveryPred => {
+            for argument in arguments {
+                for part in parts {
+                    if !apply(cx, part, &mut [argument.clone()])?.is_truthy() {
+                        return Ok(Value::Bool(false));
+                    }
+                }
+            }
+            Ok(Value::Bool(true))
+        }
+        CombinatorKind::SomeFn => {
+            let mut last = Value::Nil;
+            for argument in arguments {
+                for part in parts {
+                    last = apply(cx, part, &mut [argument.clone()])?;
+                    if last.is_truthy() {
+                        return Ok(last);
+                    }
+                }
+            }
+            Ok(last)
+        }
+        // Not direct: a machine makes these calls.
+        _ => Ok(Value::Nil),
+    }
+}
+
+/// Checks the number of arguments of a builtin.
+#[inline]
+pub(crate) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
+    if builtin.info().arity.accepts(count) { Ok(()) } else { Err(arity_fault(builtin, count)) }
+}
+
+#[cold]
+fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
+    let info = builtin.info();
+    Fault::new(Reason::ArityError, info.arity.message(info.name, count))
+        .hint(format!("Usage: {}", info.usage))
+}
+
+/// Calls of keywords and collections: `(:k m)`, `(m k)`, `(s x)`, `(v i)`.
+pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value]) -> Result<Value> {
+    cx.tick(1)?;
+    let count = arguments.len();
+    let mut arguments = arguments.iter_mut().map(std::mem::take);
+    match callee {
+        Value::Keyword(symbol) => {
+            let (Some(source), 1..=2) = (arguments.next(), count) else {
+                let name = cx.text(*symbol);
+                return Err(Fault::new(
+                    Reason::InvalidKeywordCall,
+                    format!("keyword :{name} expects 1 or 2 arguments, got {count}"),
+                )
+                .hint(format!("Use (:{name} map) or (:{name} map default).")));
+            };
+            let default = arguments.next().unwrap_or_default();
+            match &source {
+                Value::Map(map) => {
+                    let row = map.find_named(cx, *symbol);
+                    Ok(row.map_or(default, |row| map.entries()[row].value.clone()))
+                }
+                Value::Set(set) => {
+                    let row = set.find_keyword(cx, *symbol);
+                    Ok(row.map_or(default, |row| set.entries()[row].key.clone()))
+                }
+                _ => Ok(default),
+            }
+        }
+        Value::Map(map) => {
+            let (Some(key), 1..=2) = (arguments.next(), count) else {
+                return Err(Fault::new(
+                    Reason::InvalidMapCall,
+                    format!("a map in call position expects 1 or 2 arguments, got {count}"),
+                )
+                .hint("Use (m key) or (m key default)."));
+            };
+            let default = arguments.next().unwrap_or_default();
+            Ok(map.get(cx, &key)?.cloned().unwrap_or(default))
+        }
+        Value::Set(set) => {
+            let (Some(member), 1) = (arguments.next(), count) else {
+                return Err(Fault::new(
+                    Reason::ArityError,
+                    format!("a set in call position expects 1 argument, got {count}"),
+                )
+                .hint("Use (s member), or (contains? s member)."));
+            };
+            Ok(set.find(cx, &member)?.map_or(Value::Nil, |row| set.entries()[row].key.clone()))
+        }
+        Value::Vector(vector) => {
+            let (Some(index), 1..=2) = (arguments.next(), count) else {
+                return Err(Fault::new(
+                    Reason::ArityError,
+                    format!("a vector in call position expects 1 or 2 arguments, got {count}"),
+                )
+                .hint("Read an item with (nth v index); remove the parentheses around a value."));
+            };
+            let default = arguments.next().unwrap_or_default();
+            match index {
+                Value::Int(index) => {
+                    let item = usize::try_from(index).ok().and_then(|index| vector.get(index));
+                    Ok(item.unwrap_or(default))
+                }
+                _ => Ok(default),
+            }
+        }
+        other => Err(not_callable(cx, other)),
+    }
+}
+
+#[cold]
+pub(crate) fn not_callable(cx: &mut Context, value: &Value) -> Box<Fault> {
+    const SHOWN: usize = 60;
+    let shown = crate::print::pr_str(cx, value, SHOWN).map_or_else(
+        |_| value.type_word().to_owned(),
+        |printed| if printed.truncated { format!("{}…", printed.text) } else { printed.text },
+    );
+    Fault::new(Reason::NotCallable, format!("not callable: {shown}"))
+        .mismatch(Wanted::Function, &[value.type_word()])
+}

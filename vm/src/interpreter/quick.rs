@@ -1,0 +1,426 @@
+//! What the hot loop does out of line: each is a call, which keeps the loop's own variables few.
+
+use super::call::Called;
+use super::fiber::{Frame, WINDOW};
+use super::hot::Hot;
+use super::run::read;
+use super::slots::{clear, fill, fill_copy};
+use super::{Machine, operations};
+use crate::apply::check_arity;
+use crate::builtins::{BuiltinId, Implementation, Step};
+use crate::bytecode::instruction::{Constant, Dst, Relation, Src, Window};
+use crate::bytecode::{ProtoIndex, Shape};
+use crate::combinator::CombinatorKind;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::heap;
+use crate::unit::Unit;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+type Registers = [Value; WINDOW];
+
+/// What happens after a function has returned to what is no code.
+pub(super) enum Below {
+    /// The same function runs again, from its start; its arguments are in place.
+    Again,
+    /// Another frame of code is on top.
+    Frame,
+    /// The hot loop ends, for the reason in `Machine::leaving`.
+    Leave,
+}
+
+impl Machine<'_> {
+    /// The function on top, whose window begins at `base`, returns what is in the register to a machine or
+    /// to a chain of calls. There is fuel for one call.
+    ///
+    /// # Errors
+    /// What the machine faults with; the frame is gone then.
+    #[inline(never)]
+    pub(super) fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
+        let is_variadic = match self.fiber.frames.last() {
+            Some(Frame::Code { unit, proto, .. }) => {
+                self.units[unit.0 as usize].program.protos[usize::from(proto.0)].shape.variadic
+            }
+            _ => true,
+        };
+        let frames = &mut self.fiber.frames;
+        let stack = &mut self.fiber.stack;
+        let below = frames.len().checked_sub(2).and_then(|below| frames.get_mut(below));
+        if let Some(Frame::Chain { base: chain, left }) = below {
+            let (chain, left) = (*chain as usize, left);
+            let value = base + usize::from(src.reg);
+            return Ok(match left.checked_sub(1) {
+                Some(next) => {
+                    let part = match &stack[chain] {
+                        Value::Combinator(node) => node.parts().get(next as usize),
+                        _ => None,
+                    };
+                    match part {
+                        Some(Value::Closure(closure))
+                            if fits(&self.units[closure.unit.0 as usize], closure.proto, 1) =>
+                        {
+                            *left = next;
+                            let (unit, proto) = (closure.unit, closure.proto);
+                            let closure = closure.clone();
+                            if let Some(top) = frames.last_mut() {
+                                *top = Frame::Code { unit, proto, pc: 0, base: base as u32 };
+                            }
+                            clear(&mut stack[base]);
+                            fill(&mut stack[base], Value::Closure(closure));
+                            if value != base + 1 {
+                                transfer(stack, value, src.last, base + 1);
+                            }
+                            self.cx.fuel.slice -= 1;
+                            Below::Frame
+                        }
+                        _ => {
+                            let value = take_or_copy(stack, value, src.last);
+                            stack[base] = Value::Nil;
+                            frames.pop();
+                            self.leaving = Hot::Returned(value, chain as u32);
+                            Below::Leave
+                        }
+                    }
+                }
+                None => {
+                    clear(&mut stack[base]);
+                    frames.pop();
+                    frames.pop();
+                    match frames.last() {
+                        Some(Frame::Code { .. }) => {
+                            clear(&mut stack[chain]);
+                            transfer(stack, value, src.last, chain);
+                            Below::Frame
+                        }
+                        _ => {
+                            let value = take_or_copy(stack, value, src.last);
+                            stack[chain] = Value::Nil;
+                            self.leaving = Hot::Returned(value, chain as u32);
+                            Below::Leave
+                        }
+                    }
+                }
+            });
+        }
+        let (Some(native), Some(window)) = (
+            self.fiber.natives.last_mut(),
+            stack.get_mut(base..).and_then(|w| w.first_chunk_mut::<WINDOW>()),
+        ) else {
+            return Ok(Below::Leave);
+        };
+        if is_variadic {
+            // The window of such a function is laid out by the call.
+            let value = take_or_copy(window, usize::from(src.reg), src.last);
+            clear(&mut window[0]);
+            frames.pop();
+            self.leaving = Hot::Returned(value, base as u32);
+            return Ok(Below::Leave);
+        }
+        let mut action = None;
+        let returned = match window[usize::from(src.reg)] {
+            // Each kind of value in a call of its own: it stays in machine registers.
+            Value::Int(int) => native.again(self.cx, Value::Int(int), window, &mut action),
+            Value::Bool(bool) => native.again(self.cx, Value::Bool(bool), window, &mut action),
+            _ => {
+                let value = &mut window[usize::from(src.reg)];
+                let value = if src.last { take(value) } else { value.clone() };
+                native.again(self.cx, value, window, &mut action)
+            }
+        };
+        match returned {
+            Ok(true) => {
+                self.cx.fuel.slice -= 1;
+                Ok(Below::Again)
+            }
+            Ok(false) => {
+                window[0] = Value::Nil;
+                frames.pop();
+                self.leaving = action.map_or(Hot::Drive, Hot::Act);
+                Ok(Below::Leave)
+            }
+            Err(fault) => {
+                frames.pop();
+                Err(fault)
+            }
+        }
+    }
+
+    /// `((comp … f) x)` where f is a function of the program: f runs above the combinator, which stays
+    /// where it is. False when the call is another; then nothing has changed. There is fuel for two calls.
+    #[inline(never)]
+    pub(super) fn enter_chain(&mut self, at: usize, arguments: u8) -> bool {
+        let Value::Combinator(node) = &self.fiber.stack[at] else { return false };
+        let (CombinatorKind::Comp, Some((Value::Closure(closure), before))) =
+            (node.kind, node.parts().split_last())
+        else {
+            return false;
+        };
+        let frames = &mut self.fiber.frames;
+        let fits = fits(&self.units[closure.unit.0 as usize], closure.proto, 1);
+        if arguments != 1 || !fits || frames.len() + 2 > frames.room() {
+            return false;
+        }
+        let (unit, proto, left) = (closure.unit, closure.proto, before.len() as u32);
+        let closure = Value::Closure(closure.clone());
+        transfer(&mut self.fiber.stack, at + 1, true, at + 2);
+        fill(&mut self.fiber.stack[at + 1], closure);
+        frames.push(Frame::Chain { base: at as u32, left });
+        frames.push(Frame::Code { unit, proto, pc: 0, base: at as u32 + 1 });
+        self.cx.fuel.slice -= 2;
+        true
+    }
+
+    /// Goes on with what a builtin has left in `pending`; the frame on top continues at `pc`.
+    ///
+    /// # Errors
+    /// The fault of the builtin.
+    #[inline(never)]
+    pub(super) fn settle_builtin(&mut self, pc: usize) -> Result<Hot> {
+        self.save(pc);
+        let Some(&Frame::Code { unit, proto, base, .. }) = self.fiber.frames.last() else {
+            return Ok(Hot::Drive);
+        };
+        let registers = self.units[unit.0 as usize].program.protos[usize::from(proto.0)].registers;
+        let top = base + u32::from(registers);
+        match self.pending.take() {
+            Some(Pending { step: Ok(Step::Enter(native)), dst }) => {
+                self.fiber.push_native(native, base + u32::from(dst), top);
+                Ok(Hot::Drive)
+            }
+            Some(Pending { step: Ok(Step::TailCall(callee, arguments)), dst }) => {
+                let dst = base + u32::from(dst);
+                Ok(match self.call(callee, arguments, dst, top)? {
+                    Called::Value(value) => Hot::Returned(value, dst),
+                    Called::Entered => Hot::Drive,
+                    Called::Stop(stop) => Hot::Stop(stop),
+                })
+            }
+            Some(Pending { step: Ok(Step::Return(value)), dst }) => {
+                Ok(Hot::Returned(value, base + u32::from(dst)))
+            }
+            Some(Pending { step: Err(fault), .. }) => Err(fault),
+            // A host call: nothing was touched, the complete table makes it.
+            None => {
+                self.save(pc - 1);
+                Ok(Hot::Table)
+            }
+        }
+    }
+}
+
+/// Reads a stack slot; the last reader takes the value.
+#[inline]
+fn take_or_copy(stack: &mut [Value], from: usize, last: bool) -> Value {
+    if last { take(&mut stack[from]) } else { stack[from].clone() }
+}
+
+/// Moves or copies a value to another slot, which is empty.
+#[inline(always)]
+fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) {
+    match stack[from] {
+        Value::Int(int) => fill(&mut stack[to], Value::Int(int)),
+        _ => {
+            let value = take_or_copy(stack, from, last);
+            fill(&mut stack[to], value);
+        }
+    }
+}
+
+/// True when a function takes exactly this many arguments, with no more arities to look at.
+#[inline(always)]
+pub(super) fn fits(unit: &Unit, index: ProtoIndex, count: u8) -> bool {
+    unit.program.protos[usize::from(index.0)].shape == Shape { fixed: count, variadic: false }
+}
+
+/// `(mod a b)` of integers.
+#[inline(always)]
+pub(super) fn modulo(a: i64, b: i64) -> Option<i64> {
+    let rest = a.checked_rem(b)?;
+    Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+}
+
+/// Whether a relation holds, where that is quickly said.
+#[inline(always)]
+pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option<bool> {
+    match (a, constant) {
+        (Value::Int(a), Value::Int(b)) => Some(match relation {
+            Relation::Equal => a == b,
+            Relation::NotEqual => a != b,
+            Relation::Less => a < b,
+            Relation::LessEqual => a <= b,
+            Relation::Greater => a > b,
+            Relation::GreaterEqual => a >= b,
+        }),
+        (Value::Keyword(a), Value::Keyword(b)) => relation.of_equality(a == b),
+        (Value::Str(a), Value::Str(b)) => relation.of_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str()),
+        _ => None,
+    }
+}
+
+/// `(:key map)`; false when the complete table must do it.
+#[inline(never)]
+pub(super) fn get_key(
+    cx: &Context,
+    unit: &Unit,
+    registers: &mut Registers,
+    src: Src,
+    constant: Constant,
+    dst: Dst,
+) -> bool {
+    let Value::Keyword(symbol) = unit.constants[usize::from(constant.0)] else { return false };
+    let (from, to) = (usize::from(src.reg), usize::from(dst.0));
+    if let Ok([source, target]) = registers.get_disjoint_mut([from, to]) {
+        match source {
+            Value::Map(map) => match map.find_named(cx, symbol) {
+                Some(row) => fill_copy(target, &map.entries()[row].value),
+                None => fill(target, Value::Nil),
+            },
+            _ => fill(target, Value::Nil),
+        }
+        if src.last {
+            clear(source);
+        }
+        return true;
+    }
+    let found = match &registers[from] {
+        Value::Map(map) => map.find_named(cx, symbol).map(|row| map.entries()[row].value.clone()),
+        _ => None,
+    };
+    clear(&mut registers[from]);
+    fill(&mut registers[to], found.unwrap_or_default());
+    true
+}
+
+/// What a builtin wants beside a value in a register.
+pub(super) struct Pending {
+    step: Result<Step>,
+    dst: u8,
+}
+
+/// Calls a builtin with one argument. False when the loop must leave: for what is in `pending`, or, when
+/// that is empty, because the complete table must make the call.
+#[inline(never)]
+pub(super) fn call_one(
+    cx: &mut Context,
+    pending: &mut Option<Pending>,
+    registers: &mut Registers,
+    builtin: BuiltinId,
+    a: Src,
+    dst: Dst,
+) -> bool {
+    let implementation = builtin.info().implementation;
+    if matches!(implementation, Implementation::Host(_)) {
+        return false;
+    }
+    let mut arguments = [read(registers, a)];
+    finish(cx, pending, builtin, implementation, &mut arguments, &mut registers[usize::from(dst.0)], dst.0)
+}
+
+/// [`call_one`] with two arguments.
+#[inline(never)]
+pub(super) fn call_two(
+    cx: &mut Context,
+    pending: &mut Option<Pending>,
+    registers: &mut Registers,
+    builtin: BuiltinId,
+    a: Src,
+    b: Src,
+    dst: Dst,
+) -> bool {
+    let implementation = builtin.info().implementation;
+    if matches!(implementation, Implementation::Host(_)) {
+        return false;
+    }
+    let mut arguments = [read(registers, a), read(registers, b)];
+    finish(cx, pending, builtin, implementation, &mut arguments, &mut registers[usize::from(dst.0)], dst.0)
+}
+
+/// [`call_one`] with the arguments of a window.
+#[inline(never)]
+pub(super) fn call_many(
+    cx: &mut Context,
+    pending: &mut Option<Pending>,
+    registers: &mut Registers,
+    builtin: BuiltinId,
+    window: Window,
+) -> bool {
+    let implementation = builtin.info().implementation;
+    if matches!(implementation, Implementation::Host(_)) {
+        return false;
+    }
+    let at = usize::from(window.at);
+    let (below, above) = registers.split_at_mut(at + 1);
+    let arguments = &mut above[..usize::from(window.count)];
+    let done = finish(cx, pending, builtin, implementation, arguments, &mut below[at], window.at);
+    // What the builtin has not taken.
+    arguments.iter_mut().for_each(clear);
+    done
+}
+
+#[inline(always)]
+fn finish(
+    cx: &mut Context,
+    pending: &mut Option<Pending>,
+    builtin: BuiltinId,
+    implementation: Implementation,
+    arguments: &mut [Value],
+    target: &mut Value,
+    dst: u8,
+) -> bool {
+    let step = match implementation {
+        Implementation::Plain(run) => match call_plain(cx, builtin, run, arguments) {
+            Ok(value) => {
+                fill(target, value);
+                return true;
+            }
+            Err(fault) => Err(fault),
+        },
+        Implementation::Callback(run) => {
+            cx.fuel.slice -= 1;
+            match call_callback(cx, builtin, run, arguments) {
+                Ok(Step::Return(value)) => {
+                    fill(target, value);
+                    return true;
+                }
+                step => step,
+            }
+        }
+        Implementation::Host(_) => return false,
+    };
+    *pending = Some(Pending { step, dst });
+    false
+}
+
+/// Calls a builtin that computes its value at once, and looks at the memory account.
+#[inline(always)]
+fn call_plain(
+    cx: &mut Context,
+    builtin: BuiltinId,
+    run: fn(&mut Context, &mut [Value]) -> Result<Value>,
+    arguments: &mut [Value],
+) -> Result<Value> {
+    check_arity(builtin, arguments.len())?;
+    let value = run(cx, arguments)?;
+    if heap::attention() {
+        operations::attend(cx)?;
+    }
+    Ok(value)
+}
+
+/// Calls a builtin that may call functions of the program.
+#[inline(always)]
+fn call_callback(
+    cx: &mut Context,
+    builtin: BuiltinId,
+    run: fn(&mut Context, &mut [Value]) -> Result<Step>,
+    arguments: &mut [Value],
+) -> Result<Step> {
+    check_arity(builtin, arguments.len())?;
+    let step = run(cx, arguments)?;
+    if heap::attention() {
+        operations::attend(cx)?;
+    }
+    Ok(step)
+}
