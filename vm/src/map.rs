@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// Logical bytes of a map or set node with up to [`INLINE`] entries.
+/// Logical bytes of a map or set node, room for four entries included.
 pub const TABLE_BYTES: usize = 160;
 
 /// Up to this many entries live in the node.
