@@ -11,7 +11,7 @@
 //! - [`tool_catalog`]: literal tool calls, for a host that can judge them
 //! - [`externals`]: what a compilation knows beside the text, and its result
 //! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
-//! - [`reference`]: what the language has, with documentation and examples
+//! - [`mod@reference`]: what the language has, with documentation and examples
 
 #![forbid(unsafe_code)]
 
