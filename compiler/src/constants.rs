@@ -2,11 +2,11 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::Literal;
+use crate::names::NameMap;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
 use ptc_vm::combinator::CombinatorKind;
 use ptc_vm::{Reason, Span};
-use std::collections::HashMap;
 
 /// A constant as a map key: floats by their bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,9 +58,9 @@ pub(crate) struct Tables {
     pub(crate) constants: Vec<Const>,
     pub(crate) symbols: Vec<Box<str>>,
     pub(crate) globals: Vec<GlobalName>,
-    rows: HashMap<Key, u16>,
-    symbol_rows: HashMap<Box<str>, u32>,
-    global_rows: HashMap<u32, u16>,
+    rows: NameMap<Key, u16>,
+    symbol_rows: NameMap<Box<str>, u32>,
+    global_rows: NameMap<u32, u16>,
 }
 
 fn full(span: Span, what: &str) -> Diagnostic {

@@ -1,6 +1,7 @@
 //! Names of the source text, interned: symbols and keywords are compared by number.
 
-use std::collections::HashMap;
+/// A map of names and constants: its hash is quick and seeded, so that texts cannot be chosen to collide.
+pub(crate) type NameMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// An interned name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,7 +16,7 @@ impl Name {
 /// All names of one compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'a> {
-    numbers: HashMap<&'a str, Name>,
+    numbers: NameMap<&'a str, Name>,
     texts: Vec<&'a str>,
 }
 

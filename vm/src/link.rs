@@ -9,11 +9,10 @@ use crate::symbol::Symbol;
 use crate::unit::Unit;
 use crate::value::Value;
 use num_bigint::BigInt;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Slots of the user namespace by name.
-pub(crate) type GlobalSlots = HashMap<Symbol, u32>;
+pub(crate) type GlobalSlots = std::collections::HashMap<Symbol, u32, foldhash::fast::RandomState>;
 
 /// Links a program.
 ///

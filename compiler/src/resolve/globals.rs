@@ -2,8 +2,8 @@
 
 use crate::externals::{CallArity, Externals};
 use crate::form::{Form, FormKind};
+use crate::names::NameMap;
 use crate::names::{Name, Names};
-use std::collections::HashMap;
 
 /// One name of the user namespace.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ struct Global {
 /// All names of the user namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Globals {
-    known: HashMap<Name, Global>,
+    known: NameMap<Name, Global>,
     visible: Vec<Name>,
     /// Names whose value is being resolved, and how many functions enclose the definition: functions
     /// inside the value may refer to the name.

@@ -88,7 +88,7 @@ fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 
 /// Sends the items of an endless sequence into a sink.
 fn pull(cx: &mut Context, sequence: &Value, sink: Sink) -> Result<Step> {
-    Ok(Step::Enter(Native::Pipeline(Pipeline::over_endless(cx, sequence, Items::default(), sink)?)))
+    Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_endless(cx, sequence, Items::default(), sink)?))))
 }
 
 /// The same, through one more stage.

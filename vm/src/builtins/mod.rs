@@ -337,8 +337,10 @@ static BUILTINS: [Builtin; COUNT] = {
     all
 };
 
-static BY_NAME: LazyLock<HashMap<(Option<Category>, &'static str), BuiltinId>> = LazyLock::new(|| {
-    let mut names = HashMap::with_capacity(COUNT * 2);
+type ByName = HashMap<(Option<Category>, &'static str), BuiltinId, foldhash::fast::RandomState>;
+
+static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
+    let mut names = ByName::with_capacity_and_hasher(COUNT * 2, Default::default());
     for (row, builtin) in BUILTINS.iter().enumerate() {
         let id = BuiltinId(row as u16);
         names.insert((Some(builtin.category), builtin.name), id);

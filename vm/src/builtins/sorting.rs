@@ -85,7 +85,9 @@ fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = collection(cx, "sort", take(&mut arguments[last]))?;
     let order = if last == 1 { order(cx, "sort", take(&mut arguments[0]))? } else { Order::Ascending };
     match order {
-        Order::By(comparator) => Ok(Step::Enter(Native::Sort(Sort::new(cx, comparator, items, None)?))),
+        Order::By(comparator) => {
+            Ok(Step::Enter(Native::Sort(Box::new(Sort::new(cx, comparator, items, None)?))))
+        }
         natural => {
             let keys = items.copy_items(0);
             let descending = matches!(natural, Order::Descending);

@@ -127,7 +127,7 @@ pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Ve
     let sink = Sink::Fold { function: function.clone(), accumulator, finish: Finish::Step };
     let stages = Stage::of(cx, transducer)?.unwrap_or_default();
     let item = crate::vector::VectorNode::new(vec![item]);
-    Ok(Step::Enter(Native::Pipeline(Pipeline::over_items(item, stages, sink))))
+    Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_items(item, stages, sink)))))
 }
 
 /// Checks that a value can stand where a transducer is wanted.
@@ -181,7 +181,7 @@ fn pipeline(
     } else {
         Pipeline::over_items(collection(cx, name, source)?, stages, sink)
     };
-    Ok(Step::Enter(Native::Pipeline(machine)))
+    Ok(Step::Enter(Native::Pipeline(Box::new(machine))))
 }
 
 fn is_bounding(stages: &Items<Stage>) -> bool {

@@ -39,8 +39,11 @@ impl<T> Charged<T> {
     #[cold]
     pub(crate) fn make_room(&mut self, needed: usize) {
         let size = size_of::<T>();
-        // Half as much again keeps growth amortised; the first step is exact.
-        let more = if self.room == 0 { 0 } else { (needed / 2).min(STEP / size) };
+        // Growing by a share keeps growth amortised; the first step is exact, and while the whole is small
+        // the share is too, because many small programs may wait at the same time.
+        const FEW_BYTES: usize = 16 << 10;
+        let share = if needed * size < FEW_BYTES { needed / 8 } else { needed / 2 };
+        let more = if self.room == 0 { 0 } else { share.min(STEP / size) };
         let target = needed + more;
         if target > self.items.capacity() {
             let all = (heap::limit().min(MOST_RESERVED) as usize / size).max(target);
@@ -57,6 +60,17 @@ impl<T> Charged<T> {
         heap::charge(items.len() * size_of::<T>());
         self.room = items.len();
         self.items = items;
+    }
+
+    /// Keeps only the first elements and gives the memory of the others back.
+    pub(crate) fn shrink(&mut self, keep: usize) {
+        if keep >= self.items.len() {
+            return;
+        }
+        self.items.truncate(keep);
+        self.items.shrink_to_fit();
+        heap::release((self.room - keep) * size_of::<T>());
+        self.room = keep;
     }
 
     /// Gives the elements away.

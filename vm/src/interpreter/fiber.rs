@@ -202,6 +202,17 @@ impl Fiber {
         }
     }
 
+    /// Makes the fiber small before it waits: empty registers above the last full one are given back. The
+    /// slot of the answer stays.
+    pub(crate) fn park(&mut self, answer: u32) {
+        // The stack of a deep recursion is not worth the look.
+        const SMALL: usize = 16 * WINDOW;
+        if self.stack.len() <= SMALL {
+            let full = self.stack.iter().rposition(|register| !register.is_nil()).map_or(0, |last| last + 1);
+            self.stack.shrink(full.max(answer as usize + 1));
+        }
+    }
+
     /// Drops everything, for an end that is not a return.
     pub(crate) fn clear(&mut self) {
         self.natives.clear();

@@ -158,6 +158,7 @@ impl Schedule {
         self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });
         if let Some(slot) = self.slot(id) {
             slot.call = Some(call);
+            slot.fiber.park(dst);
         }
         call
     }

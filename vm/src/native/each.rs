@@ -424,7 +424,7 @@ impl Each {
                 }
                 let comparator = take(&mut self.extra().comparator);
                 let machine = Sort::new(cx, comparator, self.input.clone(), Some(keys))?;
-                return Ok(Action::Become(Native::Sort(machine)));
+                return Ok(Action::Become(Native::Sort(Box::new(machine))));
             }
             _ => self.out.take_vector(),
         }))

@@ -48,7 +48,7 @@ pub enum Action {
     Fork,
 }
 
-/// The closed set of machines.
+/// The closed set of machines. The large and rare ones are boxed: the others are moved often.
 pub enum Native {
     /// One function over one collection.
     Each(each::Each),
@@ -59,7 +59,7 @@ pub enum Native {
     /// `replace` of a regex with a function.
     Replace(replace::Replace),
     /// `sort` and `sort-by` with a comparator.
-    Sort(sort::Sort),
+    Sort(Box<sort::Sort>),
     /// `update`, `update-in`.
     Update(Box<update::Update>),
     /// `merge-with`.
@@ -69,7 +69,7 @@ pub enum Native {
     /// `tree-seq`.
     Tree(tree::Tree),
     /// Items through stages into a sink: `transduce`, `into`, endless sequences.
-    Pipeline(pipeline::Pipeline),
+    Pipeline(Box<pipeline::Pipeline>),
     /// `transduce` with a transducer that is a function of the program.
     Transduce(transduce::Transduce),
     /// Endless arguments cut to the length of the others.

@@ -46,7 +46,11 @@ impl Transduce {
             Some(accumulator) => {
                 let sink = Sink::Fold { function: reducer, accumulator, finish: Finish::Complete };
                 let input = self.input.clone();
-                Ok(Action::Become(Native::Pipeline(Pipeline::over_items(input, Default::default(), sink))))
+                Ok(Action::Become(Native::Pipeline(Box::new(Pipeline::over_items(
+                    input,
+                    Default::default(),
+                    sink,
+                )))))
             }
         }
     }
