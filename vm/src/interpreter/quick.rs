@@ -377,16 +377,13 @@ fn finish(
             }
             Err(fault) => Err(fault),
         },
-        Implementation::Callback(run) => {
-            cx.fuel.slice -= 1;
-            match call_callback(cx, builtin, run, arguments) {
-                Ok(Step::Return(value)) => {
-                    fill(target, value);
-                    return true;
-                }
-                step => step,
+        Implementation::Callback(run) => match call_callback(cx, builtin, run, arguments) {
+            Ok(Step::Return(value)) => {
+                fill(target, value);
+                return true;
             }
-        }
+            step => step,
+        },
         Implementation::Host(_) => return false,
     };
     *pending = Some(Pending { step, dst });
@@ -418,6 +415,8 @@ fn call_callback(
     arguments: &mut [Value],
 ) -> Result<Step> {
     check_arity(builtin, arguments.len())?;
+    // A call that is refused is not paid for, here as in the complete table.
+    cx.fuel.slice -= 1;
     let step = run(cx, arguments)?;
     if heap::attention() {
         operations::attend(cx)?;
