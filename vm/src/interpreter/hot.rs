@@ -69,7 +69,7 @@ impl Machine<'_> {
                 }
                 macro_rules! binary {
                     ($a:expr, $b:expr, $dst:expr, $ints:expr, $floats:expr) => {
-                        match (&registers[usize::from($a.reg)], &registers[usize::from($b.reg)]) {
+                        match (&registers[usize::from($a.reg)], $b) {
                             (Value::Int(a), Value::Int(b)) => {
                                 let Some(result) = $ints(*a, *b) else { break 'frame };
                                 put(registers, $dst.0, Value::Int(result));
@@ -109,21 +109,6 @@ impl Machine<'_> {
                         }
                         answer
                     }};
-                }
-                macro_rules! with_constant {
-                    ($a:expr, $constant:expr, $dst:expr, $ints:expr, $floats:expr) => {
-                        match (&registers[usize::from($a.reg)], &unit.constants[usize::from($constant.0)]) {
-                            (Value::Int(a), Value::Int(b)) => {
-                                let Some(result) = $ints(*a, *b) else { break 'frame };
-                                put(registers, $dst.0, Value::Int(result));
-                            }
-                            (Value::Float(a), Value::Float(b)) => {
-                                let result = $floats(*a, *b);
-                                put(registers, $dst.0, Value::Float(result));
-                            }
-                            _ => break 'frame,
-                        }
-                    };
                 }
                 // Integer division: floats and zero are for the complete table.
                 macro_rules! division {
@@ -215,13 +200,31 @@ impl Machine<'_> {
                             fill_copy(&mut others[usize::from(dst.0) - 1], capture);
                         }
                         Instruction::Add { a, b, dst } => {
-                            binary!(a, b, dst, i64::checked_add, |a: f64, b: f64| a + b);
+                            binary!(
+                                a,
+                                &registers[usize::from(b.reg)],
+                                dst,
+                                i64::checked_add,
+                                |a: f64, b: f64| a + b
+                            );
                         }
                         Instruction::Subtract { a, b, dst } => {
-                            binary!(a, b, dst, i64::checked_sub, |a: f64, b: f64| a - b);
+                            binary!(
+                                a,
+                                &registers[usize::from(b.reg)],
+                                dst,
+                                i64::checked_sub,
+                                |a: f64, b: f64| a - b
+                            );
                         }
                         Instruction::Multiply { a, b, dst } => {
-                            binary!(a, b, dst, i64::checked_mul, |a: f64, b: f64| a * b);
+                            binary!(
+                                a,
+                                &registers[usize::from(b.reg)],
+                                dst,
+                                i64::checked_mul,
+                                |a: f64, b: f64| a * b
+                            );
                         }
                         Instruction::Modulo { a, b, dst } => {
                             division!(
@@ -248,10 +251,22 @@ impl Machine<'_> {
                             );
                         }
                         Instruction::AddConst { a, constant, dst, .. } => {
-                            with_constant!(a, constant, dst, i64::checked_add, |a: f64, b: f64| a + b);
+                            binary!(
+                                a,
+                                &unit.constants[usize::from(constant.0)],
+                                dst,
+                                i64::checked_add,
+                                |a: f64, b: f64| a + b
+                            );
                         }
                         Instruction::MultiplyConst { a, constant, dst, .. } => {
-                            with_constant!(a, constant, dst, i64::checked_mul, |a: f64, b: f64| a * b);
+                            binary!(
+                                a,
+                                &unit.constants[usize::from(constant.0)],
+                                dst,
+                                i64::checked_mul,
+                                |a: f64, b: f64| a * b
+                            );
                         }
                         Instruction::AddSmall { a, value, dst, .. } => {
                             let Value::Int(int) = registers[usize::from(a.reg)] else { break 'frame };

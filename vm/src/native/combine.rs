@@ -7,7 +7,6 @@ use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
-use smallvec::smallvec;
 use std::rc::Rc;
 
 /// The machine.
@@ -33,7 +32,8 @@ impl Combine {
 
     pub(super) fn resume(&mut self, _cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match self.combinator.kind {
-            CombinatorKind::Comp => Ok(self.comp(returned)),
+            // The start of a fiber; elsewhere `comp` is a chain of frames.
+            CombinatorKind::Comp => Ok(Action::TailCall(self.part(0), std::mem::take(&mut self.arguments))),
             CombinatorKind::Juxt => Ok(self.juxt(returned)),
             CombinatorKind::Complement => Ok(match returned {
                 Some(value) => Action::Return(Value::Bool(!value.is_truthy())),
@@ -56,28 +56,6 @@ impl Combine {
 
     fn part(&self, index: usize) -> Value {
         self.combinator.parts().get(index).cloned().unwrap_or_default()
-    }
-
-    /// Right to left.
-    fn comp(&mut self, returned: Option<Value>) -> Action {
-        let count = self.combinator.parts().len();
-        let first = self.called == 0;
-        if self.called == count {
-            // `(comp)` is identity.
-            let value = returned.or_else(|| self.arguments.pop());
-            return Action::Return(value.unwrap_or_default());
-        }
-        self.called += 1;
-        let function = self.part(count - self.called);
-        let arguments = match returned {
-            Some(value) if !first => smallvec![value],
-            _ => std::mem::take(&mut self.arguments),
-        };
-        if self.called == count {
-            Action::TailCall(function, arguments)
-        } else {
-            Action::Call(function, arguments)
-        }
     }
 
     fn juxt(&mut self, returned: Option<Value>) -> Action {
