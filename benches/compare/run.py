@@ -17,8 +17,8 @@ LABELS = ["bug", "feature", "docs", "question", "wontfix", "perf", "ui", "api", 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()
 
 
-def write_issues(folder):
-    """About 5 MB of rows as an issue tracker's API gives them, the same in every run."""
+def write_issues(folder, rows=20000):
+    """Rows as an issue tracker's API gives them, the same in every run; 20,000 are about 5 MB."""
     state = 42
 
     def below(limit):
@@ -27,7 +27,7 @@ def write_issues(folder):
         return state % limit
 
     issues = []
-    for number in range(20000):
+    for number in range(rows):
         user = below(500)
         labels = []
         for _ in range(below(4)):

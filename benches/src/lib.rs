@@ -3,6 +3,7 @@
 //! # Layout
 //! - `benches/language.rs`: compiler and interpreter; `benches/json.rs`: JSON in and out
 //! - `benches/suspension.rs`: host calls, `pmap`; `benches/server.rs`: requests a second over stdio
+//! - `bin/instructions`: cases whose instructions `instructions/run.py` counts
 //! - `compare/`: nine workloads and latency against Lua 5.4, in one run
 
 use ptc_compiler::{CompileOptions, Externals, compile};

@@ -1,4 +1,4 @@
-//! The first stages of the compiler as tests see them: no stage depends on this.
+//! The first stages of the compiler as tests and benches see them: no stage depends on this.
 
 use crate::diagnostic::Diagnostic;
 use crate::form::{Form, FormKind};
@@ -16,6 +16,17 @@ pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
         .spanned()
         .map(|(token, range)| (place(range), token.ok().map(|token| format!("{token:?}"))))
         .collect()
+}
+
+/// The number of tokens of a text.
+pub fn count_tokens(source: &str) -> usize {
+    Token::lexer(source).count()
+}
+
+/// The number of forms of a text that are in no other.
+pub fn count_forms(source: &str) -> usize {
+    let (arena, mut names) = (Bump::new(), Names::default());
+    reader::read(&arena, source, &mut names, usize::MAX).0.len()
 }
 
 /// The forms of a text as text that reads as the same forms, one a line; and the warnings of the reader.
