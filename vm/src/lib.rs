@@ -14,7 +14,7 @@
 //! - [`mod@print`]: values as text; [`json`]: values from and to JSON
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - [`native`]: builtins that call functions, as resumable state machines
-//! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates
+//! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates; `globals`: what they define
 //! - [`isolate`]: one program's world, run in slices by a driver
 //! - `apply`: calls that need no frame; [`context`]: what builtins can reach
 //! - [`fault`], [`reason`], [`span`]: why and where a program stops
@@ -30,6 +30,7 @@ pub mod context;
 pub mod equal;
 pub mod fault;
 pub mod fuel;
+mod globals;
 pub mod hash;
 pub mod heap;
 mod hint;

@@ -1,9 +1,10 @@
 //! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
 
-use crate::bytecode::{Const, Instruction, Program};
+use crate::bytecode::{Const, Instruction, Program, Proto};
 use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::globals::{Entry, Globals};
 use crate::map::{MapNode, SetNode};
 use crate::symbol::Symbol;
 use crate::unit::Unit;
@@ -21,7 +22,7 @@ pub(crate) type GlobalSlots = std::collections::HashMap<Symbol, u32, foldhash::f
 pub(crate) fn link(
     cx: &mut Context,
     slots: &mut GlobalSlots,
-    globals: &mut Vec<Option<Value>>,
+    globals: &mut Globals,
     program: Arc<Program>,
 ) -> Result<Unit> {
     cx.reserve(program.symbols.len() * 64 + program.constants.len() * size_of::<Value>())?;
@@ -29,29 +30,26 @@ pub(crate) fn link(
     let linked_globals = program
         .globals
         .iter()
-        .map(|name| {
-            *slots.entry(symbols[name.symbol as usize]).or_insert_with(|| {
-                globals.push(None);
-                globals.len() as u32 - 1
-            })
-        })
+        .map(|name| *slots.entry(symbols[name.symbol as usize]).or_insert_with(|| globals.add()))
         .collect();
     let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
     for constant in &program.constants {
         let value = constant_value(cx, &symbols, &constants, constant)?;
         constants.push(value);
     }
-    let needs_closure = program
-        .protos
-        .iter()
-        .map(|proto| {
-            let reads_self = |instruction: &Instruction| {
-                matches!(instruction, Instruction::LoadSelf { .. } | Instruction::LoadCapture { .. })
-            };
-            proto.captures > 0 || proto.code.iter().any(reads_self)
-        })
-        .collect();
-    Ok(Unit { constants, globals: linked_globals, needs_closure, program })
+    let entries = program.protos.iter().map(entry).collect();
+    Ok(Unit { constants, globals: linked_globals, entries, program })
+}
+
+fn entry(proto: &Proto) -> Entry {
+    if proto.shape.variadic {
+        return Entry::NONE;
+    }
+    let reads_self = |instruction: &Instruction| {
+        matches!(instruction, Instruction::LoadSelf { .. } | Instruction::LoadCapture { .. })
+    };
+    let needs_closure = proto.captures > 0 || proto.code.iter().any(reads_self);
+    Entry { arguments: proto.shape.fixed, needs_closure }
 }
 
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.

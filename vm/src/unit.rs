@@ -1,6 +1,7 @@
 //! A program loaded into an isolate: its tables linked to the isolate's symbols, globals and values.
 
 use crate::bytecode::Program;
+use crate::globals::Entry;
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -12,6 +13,6 @@ pub(crate) struct Unit {
     pub(crate) constants: Vec<Value>,
     /// Global slots of the isolate, by the program's numbers.
     pub(crate) globals: Vec<u32>,
-    /// Functions that read register 0, so that a call must put the closure there.
-    pub(crate) needs_closure: Vec<bool>,
+    /// The simple calls of each function.
+    pub(crate) entries: Vec<Entry>,
 }

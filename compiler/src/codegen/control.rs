@@ -8,7 +8,7 @@ use crate::ir::{
 use crate::resolve::Failed;
 use crate::resolve::operators::as_test;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Near, Relation, Small};
+use ptc_vm::bytecode::instruction::{AgainstInt, Far, Near, Relation};
 use ptc_vm::bytecode::{Constant, Dst, Instruction, Src};
 
 /// A jump out of a test.
@@ -178,18 +178,22 @@ impl Emitter<'_> {
         span: Span,
         (relation, a, literal): (Relation, Ref<'_>, Literal),
     ) -> Result<Patch, Failed> {
-        let small = match literal {
-            Literal::Int(value) => i16::try_from(value).ok().map(Small),
+        let a = self.operand(a)?;
+        let int = match literal {
+            Literal::Int(value) => AgainstInt::new(a, value),
             _ => None,
         };
-        let a = self.operand(a)?;
-        let instruction = match (relation, small) {
-            (Relation::Equal, Some(value)) => Instruction::JumpUnlessEqualSmall { a, value, to: NEAR },
-            (Relation::Less, Some(value)) => Instruction::JumpUnlessLessSmall { a, value, to: NEAR },
-            (Relation::Greater, Some(value)) => Instruction::JumpUnlessGreaterSmall { a, value, to: NEAR },
-            _ => {
+        let to = NEAR;
+        let instruction = match (int, relation) {
+            (Some(a), Relation::Equal) => Instruction::JumpUnlessEqualInt { a, to },
+            (Some(a), Relation::NotEqual) => Instruction::JumpUnlessNotEqualInt { a, to },
+            (Some(a), Relation::Less) => Instruction::JumpUnlessLessInt { a, to },
+            (Some(a), Relation::LessEqual) => Instruction::JumpUnlessLessEqualInt { a, to },
+            (Some(a), Relation::Greater) => Instruction::JumpUnlessGreaterInt { a, to },
+            (Some(a), Relation::GreaterEqual) => Instruction::JumpUnlessGreaterEqualInt { a, to },
+            (None, _) => {
                 let constant = Constant(self.generator.tables.literal(span, literal)?);
-                Instruction::JumpUnlessConst { relation, a, constant, to: NEAR }
+                Instruction::JumpUnlessConst { relation, a, constant, to }
             }
         };
         Ok(self.jump(span, instruction))
@@ -326,14 +330,12 @@ impl Emitter<'_> {
             self.emit(span, Instruction::Equal { a, b, dst });
             hits.push(self.jump(span, Instruction::JumpIfTrue { condition: b, to: FAR }));
         }
-        let small = match last {
-            Literal::Int(value) => i16::try_from(*value).ok(),
+        let int = match last {
+            Literal::Int(value) => AgainstInt::new(a, *value),
             _ => None,
         };
-        let miss = match (small, self.generator.far) {
-            (Some(value), false) => {
-                self.jump(span, Instruction::JumpUnlessEqualSmall { a, value: Small(value), to: NEAR })
-            }
+        let miss = match (int, self.generator.far) {
+            (Some(a), false) => self.jump(span, Instruction::JumpUnlessEqualInt { a, to: NEAR }),
             (None, false) => {
                 self.load(span, *last, register)?;
                 self.jump(span, Instruction::JumpUnlessEqual { a, b, to: NEAR })

@@ -250,9 +250,12 @@ impl<'g> Emitter<'g> {
             | Instruction::JumpUnlessConst { to, .. }
             | Instruction::JumpUnlessLess { to, .. }
             | Instruction::JumpUnlessLessEqual { to, .. }
-            | Instruction::JumpUnlessEqualSmall { to, .. }
-            | Instruction::JumpUnlessLessSmall { to, .. }
-            | Instruction::JumpUnlessGreaterSmall { to, .. } => set_near(to, too_far),
+            | Instruction::JumpUnlessEqualInt { to, .. }
+            | Instruction::JumpUnlessNotEqualInt { to, .. }
+            | Instruction::JumpUnlessLessInt { to, .. }
+            | Instruction::JumpUnlessLessEqualInt { to, .. }
+            | Instruction::JumpUnlessGreaterInt { to, .. }
+            | Instruction::JumpUnlessGreaterEqualInt { to, .. } => set_near(to, too_far),
             _ => {}
         }
     }

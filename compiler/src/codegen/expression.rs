@@ -5,7 +5,7 @@ use super::literal::Collection;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
 use crate::resolve::Failed;
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Relation, Side, Signal, Small, Written};
+use ptc_vm::bytecode::instruction::{Far, Int, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_> {
@@ -120,9 +120,8 @@ impl Emitter<'_> {
         let saved = self.top;
         // `(* 2 x)`: the constant stands on the left.
         if let [second] = rest
-            && let Some(constant) = self.constant_operand(first)?
-            && let Some(left) = with_constant(op, constant, Side::Left)
-            && self.constant_operand(second)?.is_none()
+            && !is_constant(second)
+            && let Some(left) = self.with_constant(op, first, Side::Left)?
         {
             let a = self.operand(second)?;
             self.top = saved;
@@ -133,9 +132,7 @@ impl Emitter<'_> {
         let mut a = self.operand(first)?;
         for (index, operand) in rest.iter().enumerate() {
             let is_last = index + 1 == rest.len();
-            if let Some(constant) = self.constant_operand(operand)?
-                && let Some(right) = with_constant(op, constant, Side::Right)
-            {
+            if let Some(right) = self.with_constant(op, operand, Side::Right)? {
                 self.top = saved;
                 let dst = match is_last {
                     true => self.destination(span, target)?,
@@ -212,14 +209,42 @@ impl Emitter<'_> {
         self.finish(span, take(dst.0), target)
     }
 
-    /// The constant that an operand is, where an instruction can take it from the table.
-    fn constant_operand(&mut self, expr: &Expr<'_>) -> Result<Option<Constant>, Failed> {
-        Ok(match expr.kind {
-            Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_))) => {
-                Some(Constant(self.generator.tables.literal(expr.span, literal)?))
+    /// The instruction for an operator and a constant operand, if there is one. An integer that fits is in
+    /// the instruction, anything else in the table of constants.
+    fn with_constant(
+        &mut self,
+        op: Arithmetic,
+        operand: &Expr<'_>,
+        side: Side,
+    ) -> Result<Option<impl Fn(Src, Dst) -> Instruction + use<>>, Failed> {
+        let Kind::Literal(literal @ (Literal::Int(_) | Literal::Row(_))) = operand.kind else {
+            return Ok(None);
+        };
+        let either_side = matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply);
+        if side == Side::Left && !either_side {
+            return Ok(None);
+        }
+        let (int, small) = match literal {
+            Literal::Int(int) => (Int::new(int), i16::try_from(int).ok().map(Small)),
+            _ => (None, None),
+        };
+        let constant = match (op, int, small) {
+            (Arithmetic::Multiply, _, Some(_)) | (Arithmetic::Modulo | Arithmetic::Quotient, Some(_), _) => {
+                Constant(0)
             }
-            _ => None,
-        })
+            _ => Constant(self.generator.tables.literal(operand.span, literal)?),
+        };
+        Ok(Some(move |a, dst| match (op, int, small) {
+            (Arithmetic::Multiply, _, Some(value)) => Instruction::MultiplyInt { a, value, dst, side },
+            (Arithmetic::Modulo, Some(value), _) => Instruction::ModuloInt { a, value, dst },
+            (Arithmetic::Quotient, Some(value), _) => Instruction::QuotientInt { a, value, dst },
+            (Arithmetic::Add, ..) => Instruction::AddConst { a, constant, dst, side },
+            (Arithmetic::Subtract, ..) => Instruction::SubtractConst { a, constant, dst, side },
+            (Arithmetic::Multiply, ..) => Instruction::MultiplyConst { a, constant, dst, side },
+            (Arithmetic::Modulo, ..) => Instruction::ModuloConst { a, constant, dst },
+            (Arithmetic::Quotient, ..) => Instruction::QuotientConst { a, constant, dst },
+            (Arithmetic::Remainder, ..) => Instruction::RemainderConst { a, constant, dst },
+        }))
     }
 
     /// A comparison of one operand with a literal that instructions can hold or take from the table. The
@@ -376,15 +401,6 @@ impl Emitter<'_> {
     }
 }
 
-/// The instruction for an operator and a constant operand, if there is one.
-fn with_constant(op: Arithmetic, constant: Constant, side: Side) -> Option<impl Fn(Src, Dst) -> Instruction> {
-    let either_side = matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply);
-    (side == Side::Right || either_side).then_some(move |a, dst| match op {
-        Arithmetic::Add => Instruction::AddConst { a, constant, dst, side },
-        Arithmetic::Subtract => Instruction::SubtractConst { a, constant, dst, side },
-        Arithmetic::Multiply => Instruction::MultiplyConst { a, constant, dst, side },
-        Arithmetic::Modulo => Instruction::ModuloConst { a, constant, dst },
-        Arithmetic::Quotient => Instruction::QuotientConst { a, constant, dst },
-        Arithmetic::Remainder => Instruction::RemainderConst { a, constant, dst },
-    })
+fn is_constant(expr: &Expr<'_>) -> bool {
+    matches!(expr.kind, Kind::Literal(Literal::Int(_) | Literal::Row(_)))
 }

@@ -66,6 +66,58 @@ pub struct Far(pub i32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Small(pub i16);
 
+/// An integer operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Int([u8; 4]);
+
+impl Int {
+    /// The operand, if the integer is in range.
+    #[must_use]
+    pub fn new(value: i64) -> Option<Int> {
+        i32::try_from(value).ok().map(|value| Int(value.to_le_bytes()))
+    }
+
+    /// The integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn value(self) -> i64 {
+        i32::from_le_bytes(self.0) as i64
+    }
+}
+
+/// A register that the instruction compares with an integer, and empties when this is its last use.
+///
+/// The integer and the flag share four bytes, so that a comparison and its jump are one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgainstInt {
+    /// The register.
+    pub reg: u8,
+    /// Twice the integer, plus one for the last use.
+    packed: [u8; 4],
+}
+
+impl AgainstInt {
+    /// The operand, if the integer is in range.
+    #[must_use]
+    pub fn new(src: Src, value: i64) -> Option<AgainstInt> {
+        let packed = i32::try_from(value.checked_mul(2)?).ok()? | i32::from(src.last);
+        Some(AgainstInt { reg: src.reg, packed: packed.to_le_bytes() })
+    }
+
+    /// The integer.
+    #[inline(always)]
+    #[must_use]
+    pub const fn value(self) -> i64 {
+        (i32::from_le_bytes(self.packed) >> 1) as i64
+    }
+
+    /// The register as an operand.
+    #[must_use]
+    pub const fn src(self) -> Src {
+        Src { reg: self.reg, last: self.packed[0] & 1 == 1 }
+    }
+}
+
 /// How the source wrote the addition of a small integer: a fault speaks of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -175,6 +227,23 @@ plain_field! {
     Global: "g{}";
     ProtoIndex: "fn{}";
     Small: "#{}";
+}
+
+impl Field for Int {
+    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.value())
+    }
+}
+
+impl Field for AgainstInt {
+    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+        self.src().effects(visit);
+    }
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.src().show(f)?;
+        write!(f, " #{}", self.value())
+    }
 }
 
 impl Field for Dst {
@@ -414,6 +483,12 @@ instructions! {
     QuotientConst "quot-k" Next { a: Src, constant: Constant, dst: Dst };
     /// dst = (rem a constant).
     RemainderConst "rem-k" Next { a: Src, constant: Constant, dst: Dst };
+    /// dst = a * integer, or integer * a.
+    MultiplyInt "mul#" Next { a: Src, value: Small, dst: Dst, side: Side };
+    /// dst = (mod a integer).
+    ModuloInt "mod#" Next { a: Src, value: Int, dst: Dst };
+    /// dst = (quot a integer).
+    QuotientInt "quot#" Next { a: Src, value: Int, dst: Dst };
     /// dst = a + small integer (also `inc`, `dec` and subtraction of a literal).
     AddSmall "add#" Next { a: Src, value: Small, dst: Dst, written: Written };
     /// dst = (= a b).
@@ -470,12 +545,18 @@ instructions! {
     JumpUnlessLess "jump-ge" Branch { a: Src, b: Src, to: Near };
     /// Jumps unless (<= a b).
     JumpUnlessLessEqual "jump-gt" Branch { a: Src, b: Src, to: Near };
-    /// Jumps unless (= a small integer).
-    JumpUnlessEqualSmall "jump-ne#" Branch { a: Src, value: Small, to: Near };
-    /// Jumps unless (< a small integer).
-    JumpUnlessLessSmall "jump-ge#" Branch { a: Src, value: Small, to: Near };
-    /// Jumps unless (< small integer a), that is unless (> a small integer).
-    JumpUnlessGreaterSmall "jump-le#" Branch { a: Src, value: Small, to: Near };
+    /// Jumps unless (= a integer).
+    JumpUnlessEqualInt "jump-ne#" Branch { a: AgainstInt, to: Near };
+    /// Jumps unless (not= a integer).
+    JumpUnlessNotEqualInt "jump-eq#" Branch { a: AgainstInt, to: Near };
+    /// Jumps unless (< a integer).
+    JumpUnlessLessInt "jump-ge#" Branch { a: AgainstInt, to: Near };
+    /// Jumps unless (<= a integer).
+    JumpUnlessLessEqualInt "jump-gt#" Branch { a: AgainstInt, to: Near };
+    /// Jumps unless (> a integer).
+    JumpUnlessGreaterInt "jump-le#" Branch { a: AgainstInt, to: Near };
+    /// Jumps unless (>= a integer).
+    JumpUnlessGreaterEqualInt "jump-lt#" Branch { a: AgainstInt, to: Near };
     /// Jumps unless the relation holds between a and the constant.
     JumpUnlessConst "jump-unless-k" Branch { relation: Relation, a: Src, constant: Constant, to: Near };
     /// Iteration of `for` and `doseq`: `seq` holds a vector (made by `%seq`), the register after it the

@@ -69,7 +69,7 @@ impl Machine<'_> {
                     let (base, left) = (self.window_base(dst, top), before.len() as u32);
                     Fiber::reserve_window(&mut self.fiber.stack, base as usize + 1);
                     self.fiber.stack[base as usize] = Value::Combinator(combinator);
-                    Fiber::push_frame(&mut self.fiber.frames, Frame::Chain { base, left });
+                    self.fiber.frames.push(Frame::Chain { base, left });
                     (dst, top) = (base + 1, base + 1);
                 }
                 Value::Combinator(combinator) => {
@@ -201,7 +201,7 @@ impl Machine<'_> {
             window[fixed + 1] = Value::Vector(VectorNode::new(rest));
         }
         window[0] = Value::Closure(closure);
-        Fiber::push_frame(&mut self.fiber.frames, Frame::Code { unit: unit_id, proto: index, pc: 0, base });
+        self.fiber.frames.push(Frame::Code { unit: unit_id, proto: index, pc: 0, base });
         self.cx.fuel.slice -= 1;
         if heap::attention() {
             attend(self.cx)?;

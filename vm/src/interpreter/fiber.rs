@@ -2,6 +2,7 @@
 //! state machines sit in three vectors; nothing in them points into tables or holds Rust closures.
 
 use super::charged::Charged;
+use super::frames::FrameStack;
 use super::windows;
 use crate::builtins::BuiltinId;
 use crate::bytecode::ProtoIndex;
@@ -56,7 +57,7 @@ const _: () = assert!(size_of::<Frame>() == 16);
 #[derive(Default)]
 pub(crate) struct Fiber {
     pub(crate) stack: Charged<Value>,
-    pub(crate) frames: Charged<Frame>,
+    pub(crate) frames: FrameStack,
     pub(crate) natives: Charged<Native>,
     /// A value that arrived while the fiber was not running: it goes to the frame on top.
     pub(crate) delivery: Option<Delivery>,
@@ -170,17 +171,6 @@ impl Fiber {
         stack.resize_with(room, Value::default);
     }
 
-    /// Adds a frame; the frame stack is charged like any node.
-    #[inline]
-    pub(crate) fn push_frame(frames: &mut Charged<Frame>, frame: Frame) {
-        const FIRST: usize = 8;
-        if frames.len() == frames.room() {
-            let needed = (frames.len() + 1).max(FIRST);
-            frames.make_room(needed);
-        }
-        frames.push(frame);
-    }
-
     /// Adds a native frame.
     pub(crate) fn push_native(&mut self, native: Native, dst: u32, top: u32) {
         const FIRST: usize = 2;
@@ -189,14 +179,14 @@ impl Fiber {
             self.natives.make_room(needed);
         }
         self.natives.push(native);
-        Fiber::push_frame(&mut self.frames, Frame::Native { dst, top });
+        self.frames.push(Frame::Native { dst, top });
     }
 
     /// Removes the native frame on top and says where its result goes.
     pub(crate) fn pop_native(&mut self) -> u32 {
         self.natives.pop();
         match self.frames.pop() {
-            Some(Frame::Native { dst, .. }) => dst,
+            Some(Frame::Native { dst, .. }) => *dst,
             // Frames and natives are pushed and popped together.
             _ => 0,
         }

@@ -4,12 +4,13 @@
 //! - this file: the loop of frames; [`run`]: the complete instruction table
 //! - [`call`]: calling a value, whatever it is; driving native machines
 //! - [`slots`]: writing registers
-//! - [`fiber`]: the state that is left when the loop returns; [`charged`], [`windows`]: its memory
+//! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
 //! - [`hot`]: the usual cases, fast; [`quick`]: what they do out of line; [`operations`]: what instructions do beyond them
 
 mod call;
 mod charged;
 pub(crate) mod fiber;
+mod frames;
 mod hot;
 mod operations;
 mod quick;
@@ -21,6 +22,7 @@ use crate::builtins::HostFunction;
 use crate::bytecode::instruction::Signal;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::globals::Globals;
 use crate::unit::Unit;
 use crate::value::Value;
 use fiber::{Fiber, Frame};
@@ -49,7 +51,7 @@ pub(crate) enum Stop {
 pub(crate) struct Machine<'i> {
     pub(crate) cx: &'i mut Context,
     pub(crate) fiber: &'i mut Fiber,
-    pub(crate) globals: &'i mut Vec<Option<Value>>,
+    pub(crate) globals: &'i mut Globals,
     pub(crate) units: &'i [Rc<Unit>],
     /// Why the hot loop ends, when what runs for it out of line has said so.
     leaving: Hot,
@@ -62,7 +64,7 @@ impl<'i> Machine<'i> {
     pub(crate) fn new(
         cx: &'i mut Context,
         fiber: &'i mut Fiber,
-        globals: &'i mut Vec<Option<Value>>,
+        globals: &'i mut Globals,
         units: &'i [Rc<Unit>],
     ) -> Machine<'i> {
         Machine { cx, fiber, globals, units, leaving: Hot::Table, pending: None }

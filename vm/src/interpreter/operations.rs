@@ -6,6 +6,7 @@ use crate::bytecode::{ProtoIndex, Shape};
 use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::{Fault, Result};
+use crate::globals::Globals;
 use crate::heap::{self, Finding};
 use crate::map::{MapNode, SetNode};
 use crate::order::{compare, compare_numbers};
@@ -36,11 +37,6 @@ pub(super) fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool>
     Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Less | Ordering::Equal)))
 }
 
-/// `(> a b)`.
-pub(super) fn greater(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
-    Ok(ordered(cx, a, b)? == Some(Ordering::Greater))
-}
-
 /// Whether a relation holds.
 pub(super) fn holds(cx: &mut Context, relation: Relation, a: &Value, b: &Value) -> Result<bool> {
     match relation {
@@ -48,7 +44,7 @@ pub(super) fn holds(cx: &mut Context, relation: Relation, a: &Value, b: &Value) 
         Relation::NotEqual => Ok(!equal(cx, a, b)?),
         Relation::Less => less(cx, a, b),
         Relation::LessEqual => less_equal(cx, a, b),
-        Relation::Greater => greater(cx, a, b),
+        Relation::Greater => Ok(ordered(cx, a, b)? == Some(Ordering::Greater)),
         Relation::GreaterEqual => Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Greater | Ordering::Equal))),
     }
 }
@@ -67,7 +63,7 @@ fn ordered(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
 /// The value of a global slot: a branch of pmap looks at its own definitions first.
 #[inline]
 pub(super) fn find_global<'g>(
-    globals: &'g [Option<Value>],
+    globals: &'g Globals,
     overlay: &'g Option<HashMap<u32, Value>>,
     slot: u32,
 ) -> Option<&'g Value> {
@@ -76,7 +72,7 @@ pub(super) fn find_global<'g>(
     {
         return Some(value);
     }
-    globals.get(slot as usize)?.as_ref()
+    globals.get(slot)
 }
 
 /// What a name means while nothing has been defined under it: the builtin of that name.

@@ -8,8 +8,8 @@ use super::slots::{clear, fill, fill_copy};
 use super::{Machine, operations};
 use crate::apply::check_arity;
 use crate::builtins::{BuiltinId, Implementation, Step};
+use crate::bytecode::ProtoIndex;
 use crate::bytecode::instruction::{Constant, Dst, Relation, Src, Window};
-use crate::bytecode::{ProtoIndex, Shape};
 use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
@@ -47,7 +47,7 @@ impl Machine<'_> {
         };
         let frames = &mut self.fiber.frames;
         let stack = &mut self.fiber.stack;
-        let below = frames.len().checked_sub(2).and_then(|below| frames.get_mut(below));
+        let below = frames.below_mut();
         if let Some(Frame::Chain { base: chain, left }) = below {
             let (chain, left) = (*chain as usize, left);
             let value = base + usize::from(src.reg);
@@ -159,7 +159,7 @@ impl Machine<'_> {
         };
         let frames = &mut self.fiber.frames;
         let fits = fits(&self.units[closure.unit.0 as usize], closure.proto, 1);
-        if arguments != 1 || !fits || frames.len() + 2 > frames.room() {
+        if arguments != 1 || !fits || !frames.has_room(2) {
             return false;
         }
         let (unit, proto, left) = (closure.unit, closure.proto, before.len() as u32);
@@ -231,7 +231,7 @@ fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) {
 /// True when a function takes exactly this many arguments, with no more arities to look at.
 #[inline(always)]
 pub(super) fn fits(unit: &Unit, index: ProtoIndex, count: u8) -> bool {
-    unit.program.protos[usize::from(index.0)].shape == Shape { fixed: count, variadic: false }
+    unit.entries[usize::from(index.0)].arguments == count
 }
 
 /// `(mod a b)` of integers.

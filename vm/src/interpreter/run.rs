@@ -6,7 +6,7 @@
 
 use super::fiber::{Fiber, Frame, WINDOW};
 use super::operations::{
-    add_entries, add_members, attend, find_global, greater, holds, less, less_equal, loop_limit, make_record,
+    add_entries, add_members, attend, find_global, holds, less, less_equal, loop_limit, make_record,
     take_args, target, unbound,
 };
 use super::{Machine, Stop};
@@ -14,7 +14,7 @@ use crate::apply::{Arguments, check_arity};
 use crate::arith;
 use crate::builtins::Implementation;
 use crate::bytecode::Proto;
-use crate::bytecode::instruction::{Instruction, Side, Src};
+use crate::bytecode::instruction::{Instruction, Relation, Side, Src};
 use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::{Fault, Result};
@@ -104,10 +104,8 @@ impl Machine<'_> {
             ($unit_id:expr, $index:expr, $at:expr) => {{
                 let unit_id = $unit_id;
                 let base = base + usize::from($at);
-                Fiber::push_frame(
-                    &mut self.fiber.frames,
-                    Frame::Code { unit: unit_id, proto: $index, pc: 0, base: base as u32 },
-                );
+                let frame = Frame::Code { unit: unit_id, proto: $index, pc: 0, base: base as u32 };
+                self.fiber.frames.push(frame);
                 cx.fuel.slice -= 1;
                 if cx.fuel.slice < 0 {
                     return Ok(After::Stop(Stop::SliceEnd));
@@ -137,17 +135,23 @@ impl Machine<'_> {
                 check!($operation(cx, &a, &b))
             }};
         }
-        macro_rules! compare_small {
-            ($a:expr, $value:expr, $operation:path) => {{
-                let a = read(registers, $a);
-                check!($operation(cx, &a, &Value::Int(i64::from($value.0))))
+        macro_rules! jump_unless_int {
+            ($relation:expr, $a:expr, $to:expr) => {{
+                let a = read(registers, $a.src());
+                if !check!(holds(cx, $relation, &a, &Value::Int($a.value()))) {
+                    jump!($to.0);
+                }
             }};
         }
-
+        macro_rules! constant {
+            ($constant:expr) => {
+                unit.constants[usize::from($constant.0)].clone()
+            };
+        }
         macro_rules! with_constant {
             ($a:expr, $constant:expr, $dst:expr, $side:expr, $operation:path) => {{
                 let a = read(registers, $a);
-                let constant = unit.constants[usize::from($constant.0)].clone();
+                let constant = $constant;
                 let result = check!(match $side {
                     Side::Right => $operation(cx, a, constant),
                     Side::Left => $operation(cx, constant, a),
@@ -215,7 +219,7 @@ impl Machine<'_> {
                         Some(overlay) => {
                             overlay.insert(slot, value);
                         }
-                        None => self.globals[slot as usize] = Some(value),
+                        None => self.globals.set(slot, value, units),
                     }
                 }
                 Instruction::IsDefined { global, dst } => {
@@ -237,22 +241,31 @@ impl Machine<'_> {
                 Instruction::Quotient { a, b, dst } => binary!(a, b, dst, arith::quotient),
                 Instruction::Remainder { a, b, dst } => binary!(a, b, dst, arith::remainder),
                 Instruction::AddConst { a, constant, dst, side } => {
-                    with_constant!(a, constant, dst, side, arith::add);
+                    with_constant!(a, constant!(constant), dst, side, arith::add);
                 }
                 Instruction::SubtractConst { a, constant, dst, side } => {
-                    with_constant!(a, constant, dst, side, arith::subtract);
+                    with_constant!(a, constant!(constant), dst, side, arith::subtract);
                 }
                 Instruction::MultiplyConst { a, constant, dst, side } => {
-                    with_constant!(a, constant, dst, side, arith::multiply);
+                    with_constant!(a, constant!(constant), dst, side, arith::multiply);
                 }
                 Instruction::ModuloConst { a, constant, dst } => {
-                    with_constant!(a, constant, dst, Side::Right, arith::modulo);
+                    with_constant!(a, constant!(constant), dst, Side::Right, arith::modulo);
                 }
                 Instruction::QuotientConst { a, constant, dst } => {
-                    with_constant!(a, constant, dst, Side::Right, arith::quotient);
+                    with_constant!(a, constant!(constant), dst, Side::Right, arith::quotient);
                 }
                 Instruction::RemainderConst { a, constant, dst } => {
-                    with_constant!(a, constant, dst, Side::Right, arith::remainder);
+                    with_constant!(a, constant!(constant), dst, Side::Right, arith::remainder);
+                }
+                Instruction::MultiplyInt { a, value, dst, side } => {
+                    with_constant!(a, Value::Int(i64::from(value.0)), dst, side, arith::multiply);
+                }
+                Instruction::ModuloInt { a, value, dst } => {
+                    with_constant!(a, Value::Int(value.value()), dst, Side::Right, arith::modulo);
+                }
+                Instruction::QuotientInt { a, value, dst } => {
+                    with_constant!(a, Value::Int(value.value()), dst, Side::Right, arith::quotient);
                 }
                 Instruction::AddSmall { a, value, dst, written } => {
                     let a = read(registers, a);
@@ -421,20 +434,23 @@ impl Machine<'_> {
                         jump!(to.0);
                     }
                 }
-                Instruction::JumpUnlessEqualSmall { a, value, to } => {
-                    if !compare_small!(a, value, equal) {
-                        jump!(to.0);
-                    }
+                Instruction::JumpUnlessEqualInt { a, to } => {
+                    jump_unless_int!(Relation::Equal, a, to);
                 }
-                Instruction::JumpUnlessLessSmall { a, value, to } => {
-                    if !compare_small!(a, value, less) {
-                        jump!(to.0);
-                    }
+                Instruction::JumpUnlessNotEqualInt { a, to } => {
+                    jump_unless_int!(Relation::NotEqual, a, to);
                 }
-                Instruction::JumpUnlessGreaterSmall { a, value, to } => {
-                    if !compare_small!(a, value, greater) {
-                        jump!(to.0);
-                    }
+                Instruction::JumpUnlessLessInt { a, to } => {
+                    jump_unless_int!(Relation::Less, a, to);
+                }
+                Instruction::JumpUnlessLessEqualInt { a, to } => {
+                    jump_unless_int!(Relation::LessEqual, a, to);
+                }
+                Instruction::JumpUnlessGreaterInt { a, to } => {
+                    jump_unless_int!(Relation::Greater, a, to);
+                }
+                Instruction::JumpUnlessGreaterEqualInt { a, to } => {
+                    jump_unless_int!(Relation::GreaterEqual, a, to);
                 }
                 Instruction::JumpUnlessConst { relation, a, constant, to } => {
                     let a = read(registers, a);
@@ -522,7 +538,7 @@ impl Machine<'_> {
                         Some(Value::Closure(closure)) => {
                             if let Some((callee, index)) = target(units, closure, window.count) {
                                 // A function that does not look at register 0 needs no closure there.
-                                if callee.needs_closure[usize::from(index.0)] {
+                                if callee.entries[usize::from(index.0)].needs_closure {
                                     put(registers, window.at, Value::Closure(closure.clone()));
                                 }
                                 enter!(closure.unit, index, window.at);

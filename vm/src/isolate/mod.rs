@@ -25,6 +25,7 @@ use crate::bytecode::instruction::Signal;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::fuel::{Fuel, Interrupt};
+use crate::globals::Globals;
 use crate::heap::{self, Heap};
 use crate::hint;
 use crate::interpreter::Stop;
@@ -113,7 +114,7 @@ pub struct Isolate {
 /// Everything that holds values; touched only inside the heap's scope.
 struct World {
     cx: Context,
-    globals: Vec<Option<Value>>,
+    globals: Globals,
     slots: GlobalSlots,
     schedule: Schedule,
     result: Value,
@@ -140,7 +141,7 @@ impl Isolate {
         };
         let world = World {
             cx,
-            globals: Vec::new(),
+            globals: Globals::default(),
             slots: GlobalSlots::default(),
             schedule: Schedule::default(),
             result: Value::Nil,

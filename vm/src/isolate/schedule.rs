@@ -8,6 +8,7 @@ use crate::builtins::HostFunction;
 use crate::bytecode::ProtoIndex;
 use crate::context::Context;
 use crate::fault::{CallSite, Fault, Result};
+use crate::globals::Globals;
 use crate::interpreter::fiber::{Delivery, Fiber, Frame};
 use crate::interpreter::{Machine, Stop};
 use crate::native::Native;
@@ -61,7 +62,7 @@ impl Schedule {
     pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
         self.clear();
         let mut fiber = Fiber::default();
-        Fiber::push_frame(&mut fiber.frames, Frame::Code { unit, proto: entry, pc: 0, base: 0 });
+        fiber.frames.push(Frame::Code { unit, proto: entry, pc: 0, base: 0 });
         let id = self.insert(fiber, None);
         self.ready.push_back(id);
     }
@@ -121,12 +122,7 @@ impl Schedule {
     }
 
     /// Runs a fiber until it stops. Lines printed by a branch stay with the branch.
-    pub(super) fn run_fiber(
-        &mut self,
-        id: FiberId,
-        cx: &mut Context,
-        globals: &mut Vec<Option<Value>>,
-    ) -> Stop {
+    pub(super) fn run_fiber(&mut self, id: FiberId, cx: &mut Context, globals: &mut Globals) -> Stop {
         let Some(slot) = self.slot(id) else { return Stop::Done(Value::Nil) };
         if let Some(mut fault) = slot.fault.take() {
             // The call that the host refused.

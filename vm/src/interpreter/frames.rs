@@ -1,0 +1,118 @@
+//! The call stack of a fiber. Room for frames is filled in advance, so that a call writes a frame with one
+//! check and without asking whether the memory has to grow.
+
+use super::charged::Charged;
+use super::fiber::Frame;
+use std::ops::{Deref, DerefMut};
+
+/// Frames of the first room.
+const FIRST: usize = 8;
+
+/// What fills room that is not in use.
+const EMPTY: Frame = Frame::Native { dst: 0, top: 0 };
+
+/// The frames, the running one last.
+#[derive(Default)]
+pub(crate) struct FrameStack {
+    /// As long as there is charged room.
+    slots: Charged<Frame>,
+    /// Frames in use.
+    depth: usize,
+}
+
+impl FrameStack {
+    /// Adds a frame; the stack is charged like any node. Inline, so that the frame is written in the parts
+    /// it is read in: a copy as a whole would wait for the parts.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, frame: Frame) {
+        if self.depth == self.slots.len() {
+            self.grow();
+        }
+        if let Some(slot) = self.slots.get_mut(self.depth) {
+            *slot = frame;
+            self.depth += 1;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots.make_room((self.depth + 1).max(FIRST));
+        let room = self.slots.room();
+        self.slots.resize(room, EMPTY);
+    }
+
+    /// Calls a function from the frame on top, which goes on at `pc` afterwards. False, and nothing done,
+    /// when the stack has to grow first.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, pc: usize, callee: Frame) -> bool {
+        let Some([top, next]) =
+            self.depth.checked_sub(1).and_then(|top| self.slots.get_mut(top..)?.first_chunk_mut())
+        else {
+            return false;
+        };
+        if let Frame::Code { pc: saved, .. } = top {
+            *saved = pc as u32;
+        }
+        *next = callee;
+        self.depth += 1;
+        true
+    }
+
+    /// True when there is room for `more` frames.
+    #[inline]
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        self.depth + more <= self.slots.len()
+    }
+
+    /// The frame on top.
+    #[inline(always)]
+    pub(crate) fn last(&self) -> Option<&Frame> {
+        self.slots.get(self.depth.wrapping_sub(1))
+    }
+
+    /// The frame on top.
+    #[inline(always)]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Frame> {
+        self.slots.get_mut(self.depth.wrapping_sub(1))
+    }
+
+    /// The frame below the one on top.
+    #[inline(always)]
+    pub(crate) fn below(&self) -> Option<&Frame> {
+        self.slots.get(self.depth.wrapping_sub(2))
+    }
+
+    /// The frame below the one on top.
+    #[inline(always)]
+    pub(crate) fn below_mut(&mut self) -> Option<&mut Frame> {
+        self.slots.get_mut(self.depth.wrapping_sub(2))
+    }
+
+    /// Removes the frame on top.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<&Frame> {
+        self.depth = self.depth.checked_sub(1)?;
+        self.slots.get(self.depth)
+    }
+
+    /// Removes all and gives the memory back.
+    pub(crate) fn clear(&mut self) {
+        self.depth = 0;
+        self.slots.clear();
+    }
+}
+
+impl Deref for FrameStack {
+    type Target = [Frame];
+    #[inline]
+    fn deref(&self) -> &[Frame] {
+        self.slots.get(..self.depth).unwrap_or_default()
+    }
+}
+
+impl DerefMut for FrameStack {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [Frame] {
+        self.slots.get_mut(..self.depth).unwrap_or_default()
+    }
+}
