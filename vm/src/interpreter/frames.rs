@@ -88,6 +88,12 @@ impl FrameStack {
         self.slots.get_mut(self.depth.wrapping_sub(2))
     }
 
+    /// The frame below that.
+    #[inline(always)]
+    pub(crate) fn below_chain(&self) -> Option<Frame> {
+        self.slots.get(self.depth.wrapping_sub(3)).copied()
+    }
+
     /// Removes the frame on top.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<&Frame> {

@@ -2,12 +2,13 @@
 //!
 //! # Layout
 //! - this file: the loop of frames; [`run`]: the complete instruction table
-//! - [`call`]: calling a value, whatever it is; driving native machines
+//! - [`call`]: calling a value, whatever it is; driving native machines; [`chain`]: `comp` of functions, fast
 //! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
 //! - [`hot`]: the usual cases, fast; [`quick`]: what they do out of line; [`operations`]: what instructions do beyond them
 
 mod call;
+mod chain;
 mod charged;
 pub(crate) mod fiber;
 mod frames;

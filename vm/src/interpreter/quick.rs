@@ -4,13 +4,12 @@ use super::call::Called;
 use super::fiber::{Frame, WINDOW};
 use super::hot::Hot;
 use super::run::read;
-use super::slots::{clear, fill, fill_copy};
+use super::slots::{clear, fill, fill_copy, take_or_copy};
 use super::{Machine, operations};
 use crate::apply::check_arity;
 use crate::builtins::{BuiltinId, Implementation, Step};
 use crate::bytecode::ProtoIndex;
 use crate::bytecode::instruction::{Constant, Dst, Relation, Src, Window};
-use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
@@ -25,8 +24,6 @@ type Registers = [Value; WINDOW];
 pub(super) enum Below {
     /// The same function runs again, from its start; its arguments are in place.
     Again,
-    /// Another frame of code is on top.
-    Frame,
     /// The hot loop ends, for the reason in `Machine::leaving`.
     Leave,
 }
@@ -47,62 +44,12 @@ impl Machine<'_> {
         };
         let frames = &mut self.fiber.frames;
         let stack = &mut self.fiber.stack;
-        let below = frames.below_mut();
-        if let Some(Frame::Chain { base: chain, left }) = below {
-            let (chain, left) = (*chain as usize, left);
-            let value = base + usize::from(src.reg);
-            return Ok(match left.checked_sub(1) {
-                Some(next) => {
-                    let part = match &stack[chain] {
-                        Value::Combinator(node) => node.parts().get(next as usize),
-                        _ => None,
-                    };
-                    match part {
-                        Some(Value::Closure(closure))
-                            if fits(&self.units[closure.unit.0 as usize], closure.proto, 1) =>
-                        {
-                            *left = next;
-                            let (unit, proto) = (closure.unit, closure.proto);
-                            let closure = closure.clone();
-                            if let Some(top) = frames.last_mut() {
-                                *top = Frame::Code { unit, proto, pc: 0, base: base as u32 };
-                            }
-                            clear(&mut stack[base]);
-                            fill(&mut stack[base], Value::Closure(closure));
-                            if value != base + 1 {
-                                transfer(stack, value, src.last, base + 1);
-                            }
-                            self.cx.fuel.slice -= 1;
-                            Below::Frame
-                        }
-                        _ => {
-                            let value = take_or_copy(stack, value, src.last);
-                            stack[base] = Value::Nil;
-                            frames.pop();
-                            self.leaving = Hot::Returned(value, chain as u32);
-                            Below::Leave
-                        }
-                    }
-                }
-                None => {
-                    clear(&mut stack[base]);
-                    frames.pop();
-                    frames.pop();
-                    match frames.last() {
-                        Some(Frame::Code { .. }) => {
-                            clear(&mut stack[chain]);
-                            transfer(stack, value, src.last, chain);
-                            Below::Frame
-                        }
-                        _ => {
-                            let value = take_or_copy(stack, value, src.last);
-                            stack[chain] = Value::Nil;
-                            self.leaving = Hot::Returned(value, chain as u32);
-                            Below::Leave
-                        }
-                    }
-                }
-            });
+        if let Some(Frame::Chain { .. }) = frames.below() {
+            let value = take_or_copy(stack, base + usize::from(src.reg), src.last);
+            stack[base] = Value::Nil;
+            frames.pop();
+            self.leaving = Hot::Returned(value, base as u32);
+            return Ok(Below::Leave);
         }
         let (Some(native), Some(window)) = (
             self.fiber.natives.last_mut(),
@@ -147,31 +94,6 @@ impl Machine<'_> {
         }
     }
 
-    /// `((comp … f) x)` where f is a function of the program: f runs above the combinator, which stays
-    /// where it is. False when the call is another; then nothing has changed. There is fuel for two calls.
-    #[inline(never)]
-    pub(super) fn enter_chain(&mut self, at: usize, arguments: u8) -> bool {
-        let Value::Combinator(node) = &self.fiber.stack[at] else { return false };
-        let (CombinatorKind::Comp, Some((Value::Closure(closure), before))) =
-            (node.kind, node.parts().split_last())
-        else {
-            return false;
-        };
-        let frames = &mut self.fiber.frames;
-        let fits = fits(&self.units[closure.unit.0 as usize], closure.proto, 1);
-        if arguments != 1 || !fits || !frames.has_room(2) {
-            return false;
-        }
-        let (unit, proto, left) = (closure.unit, closure.proto, before.len() as u32);
-        let closure = Value::Closure(closure.clone());
-        transfer(&mut self.fiber.stack, at + 1, true, at + 2);
-        fill(&mut self.fiber.stack[at + 1], closure);
-        frames.push(Frame::Chain { base: at as u32, left });
-        frames.push(Frame::Code { unit, proto, pc: 0, base: at as u32 + 1 });
-        self.cx.fuel.slice -= 2;
-        true
-    }
-
     /// Goes on with what a builtin has left in `pending`; the frame on top continues at `pc`.
     ///
     /// # Errors
@@ -206,24 +128,6 @@ impl Machine<'_> {
                 self.save(pc - 1);
                 Ok(Hot::Table)
             }
-        }
-    }
-}
-
-/// Reads a stack slot; the last reader takes the value.
-#[inline]
-fn take_or_copy(stack: &mut [Value], from: usize, last: bool) -> Value {
-    if last { take(&mut stack[from]) } else { stack[from].clone() }
-}
-
-/// Moves or copies a value to another slot, which is empty.
-#[inline(always)]
-fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) {
-    match stack[from] {
-        Value::Int(int) => fill(&mut stack[to], Value::Int(int)),
-        _ => {
-            let value = take_or_copy(stack, from, last);
-            fill(&mut stack[to], value);
         }
     }
 }

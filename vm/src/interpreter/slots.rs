@@ -51,3 +51,21 @@ pub(crate) fn clear(slot: &mut Value) {
 fn drop_slot(slot: &mut Value) {
     *slot = Value::Nil;
 }
+
+/// Reads a stack slot; the last reader takes the value.
+#[inline]
+pub(super) fn take_or_copy(stack: &mut [Value], from: usize, last: bool) -> Value {
+    if last { std::mem::take(&mut stack[from]) } else { stack[from].clone() }
+}
+
+/// Moves or copies a value to another slot, which is empty.
+#[inline(always)]
+pub(super) fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) {
+    match stack[from] {
+        Value::Int(int) => fill(&mut stack[to], Value::Int(int)),
+        _ => {
+            let value = take_or_copy(stack, from, last);
+            fill(&mut stack[to], value);
+        }
+    }
+}
