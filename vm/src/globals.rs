@@ -31,6 +31,12 @@ impl Entry {
     const NO_COUNT: u8 = u8::MAX;
     /// No call is that simple.
     pub(crate) const NONE: Entry = Entry { arguments: Entry::NO_COUNT, needs_closure: true };
+
+    /// The function takes a fixed number of arguments, as they are in the window.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self.arguments != Entry::NO_COUNT
+    }
 }
 
 struct Slot {

@@ -11,7 +11,7 @@
 use super::chain;
 use super::fiber::{Frame, WINDOW};
 use super::operations::make_record;
-use super::quick::{Below, call_many, call_one, call_two, fits, get_key, modulo, related};
+use super::quick::{Below, call_many, call_one, call_two, fits, get_key, load_capture, modulo, related};
 use super::run::{put, read};
 use super::slots::{clear, fill_copy};
 use super::{Machine, Stop};
@@ -23,6 +23,7 @@ use crate::heap;
 use crate::native::Action;
 use crate::unit::Unit;
 use crate::value::Value;
+use std::hint::cold_path;
 use std::mem;
 
 /// The loop limit where there is none.
@@ -60,6 +61,7 @@ impl Machine<'_> {
         let mut pc = pc as usize;
         let mut base = base as usize;
         let mut slice = self.cx.fuel.slice;
+        let is_limited = self.cx.loop_limit != UNLIMITED;
         'frame: loop {
             let window = self.fiber.stack.get_mut(base..).and_then(|window| window.first_chunk_mut());
             let (Some(registers), Some(rest)) = (window, code.get(pc..)) else {
@@ -75,12 +77,19 @@ impl Machine<'_> {
                 };
             }
             'run: {
+                // Leaves the instruction to the complete table.
+                macro_rules! leave {
+                    () => {{
+                        cold_path();
+                        break 'run;
+                    }};
+                }
                 macro_rules! jump {
                     ($to:expr) => {
                         // The verifier has checked that control stays inside the code.
                         match code.get(pc!().wrapping_add_signed($to.0 as isize)..) {
                             Some(rest) => next = rest.iter(),
-                            None => break 'run,
+                            None => leave!(),
                         }
                     };
                 }
@@ -88,14 +97,15 @@ impl Machine<'_> {
                     ($a:expr, $b:expr, $dst:expr, $ints:expr, $floats:expr) => {
                         match (&registers[usize::from($a.reg)], $b) {
                             (Value::Int(a), Value::Int(b)) => {
-                                let Some(result) = $ints(*a, *b) else { break 'run };
+                                let Some(result) = $ints(*a, *b) else { leave!() };
                                 put(registers, $dst.0, Value::Int(result));
                             }
                             (Value::Float(a), Value::Float(b)) => {
+                                cold_path();
                                 let result = $floats(*a, *b);
                                 put(registers, $dst.0, Value::Float(result));
                             }
-                            _ => break 'run,
+                            _ => leave!(),
                         }
                     };
                 }
@@ -103,14 +113,17 @@ impl Machine<'_> {
                     ($a:expr, $b:expr, $ints:path, $floats:path) => {
                         match (&registers[usize::from($a.reg)], &registers[usize::from($b.reg)]) {
                             (Value::Int(a), Value::Int(b)) => $ints(a, b),
-                            (Value::Float(a), Value::Float(b)) => $floats(a, b),
-                            _ => break 'run,
+                            (Value::Float(a), Value::Float(b)) => {
+                                cold_path();
+                                $floats(a, b)
+                            }
+                            _ => leave!(),
                         }
                     };
                 }
                 macro_rules! jump_unless {
                     ($a:expr, $ints:path, $to:expr) => {{
-                        let Value::Int(a) = &registers[usize::from($a.reg)] else { break 'run };
+                        let Value::Int(a) = &registers[usize::from($a.reg)] else { leave!() };
                         if !$ints(a, &$a.value()) {
                             jump!($to);
                         }
@@ -132,10 +145,10 @@ impl Machine<'_> {
                     ($a:expr, $b:expr, $dst:expr, $operation:path) => {
                         match ($a, $b) {
                             (Value::Int(a), Value::Int(b)) => {
-                                let Some(result) = $operation(*a, *b) else { break 'run };
+                                let Some(result) = $operation(*a, *b) else { leave!() };
                                 put(registers, $dst.0, Value::Int(result));
                             }
-                            _ => break 'run,
+                            _ => leave!(),
                         }
                     };
                 }
@@ -143,7 +156,7 @@ impl Machine<'_> {
                     ($relation:expr, $a:expr, $constant:expr) => {{
                         let register = &mut registers[usize::from($a.reg)];
                         let constant = &unit.constants[usize::from($constant.0)];
-                        let Some(answer) = related($relation, register, constant) else { break 'run };
+                        let Some(answer) = related($relation, register, constant) else { leave!() };
                         if $a.last {
                             clear(register);
                         }
@@ -179,7 +192,7 @@ impl Machine<'_> {
                         let next_base = base + usize::from($at);
                         let frame = Frame::Code { unit: $unit, proto: $index, pc: 0, base: next_base as u32 };
                         if slice <= 0 || !self.fiber.frames.enter(pc!(), frame) {
-                            break 'run;
+                            leave!();
                         }
                         slice -= 1;
                         goto!($unit, $index, 0, next_base);
@@ -212,9 +225,11 @@ impl Machine<'_> {
                             clear(register);
                         }
                         Instruction::LoadCapture { index, dst } => {
-                            let [Value::Closure(closure), others @ ..] = registers else { break 'run };
-                            let capture = &closure.captures()[usize::from(index.0)];
-                            fill_copy(&mut others[usize::from(dst.0) - 1], capture);
+                            let Value::Closure(closure) = &registers[0] else { leave!() };
+                            match &closure.captures()[usize::from(index.0)] {
+                                &Value::Int(int) => put(registers, dst.0, Value::Int(int)),
+                                _ => load_capture(registers, index, dst),
+                            }
                         }
                         Instruction::Add { a, b, dst } => {
                             binary!(
@@ -278,27 +293,27 @@ impl Machine<'_> {
                             );
                         }
                         Instruction::MultiplyInt { a, value, dst, .. } => {
-                            let Value::Int(int) = registers[usize::from(a.reg)] else { break 'run };
-                            let Some(product) = int.checked_mul(i64::from(value.0)) else { break 'run };
+                            let Value::Int(int) = registers[usize::from(a.reg)] else { leave!() };
+                            let Some(product) = int.checked_mul(i64::from(value.0)) else { leave!() };
                             put(registers, dst.0, Value::Int(product));
                         }
                         Instruction::ModuloInt { a, value, dst } => {
                             let (Value::Int(int), 1..) = (&registers[usize::from(a.reg)], value.value())
                             else {
-                                break 'run;
+                                leave!();
                             };
                             put(registers, dst.0, Value::Int(int.rem_euclid(value.value())));
                         }
                         Instruction::QuotientInt { a, value, dst } => {
                             let (Value::Int(int), 1..) = (&registers[usize::from(a.reg)], value.value())
                             else {
-                                break 'run;
+                                leave!();
                             };
                             put(registers, dst.0, Value::Int(int / value.value()));
                         }
                         Instruction::AddSmall { a, value, dst, .. } => {
-                            let Value::Int(int) = registers[usize::from(a.reg)] else { break 'run };
-                            let Some(sum) = int.checked_add(i64::from(value.0)) else { break 'run };
+                            let Value::Int(int) = registers[usize::from(a.reg)] else { leave!() };
+                            let Some(sum) = int.checked_add(i64::from(value.0)) else { leave!() };
                             put(registers, dst.0, Value::Int(sum));
                         }
                         Instruction::Equal { a, b, dst } => {
@@ -325,14 +340,14 @@ impl Machine<'_> {
                         Instruction::LoopBack { counter, to } => {
                             // The last round of the limit and of the slice are for the complete table.
                             if slice <= 0 {
-                                break 'run;
+                                leave!();
                             }
-                            if self.cx.loop_limit != UNLIMITED {
+                            if is_limited {
                                 match &mut registers[usize::from(counter.0)] {
                                     Value::Int(rounds) if (*rounds as u64) < self.cx.loop_limit => {
                                         *rounds += 1
                                     }
-                                    _ => break 'run,
+                                    _ => leave!(),
                                 }
                             }
                             slice -= 1;
@@ -384,12 +399,12 @@ impl Machine<'_> {
                             let (Value::Vector(vector), Value::Int(index)) =
                                 (&registers[at], &registers[at + 1])
                             else {
-                                break 'run;
+                                leave!();
                             };
                             let next = *index + 1;
                             match vector.get(*index as usize) {
                                 None => jump!(to),
-                                Some(_) if slice <= 0 => break 'run,
+                                Some(_) if slice <= 0 => leave!(),
                                 Some(item) => {
                                     registers[at + 1] = Value::Int(next);
                                     put(registers, dst.0, item);
@@ -399,12 +414,12 @@ impl Machine<'_> {
                         }
                         Instruction::GetKey { src, constant, dst } => {
                             if !get_key(self.cx, unit, registers, src, constant, dst) {
-                                break 'run;
+                                leave!();
                             }
                         }
                         Instruction::Element { src, index, dst } => {
                             let Value::Vector(vector) = &registers[usize::from(src.reg)] else {
-                                break 'run;
+                                leave!();
                             };
                             let item = vector.get(index.0 as usize).unwrap_or_default();
                             if src.last {
@@ -414,7 +429,7 @@ impl Machine<'_> {
                         }
                         Instruction::MakeRecord { keys, items, dst } => {
                             if heap::attention() {
-                                break 'run;
+                                leave!();
                             }
                             let keys = &unit.constants[usize::from(keys.0)];
                             let map = make_record(self.cx, keys, registers, items);
@@ -434,18 +449,18 @@ impl Machine<'_> {
                             let Some(&Callee { unit: callee, proto: index, ref entry }) =
                                 self.globals.callee(slot)
                             else {
-                                break 'run;
+                                leave!();
                             };
                             if entry.arguments != window.count || self.fiber.overlay.is_some() {
-                                break 'run;
+                                leave!();
                             }
                             if entry.needs_closure {
                                 let Some(Value::Closure(closure)) = self.globals.get(slot) else {
-                                    break 'run;
+                                    leave!();
                                 };
                                 // A refused call finds the register as it was.
                                 if slice <= 0 || !self.fiber.frames.has_room(1) {
-                                    break 'run;
+                                    leave!();
                                 }
                                 put(registers, window.at, Value::Closure(closure.clone()));
                             }
@@ -457,16 +472,16 @@ impl Machine<'_> {
                                 Value::Combinator(_) if slice > 1 && window.count == 1 => {
                                     let at = base + usize::from(window.at);
                                     let Some(part) = chain::enter(self.fiber, units, at, pc!()) else {
-                                        break 'run;
+                                        leave!();
                                     };
                                     slice -= part.calls;
                                     goto!(part.unit, part.proto, 0, at + 1);
                                 }
-                                _ => break 'run,
+                                _ => leave!(),
                             };
                             let (callee, index) = (closure.unit, closure.proto);
                             if !fits(&units[callee.0 as usize], index, window.count) {
-                                break 'run;
+                                leave!();
                             }
                             enter!(callee, index, window.at);
                         }
@@ -481,7 +496,7 @@ impl Machine<'_> {
                                     goto!(next.unit, next.proto, next.pc as usize, next.base as usize);
                                 }
                                 if self.fiber.frames.len() < 2 || slice <= 0 || heap::attention() {
-                                    break 'run;
+                                    leave!();
                                 }
                                 self.cx.fuel.slice = slice;
                                 match self.return_to_machine(src, base)? {
@@ -529,7 +544,7 @@ impl Machine<'_> {
                         | Instruction::CallBuiltin { .. }
                         | Instruction::Call1 { .. }
                         | Instruction::Call2 { .. }
-                        | Instruction::Exit { .. } => break 'run,
+                        | Instruction::Exit { .. } => leave!(),
                     }
                 }
             }

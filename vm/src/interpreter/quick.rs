@@ -36,11 +36,11 @@ impl Machine<'_> {
     /// What the machine faults with; the frame is gone then.
     #[inline(never)]
     pub(super) fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
-        let is_variadic = match self.fiber.frames.last() {
+        let is_plain = match self.fiber.frames.last() {
             Some(Frame::Code { unit, proto, .. }) => {
-                self.units[unit.0 as usize].program.protos[usize::from(proto.0)].shape.variadic
+                self.units[unit.0 as usize].entries[usize::from(proto.0)].is_plain()
             }
-            _ => true,
+            _ => false,
         };
         let frames = &mut self.fiber.frames;
         let stack = &mut self.fiber.stack;
@@ -57,7 +57,7 @@ impl Machine<'_> {
         ) else {
             return Ok(Below::Leave);
         };
-        if is_variadic {
+        if !is_plain {
             // The window of such a function is laid out by the call.
             let value = take_or_copy(window, usize::from(src.reg), src.last);
             clear(&mut window[0]);
@@ -136,6 +136,16 @@ impl Machine<'_> {
 #[inline(always)]
 pub(super) fn fits(unit: &Unit, index: ProtoIndex, count: u8) -> bool {
     unit.entries[usize::from(index.0)].arguments == count
+}
+
+/// Copies a value of the closure in register 0.
+#[inline(never)]
+pub(super) fn load_capture(registers: &mut Registers, index: Constant, dst: Dst) {
+    if let [Value::Closure(closure), others @ ..] = registers
+        && let Some(target) = usize::from(dst.0).checked_sub(1).and_then(|at| others.get_mut(at))
+    {
+        fill_copy(target, &closure.captures()[usize::from(index.0)]);
+    }
 }
 
 /// `(mod a b)` of integers.

@@ -74,8 +74,14 @@ impl Reduce {
         window: &mut [Value],
         action: &mut Option<Action>,
     ) -> bool {
-        let accumulator = self.accept(returned);
-        self.note(&accumulator);
+        let accumulator = match returned {
+            // Stays in a machine register.
+            Value::Int(int) => Value::Int(int),
+            returned => self.accept(returned),
+        };
+        if self.trail.is_some() {
+            self.note(&accumulator);
+        }
         let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
             *action = Some(self.finish(accumulator));
             return false;
