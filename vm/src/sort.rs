@@ -43,11 +43,7 @@ fn sort_rows<'v>(
     if rows.len() < 2 {
         return Ok(());
     }
-    let levels = usize::BITS - rows.len().leading_zeros();
-    cx.tick(rows.len() as u64 * u64::from(levels))?;
-    // The widest copy of a key with its places.
-    const COPY_BYTES: usize = 24;
-    cx.reserve(rows.len().saturating_mul(COPY_BYTES + size_of::<u32>()))?;
+    pay(cx, rows.len())?;
     match kind_of(rows.iter().map(&key)) {
         Kind::Integers => by_small_key(rows, |row| match key(row) {
             Value::Int(int) => *int,
@@ -75,6 +71,43 @@ fn sort_rows<'v>(
         Kind::Any => return merge_sort(cx, rows, |cx, a, b| compare_nested(cx, key(a), key(b), ties)),
     }
     Ok(())
+}
+
+/// Sorts rows by several keys each: those of a row are `width` neighbours in `parts`. None is a collection.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub(crate) fn sort_by_parts(cx: &mut Context, rows: &mut [u32], parts: &[Value], width: usize) -> Result<()> {
+    if rows.len() < 2 {
+        return Ok(());
+    }
+    pay(cx, rows.len())?;
+    let cx = &*cx;
+    let part = |row: u32, at: usize| &parts[row as usize * width + at];
+    let integer = |row: u32, at: usize| match part(row, at) {
+        Value::Int(int) => *int,
+        _ => 0,
+    };
+    let is_integers = |at: usize| rows.iter().all(|&row| matches!(part(row, at), Value::Int(_)));
+    let rest = |row: u32, from: usize| &parts[row as usize * width..][from..width];
+    match (is_integers(0), width) {
+        (true, 2) if is_integers(1) => by_small_key(rows, |&row| (integer(row, 0), integer(row, 1))),
+        (true, _) => by_small_key_then(
+            rows,
+            |&row| integer(row, 0),
+            |&a, &b| compare_items(cx, rest(a, 1), rest(b, 1), Ties::Equal),
+        ),
+        _ => rows.sort_by(|&a, &b| compare_items(cx, rest(a, 0), rest(b, 0), Ties::Equal)),
+    }
+    Ok(())
+}
+
+fn pay(cx: &mut Context, rows: usize) -> Result<()> {
+    let levels = usize::BITS - rows.leading_zeros();
+    cx.tick(rows as u64 * u64::from(levels))?;
+    // The widest copy of a key with its places.
+    const COPY_BYTES: usize = 24;
+    cx.reserve(rows.saturating_mul(COPY_BYTES + size_of::<u32>()))
 }
 
 /// What all keys are.

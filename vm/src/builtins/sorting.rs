@@ -2,11 +2,14 @@
 
 use super::callbacks::{callable, collection};
 use super::{Builtin, Category, Step, callback};
+use crate::apply::is_direct;
+use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::sort::{self, Sort};
+use crate::native::sort_keys::SortKeys;
 use crate::value::Value;
 use std::mem::take;
 
@@ -107,6 +110,16 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
     let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
     let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
+    if let Value::Combinator(functions) = &function
+        && functions.kind == CombinatorKind::Juxt
+        && !functions.parts().is_empty()
+        && is_direct(&function)
+        && !matches!(order, Order::By(_))
+    {
+        let descending = matches!(order, Order::Descending);
+        let machine = SortKeys::new(cx, functions.clone(), items, descending)?;
+        return Ok(Step::Enter(Native::SortKeys(Box::new(machine))));
+    }
     let (kind, comparator) = match order {
         Order::Ascending => (Kind::SortBy, Value::Nil),
         Order::Descending => (Kind::SortByDescending, Value::Nil),

@@ -16,6 +16,7 @@ pub mod pipeline;
 pub mod reduce;
 pub mod replace;
 pub mod sort;
+pub mod sort_keys;
 pub mod stage;
 pub mod transduce;
 pub mod tree;
@@ -60,6 +61,8 @@ pub enum Native {
     Replace(replace::Replace),
     /// `sort` and `sort-by` with a comparator.
     Sort(Box<sort::Sort>),
+    /// `sort-by` with several keys.
+    SortKeys(Box<sort_keys::SortKeys>),
     /// `update`, `update-in`.
     Update(Box<update::Update>),
     /// `merge-with`.
@@ -91,6 +94,7 @@ impl Native {
             Native::Reduce(machine) => machine.resume(cx, returned),
             Native::Replace(machine) => machine.resume(cx, returned),
             Native::Sort(machine) => machine.resume(cx, returned),
+            Native::SortKeys(machine) => machine.resume(cx),
             Native::Update(machine) => machine.resume(cx, returned),
             Native::Merge(machine) => machine.resume(cx, returned),
             Native::Walk(machine) => machine.resume(cx, returned),

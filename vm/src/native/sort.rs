@@ -17,13 +17,40 @@ use std::rc::Rc;
 /// # Errors
 /// Fuel, memory.
 pub fn by_keys(cx: &mut Context, input: &VectorNode, keys: &[Value], descending: bool) -> Result<Value> {
+    in_order(cx, input, descending, |cx, rows| sort::sort_by_key(cx, rows, |&row| &keys[row as usize]))
+}
+
+/// The items in the natural order of several keys each, of which there are `width` an item.
+///
+/// # Errors
+/// Fuel, memory.
+pub fn by_parts(
+    cx: &mut Context,
+    input: &VectorNode,
+    parts: &[Value],
+    width: usize,
+    descending: bool,
+) -> Result<Value> {
+    if parts.iter().any(Value::is_composite) {
+        let keys: Vec<Value> = parts.chunks(width).map(|parts| Value::vector(parts.to_vec())).collect();
+        return by_keys(cx, input, &keys, descending);
+    }
+    in_order(cx, input, descending, |cx, rows| sort::sort_by_parts(cx, rows, parts, width))
+}
+
+fn in_order(
+    cx: &mut Context,
+    input: &VectorNode,
+    descending: bool,
+    sort: impl FnOnce(&mut Context, &mut [u32]) -> Result<()>,
+) -> Result<Value> {
     cx.reserve_items(input.len())?;
     let mut rows: Vec<u32> = (0..input.len() as u32).collect();
     if descending {
         // Stable and descending: the reversed items ascending, and that reversed.
         rows.reverse();
     }
-    sort::sort_by_key(cx, &mut rows, |&row| &keys[row as usize])?;
+    sort(cx, &mut rows)?;
     if descending {
         rows.reverse();
     }

@@ -1,0 +1,65 @@
+//! `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, where no key needs a frame:
+//! the keys of a row stay side by side in one list, instead of a vector each.
+
+use super::items::Items;
+use super::{Action, sort};
+use crate::apply::apply;
+use crate::combinator::Combinator;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+/// The machine.
+pub struct SortKeys {
+    /// The `juxt`, with at least one part.
+    functions: Rc<Combinator>,
+    input: Rc<VectorNode>,
+    /// Index of the next item.
+    next: usize,
+    /// As many as there are functions for each item.
+    keys: Items,
+    descending: bool,
+}
+
+impl SortKeys {
+    /// A machine over the items; none of the functions needs a frame.
+    ///
+    /// # Errors
+    /// Memory for the keys.
+    pub fn new(
+        cx: &mut Context,
+        functions: Rc<Combinator>,
+        input: Rc<VectorNode>,
+        descending: bool,
+    ) -> Result<SortKeys> {
+        let keys = input.len().saturating_mul(functions.parts().len());
+        cx.reserve_items(keys)?;
+        Ok(SortKeys { functions, input, next: 0, keys: Items::with_capacity(keys), descending })
+    }
+
+    pub(super) fn resume(&mut self, cx: &mut Context) -> Result<Action> {
+        while let Some(item) = self.input.get(self.next) {
+            if cx.fuel.slice < 0 {
+                return Ok(Action::Pause);
+            }
+            // The call of the `juxt`.
+            cx.fuel.slice -= 1;
+            self.next += 1;
+            for function in self.functions.parts() {
+                let key = match (function, &item) {
+                    (Value::Keyword(symbol), Value::Map(map)) => {
+                        cx.tick(1)?;
+                        map.find_named(cx, *symbol).map_or(Value::Nil, |row| map.entries()[row].value.clone())
+                    }
+                    _ => apply(cx, function, &mut [item.clone()])?,
+                };
+                self.keys.push(key);
+            }
+        }
+        let (keys, width) = (take(&mut self.keys), self.functions.parts().len());
+        sort::by_parts(cx, &self.input, keys.as_slice(), width, self.descending).map(Action::Return)
+    }
+}
