@@ -37,6 +37,8 @@ pub struct Context {
     pub(crate) units: Rc<Vec<Rc<Unit>>>,
     /// How deep collections used as map keys nest in the comparison under way.
     pub(crate) key_depth: u32,
+    /// Memory for short texts under construction.
+    pub(crate) scratch: String,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
 }

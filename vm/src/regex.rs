@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::value::Value;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
@@ -43,6 +43,8 @@ const BACKTRACKING_BYTES: usize = 512 << 10;
 
 /// A pattern ready to search with.
 enum Matcher {
+    /// The pattern is the text itself.
+    Literal(Box<memchr::memmem::Finder<'static>>),
     Linear(regex::Regex),
     Backtracking(Box<fancy_regex::Regex>),
 }
@@ -81,6 +83,7 @@ impl RegexNode {
     /// Number of groups that the pattern captures.
     pub(crate) fn groups(&self) -> usize {
         let all = match &self.matcher {
+            Matcher::Literal(_) => 1,
             Matcher::Linear(regex) => regex.captures_len(),
             Matcher::Backtracking(regex) => regex.captures_len(),
         };
@@ -90,6 +93,7 @@ impl RegexNode {
     /// The number of a named group.
     pub(crate) fn group_number(&self, name: &str) -> Option<usize> {
         match &self.matcher {
+            Matcher::Literal(_) => None,
             Matcher::Linear(regex) => regex.capture_names().position(|group| group == Some(name)),
             Matcher::Backtracking(regex) => regex.capture_names().position(|group| group == Some(name)),
         }
@@ -157,6 +161,10 @@ fn search(cx: &mut Context, matcher: &Matcher, text: &str, at: usize) -> Result<
     // One search may look at much more text than its match covers.
     cx.fuel.poll()?;
     let found: Option<Spans> = match matcher {
+        Matcher::Literal(finder) => text.as_bytes().get(at..).and_then(|rest| {
+            let start = at + finder.find(rest)?;
+            Some(smallvec![Some((start, start + finder.needle().len()))])
+        }),
         Matcher::Linear(regex) if regex.captures_len() == 1 => {
             regex.find_at(text, at).map(|found| std::iter::once(Some((found.start(), found.end()))).collect())
         }
@@ -255,6 +263,10 @@ fn compile(pattern: &str) -> Result<(Matcher, usize), String> {
             .map(|regex| (Matcher::Backtracking(Box::new(regex)), BACKTRACKING_BYTES))
             .map_err(|error| format!("Invalid regex: {}", one_line(&error.to_string())));
     }
+    if let Some(literal) = literal(&translated.pattern) {
+        let finder = memchr::memmem::Finder::new(&literal).into_owned();
+        return Ok((Matcher::Literal(Box::new(finder)), PROGRAM_BYTES[0]));
+    }
     for bytes in PROGRAM_BYTES {
         let built = regex::RegexBuilder::new(&translated.pattern)
             .size_limit(bytes)
@@ -268,6 +280,18 @@ fn compile(pattern: &str) -> Result<(Matcher, usize), String> {
         }
     }
     Err("Invalid regex: the pattern repeats too much".to_owned())
+}
+
+/// The text that a pattern without groups, classes and repetitions stands for.
+fn literal(pattern: &str) -> Option<Box<[u8]>> {
+    // The parser recurses over groups, which no literal has.
+    if pattern.contains(['(', '[']) {
+        return None;
+    }
+    match regex_syntax::parse(pattern).ok()?.into_kind() {
+        regex_syntax::hir::HirKind::Literal(literal) => Some(literal.0),
+        _ => None,
+    }
 }
 
 /// An upper bound on how deep groups and classes nest.

@@ -54,7 +54,8 @@ impl StringNode {
     pub fn is_ascii(&self) -> bool {
         match self.ascii.get() {
             UNKNOWN => {
-                let ascii = self.text.is_ascii() && !self.text.contains("\r\n");
+                let has_pair = || self.text.as_bytes().contains(&b'\r') && self.text.contains("\r\n");
+                let ascii = self.text.is_ascii() && !has_pair();
                 self.ascii.set(if ascii { ASCII } else { OTHER });
                 ascii
             }

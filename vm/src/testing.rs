@@ -39,6 +39,7 @@ pub(crate) fn with_limits<T: Send + 'static>(
             units: Rc::new(Vec::new()),
             key_depth: 0,
             memos: Memos::default(),
+            scratch: String::new(),
             hot_loop: true,
         };
         let result = work(&mut cx);

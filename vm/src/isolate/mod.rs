@@ -137,6 +137,7 @@ impl Isolate {
             units: Rc::default(),
             key_depth: 0,
             memos: Memos::default(),
+            scratch: String::new(),
             hot_loop: options.hot_loop,
         };
         let world = World {

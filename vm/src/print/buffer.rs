@@ -7,6 +7,9 @@ use crate::string::StringNode;
 use crate::value::Value;
 use std::rc::Rc;
 
+/// Most bytes of memory kept from one text to the next.
+const KEPT: usize = 1 << 10;
+
 /// A text that is being written.
 pub(crate) struct Buffer {
     text: String,
@@ -18,6 +21,39 @@ impl Buffer {
     /// An empty text of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Buffer {
         Buffer { text: String::new(), limit, full: false }
+    }
+
+    /// An empty text in memory that the last one left, for texts that are mostly short.
+    pub(crate) fn reuse(cx: &mut Context) -> Buffer {
+        Buffer { text: std::mem::take(&mut cx.scratch), limit: usize::MAX, full: false }
+    }
+
+    /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
+    /// whether there is one is no matter of the program's.
+    pub(crate) fn copy(&mut self, cx: &mut Context, text: &str) -> Result<()> {
+        // A value's worth of bytes counts as one element copied.
+        heap::count_copy(text.len() / size_of::<Value>());
+        cx.reserve(text.len())?;
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// The text as a string value; the memory is kept for the next.
+    pub(crate) fn into_string(self, cx: &mut Context) -> Rc<StringNode> {
+        if self.text.capacity() > KEPT {
+            return StringNode::new(self.text);
+        }
+        let node = StringNode::new(self.text.as_str());
+        self.give_back(cx);
+        node
+    }
+
+    /// Keeps the memory for the next text.
+    pub(crate) fn give_back(self, cx: &mut Context) {
+        if self.text.capacity() <= KEPT {
+            cx.scratch = self.text;
+            cx.scratch.clear();
+        }
     }
 
     /// Adds text, up to the limit. Every byte costs a unit of fuel, and memory is checked before the text
@@ -68,17 +104,9 @@ impl Buffer {
     }
 }
 
-/// Adds text to a string value: in place when nobody else holds it.
+/// Adds text to a string value that nobody else holds, in place. The text is paid for.
 pub(crate) fn append(cx: &mut Context, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
-    cx.tick(more.len() as u64)?;
-    let length = text.as_str().len();
-    if Rc::strong_count(&text) > 1 {
-        // A value's worth of bytes counts as one element copied.
-        heap::count_copy(length / size_of::<Value>());
-        cx.reserve(length + more.len())?;
-    } else {
-        // Growing in place takes half as much again.
-        cx.reserve(length / 2 + more.len())?;
-    }
+    // Growing in place takes half as much again.
+    cx.reserve(text.as_str().len() / 2 + more.len())?;
     Ok(StringNode::append(text, more))
 }

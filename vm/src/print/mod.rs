@@ -102,6 +102,7 @@ pub(crate) fn write_display(cx: &mut Context, buffer: &mut Buffer, value: &Value
         Value::Regex(node) => buffer.push(cx, node.pattern()),
         Value::LocalDate(date) => buffer.push(cx, &date.to_string()),
         Value::DateTime(date_time) => buffer.push(cx, &date_time.to_string()),
+        Value::Int(value) => write_int(cx, buffer, *value),
         other => write_readable(cx, buffer, other),
     }
 }
@@ -248,22 +249,7 @@ fn parameters(cx: &Context, closure: &Closure) -> Box<str> {
 
 /// Writes an integer without allocating.
 pub(crate) fn write_int(cx: &mut Context, buffer: &mut Buffer, value: i64) -> Result<()> {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    buffer.push(cx, std::str::from_utf8(&digits[at..]).unwrap_or_default())
+    buffer.push(cx, itoa::Buffer::new().format(value))
 }
 
 /// A pattern as a literal. The reader keeps the backslash of most escapes, so most patterns read as they are;

@@ -7,27 +7,51 @@ use crate::print::{self, Buffer, append, write_display, write_readable};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::mem::take;
+use std::rc::Rc;
 
 /// Appends to the first argument in place when nobody else holds it: building a text step by step takes
 /// time in proportion to its length.
 pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let Some((first, rest)) = arguments.split_first_mut() else { return Ok(Value::string("")) };
-    let mut text = match take(first) {
-        Value::Str(node) => node,
-        other => StringNode::new(print::display(cx, &other)?),
+    let mut text = match arguments {
+        [] => return Ok(Value::string("")),
+        [first @ Value::Str(_)] => return Ok(take(first)),
+        [first @ Value::Str(_), ..] if !is_shared(first) => match take(first) {
+            Value::Str(node) => node,
+            other => return Ok(other),
+        },
+        [first, rest @ ..] => {
+            let mut buffer = Buffer::reuse(cx);
+            match first {
+                Value::Str(text) => buffer.copy(cx, text.as_str())?,
+                other => write_display(cx, &mut buffer, other)?,
+            }
+            for argument in rest {
+                write_display(cx, &mut buffer, argument)?;
+            }
+            return Ok(Value::Str(buffer.into_string(cx)));
+        }
     };
-    for argument in rest {
-        text = match &*argument {
+    for argument in &arguments[1..] {
+        text = match argument {
             Value::Nil => text,
-            Value::Str(more) => append(cx, text, more.as_str())?,
+            Value::Str(more) => {
+                cx.tick(more.as_str().len() as u64)?;
+                append(cx, text, more.as_str())?
+            }
             other => {
-                let mut buffer = Buffer::new(usize::MAX);
+                let mut buffer = Buffer::reuse(cx);
                 write_display(cx, &mut buffer, other)?;
-                append(cx, text, buffer.as_str())?
+                let text = append(cx, text, buffer.as_str())?;
+                buffer.give_back(cx);
+                text
             }
         };
     }
     Ok(Value::Str(text))
+}
+
+fn is_shared(text: &Value) -> bool {
+    matches!(text, Value::Str(node) if Rc::strong_count(node) > 1)
 }
 
 /// The arguments as program text.
