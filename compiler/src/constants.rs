@@ -1,66 +1,36 @@
 //! The tables of a program: symbols, constants and globals, each row once.
 
 use crate::diagnostic::Diagnostic;
+use crate::index::Index;
 use crate::ir::Literal;
-use crate::names::NameMap;
+use crate::names::{HashState, Name};
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
-use ptc_vm::combinator::CombinatorKind;
 use ptc_vm::{Reason, Span};
+use std::hash::{BuildHasher, Hash, Hasher};
 
-/// A constant as a map key: floats by their bits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Nil,
-    Bool(bool),
-    Int(i64),
-    BigInt(Box<str>),
-    Float(u64),
-    Str(Box<str>),
-    Keyword(u32),
-    Symbol(u32),
-    Var(u32),
-    Builtin(BuiltinId),
-    Tool(u32),
-    Regex(Box<str>),
-    Vector(Vec<u16>),
-    Map(Vec<u16>),
-    Set(Vec<u16>),
-    Combinator(CombinatorKind, Vec<u16>),
+/// Rows that a name has already.
+#[derive(Clone, Copy, Debug)]
+struct NameRows {
+    symbol: u32,
+    keyword: u32,
+    global: u32,
 }
 
-impl Key {
-    fn of(constant: &Const) -> Key {
-        match constant {
-            Const::Nil => Key::Nil,
-            Const::Bool(value) => Key::Bool(*value),
-            Const::Int(value) => Key::Int(*value),
-            Const::BigInt(digits) => Key::BigInt(digits.clone()),
-            Const::Float(value) => Key::Float(value.to_bits()),
-            Const::Str(text) => Key::Str(text.clone()),
-            Const::Keyword(symbol) => Key::Keyword(*symbol),
-            Const::Symbol(symbol) => Key::Symbol(*symbol),
-            Const::Var(symbol) => Key::Var(*symbol),
-            Const::Builtin(builtin) => Key::Builtin(*builtin),
-            Const::Tool(symbol) => Key::Tool(*symbol),
-            Const::Regex(pattern) => Key::Regex(pattern.clone()),
-            Const::Vector(items) => Key::Vector(items.clone()),
-            Const::Map(items) => Key::Map(items.clone()),
-            Const::Set(items) => Key::Set(items.clone()),
-            Const::Combinator(kind, items) => Key::Combinator(*kind, items.clone()),
-        }
-    }
-}
+/// No row yet; there are never that many.
+const NONE: u32 = u32::MAX;
 
 /// The tables under construction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) constants: Vec<Const>,
     pub(crate) symbols: Vec<Box<str>>,
     pub(crate) globals: Vec<GlobalName>,
-    rows: NameMap<Key, u16>,
-    symbol_rows: NameMap<Box<str>, u32>,
-    global_rows: NameMap<u32, u16>,
+    /// Rows of `constants` by what they hold.
+    rows: Index,
+    /// By the numbers of names.
+    of_names: Vec<NameRows>,
+    hash: HashState,
 }
 
 fn full(span: Span, what: &str) -> Diagnostic {
@@ -71,25 +41,77 @@ fn full(span: Span, what: &str) -> Diagnostic {
     )
 }
 
-impl Tables {
-    pub(crate) fn symbol(&mut self, text: &str) -> u32 {
-        if let Some(&row) = self.symbol_rows.get(text) {
-            return row;
+/// Floats are the same by their bits.
+fn is_same(a: &Const, b: &Const) -> bool {
+    match (a, b) {
+        (Const::Float(a), Const::Float(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
+}
+
+fn hash_of(state: &HashState, constant: &Const) -> u64 {
+    let mut hasher = state.build_hasher();
+    std::mem::discriminant(constant).hash(&mut hasher);
+    match constant {
+        Const::Nil => {}
+        Const::Bool(value) => value.hash(&mut hasher),
+        Const::Int(value) => value.hash(&mut hasher),
+        Const::Float(value) => value.to_bits().hash(&mut hasher),
+        Const::BigInt(text) | Const::Str(text) | Const::Regex(text) => text.hash(&mut hasher),
+        Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {
+            symbol.hash(&mut hasher);
         }
-        let row = self.symbols.len() as u32;
+        Const::Builtin(builtin) => builtin.hash(&mut hasher),
+        Const::Vector(items) | Const::Map(items) | Const::Set(items) => items.hash(&mut hasher),
+        Const::Combinator(kind, items) => (kind, items).hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+impl Tables {
+    /// Empty tables, with room for those of a program with so many names.
+    pub(crate) fn with_names(names: usize) -> Tables {
+        // A few names may well need no rows at all.
+        let room = if names < 8 { 0 } else { names.min(256) };
+        Tables {
+            constants: Vec::with_capacity(room),
+            symbols: Vec::with_capacity(room),
+            globals: Vec::new(),
+            rows: if room == 0 { Index::default() } else { Index::with_room(room) },
+            of_names: Vec::with_capacity(room + room / 4),
+            hash: HashState::default(),
+        }
+    }
+
+    fn of_name(&mut self, name: Name) -> &mut NameRows {
+        let at = name.number() as usize;
+        if at >= self.of_names.len() {
+            self.of_names.resize(at + 1, NameRows { symbol: NONE, keyword: NONE, global: NONE });
+        }
+        &mut self.of_names[at]
+    }
+
+    pub(crate) fn symbol(&mut self, name: Name, text: &str) -> u32 {
+        let next = self.symbols.len() as u32;
+        let row = &mut self.of_name(name).symbol;
+        if *row != NONE {
+            return *row;
+        }
+        *row = next;
         self.symbols.push(text.into());
-        self.symbol_rows.insert(text.into(), row);
-        row
+        next
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Result<u16, Diagnostic> {
-        let key = Key::of(&constant);
-        if let Some(&row) = self.rows.get(&key) {
-            return Ok(row);
+        let Tables { constants, rows, hash, .. } = self;
+        let is_it = |row: usize| constants.get(row).is_some_and(|known| is_same(known, &constant));
+        let hashed = hash_of(hash, &constant);
+        if let Some(row) = rows.find(hashed, is_it) {
+            return Ok(row as u16);
         }
-        let row = u16::try_from(self.constants.len()).map_err(|_| full(span, "constants"))?;
-        self.constants.push(constant);
-        self.rows.insert(key, row);
+        let row = u16::try_from(constants.len()).map_err(|_| full(span, "constants"))?;
+        constants.push(constant);
+        rows.insert(hashed, usize::from(row));
         Ok(row)
     }
 
@@ -103,24 +125,30 @@ impl Tables {
         }
     }
 
-    pub(crate) fn keyword(&mut self, span: Span, text: &str) -> Result<u16, Diagnostic> {
-        let symbol = self.symbol(text);
-        self.constant(span, Const::Keyword(symbol))
+    pub(crate) fn keyword(&mut self, span: Span, name: Name, text: &str) -> Result<u16, Diagnostic> {
+        if let Ok(row) = u16::try_from(self.of_name(name).keyword) {
+            return Ok(row);
+        }
+        let symbol = self.symbol(name, text);
+        let row = self.constant(span, Const::Keyword(symbol))?;
+        self.of_name(name).keyword = u32::from(row);
+        Ok(row)
     }
 
     pub(crate) fn global(
         &mut self,
         span: Span,
+        name: Name,
         text: &str,
         builtin: Option<BuiltinId>,
     ) -> Result<u16, Diagnostic> {
-        let symbol = self.symbol(text);
-        if let Some(&row) = self.global_rows.get(&symbol) {
+        if let Ok(row) = u16::try_from(self.of_name(name).global) {
             return Ok(row);
         }
+        let symbol = self.symbol(name, text);
         let row = u16::try_from(self.globals.len()).map_err(|_| full(span, "global names"))?;
         self.globals.push(GlobalName { symbol, builtin });
-        self.global_rows.insert(symbol, row);
+        self.of_name(name).global = u32::from(row);
         Ok(row)
     }
 }

@@ -4,10 +4,56 @@ use crate::form::{Form, FormKind};
 use crate::names::Name;
 use ptc_vm::Span;
 
+/// So many elements are compared in pairs.
+const FEW: usize = 12;
+
+/// The same for a few plain elements, as most literals have; `None` when some element is not plain.
+fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a Form<'a>>> {
+    let mut repeated = None;
+    for (at, form) in items.iter().enumerate().step_by(step) {
+        if !is_plain(form) {
+            return None;
+        }
+        if repeated.is_none() && items[..at].iter().step_by(step).any(|earlier| is_same_plain(earlier, form))
+        {
+            repeated = Some(form);
+        }
+    }
+    Some(repeated)
+}
+
+fn is_plain(form: &Form<'_>) -> bool {
+    matches!(
+        form.kind,
+        FormKind::Keyword(_)
+            | FormKind::Symbol(_)
+            | FormKind::Str(_)
+            | FormKind::Int(_)
+            | FormKind::Nil
+            | FormKind::Bool(_)
+    )
+}
+
+fn is_same_plain(a: &Form<'_>, b: &Form<'_>) -> bool {
+    match (a.kind, b.kind) {
+        (FormKind::Keyword(a), FormKind::Keyword(b)) | (FormKind::Symbol(a), FormKind::Symbol(b)) => a == b,
+        (FormKind::Str(a), FormKind::Str(b)) => a == b,
+        (FormKind::Int(a), FormKind::Int(b)) => a == b,
+        (FormKind::Bool(a), FormKind::Bool(b)) => a == b,
+        (FormKind::Nil, FormKind::Nil) => true,
+        _ => false,
+    }
+}
+
 /// The first form that repeats an earlier one. `step` is 2 for a map (keys only) and 1 for a set.
 pub(crate) fn find_duplicate<'a>(items: &'a [Form<'a>], step: usize) -> Option<&'a Form<'a>> {
     if items.len() <= step {
         return None;
+    }
+    if items.len() <= FEW * step
+        && let Some(repeated) = find_among_few(items, step)
+    {
+        return repeated;
     }
     // Encoded and sorted rather than compared in pairs: a literal may have 100,000 elements.
     let mut encoded: Vec<(Vec<u8>, usize)> = Vec::new();

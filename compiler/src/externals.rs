@@ -39,11 +39,9 @@ pub struct Externals<'a> {
     pub catalog: Option<&'a dyn ToolCatalog>,
 }
 
-/// Limits and names of a compilation.
+/// Limits of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileOptions {
-    /// Name of the source in diagnostics.
-    pub source_name: String,
     /// Longest source text in bytes.
     pub max_program_bytes: usize,
     /// Distinct symbols and keywords.
@@ -56,12 +54,7 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
-        CompileOptions {
-            source_name: "program".into(),
-            max_program_bytes: 1_000_000,
-            max_symbols: 10_000,
-            last_uses: true,
-        }
+        CompileOptions { max_program_bytes: 1_000_000, max_symbols: 10_000, last_uses: true }
     }
 }
 

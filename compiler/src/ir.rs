@@ -45,7 +45,13 @@ impl Slots {
         self.0 == [0; 4]
     }
     pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=255u8).filter(move |&slot| self.has(slot))
+        self.0.into_iter().zip([0, 64, 128, 192]).flat_map(|(mut word, base)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+                word &= word - 1;
+                Some(base + bit)
+            })
+        })
     }
 }
 
@@ -55,6 +61,8 @@ pub(crate) struct Expr<'a> {
     pub(crate) span: Span,
     pub(crate) kind: Kind<'a>,
 }
+
+const _: () = assert!(size_of::<Expr<'_>>() <= 48);
 
 /// A reference to an expression in the arena.
 pub(crate) type Ref<'a> = &'a Expr<'a>;
@@ -76,7 +84,7 @@ pub(crate) enum Literal {
     Row(u16),
 }
 
-/// The kinds of expressions.
+/// The kinds of expressions. What is large stands elsewhere in the arena, so that the others stay small.
 #[derive(Debug)]
 pub(crate) enum Kind<'a> {
     Literal(Literal),
@@ -102,16 +110,16 @@ pub(crate) enum Kind<'a> {
     Closure(&'a Function<'a>, &'a [Ref<'a>]),
     Do(&'a [Ref<'a>]),
     Let(&'a [Binding<'a>], Ref<'a>),
-    Cond(Cond<'a>),
-    Case(Case<'a>),
+    Cond(&'a Cond<'a>),
+    Case(&'a Case<'a>),
     /// `and` and `or`; never empty.
-    Logic(Logic<'a>),
+    Logic(&'a Logic<'a>),
     /// `some->`.
-    SomeChain(SomeChain<'a>),
-    Loop(Loop<'a>),
+    SomeChain(&'a SomeChain<'a>),
+    Loop(&'a Loop<'a>),
     Recur(&'a [RecurArg<'a>]),
     /// `doseq`, or one level of `for` inside `Collect`.
-    Each(Each<'a>),
+    Each(&'a Each<'a>),
     /// `for`: collects what `Emit` gives inside the body.
     Collect(Ref<'a>),
     Emit(Ref<'a>),
@@ -126,7 +134,7 @@ pub(crate) enum Kind<'a> {
         global: u16,
         var: u16,
         value: Ref<'a>,
-        dying: Cell<Slots>,
+        dying: &'a Cell<Slots>,
     },
     Exit(Signal, Ref<'a>),
 }

@@ -6,6 +6,7 @@
 //! - `lexer`: source text to tokens; `reader`: tokens to forms (`form`), `duplicate`: repeated literal keys
 //! - `resolve`: names to slots, captures, globals, builtins; `syntax`: one module for each family of special
 //!   forms; together they make the IR (`ir`)
+//! - `names`: interned names; `index`: the hash table of their and of the constants' numbers
 //! - `liveness`: last uses and the places where locals die
 //! - `codegen`: IR to instructions; `constants`: the tables of the program
 //! - [`tool_catalog`]: literal tool calls, for a host that can judge them
@@ -21,6 +22,7 @@ pub mod diagnostic;
 mod duplicate;
 pub mod externals;
 mod form;
+mod index;
 #[doc(hidden)]
 pub mod inspect;
 mod ir;
@@ -56,13 +58,14 @@ pub fn compile(
             format!("program size {} bytes exceeds limit of {}", source.len(), options.max_program_bytes);
         return Err(vec![Diagnostic::error(Reason::ProgramTooLarge, Span::default(), message)]);
     }
-    let arena = Bump::new();
-    let mut names = names::Names::default();
+    // Forms and expressions take some fifteen times the room of their text; most programs fit the first chunk.
+    let arena = Bump::with_capacity((source.len() * 16).clamp(512, 64 << 10));
+    let mut names = names::Names::for_text(source);
     let (forms, mut read) = reader::read(&arena, source, &mut names, options.max_symbols);
     if read.in_doubt {
         return Err(read.errors);
     }
-    let mut resolver = resolve::Resolver::new(&arena, source, &mut names, externals, forms);
+    let mut resolver = resolve::Resolver::new(&arena, source, &mut names, externals, forms, &read.defined);
     let main = resolver.program(forms);
     let mut errors = read.errors;
     errors.append(&mut resolver.finish_errors());
@@ -78,7 +81,6 @@ pub fn compile(
     let (protos, tables) =
         codegen::generate(main, resolver.tables, options.last_uses).map_err(|error| vec![*error])?;
     let program = Program {
-        source_name: options.source_name.as_str().into(),
         source_bytes: source.len() as u32,
         protos,
         entry: ptc_vm::bytecode::ProtoIndex(0),

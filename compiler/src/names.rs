@@ -1,7 +1,15 @@
-//! Names of the source text, interned: symbols and keywords are compared by number.
+//! Names of the source text, interned: symbols and keywords are compared by number, and what a name means
+//! beside the program is looked up once for each.
 
-/// A map of names and constants: its hash is quick and seeded, so that texts cannot be chosen to collide.
-pub(crate) type NameMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+use crate::index::Index;
+use crate::resolve::symbol::find_builtin;
+use crate::syntax::Special;
+use ptc_vm::builtins::BuiltinId;
+use std::cell::Cell;
+use std::hash::BuildHasher;
+
+/// A quick hash, seeded so that texts cannot be chosen to collide.
+pub(crate) type HashState = foldhash::fast::RandomState;
 
 /// An interned name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,41 +21,94 @@ impl Name {
     }
 }
 
-/// All names of one compilation.
-#[derive(Debug, Default)]
-pub(crate) struct Names<'a> {
-    numbers: NameMap<&'a str, Name>,
-    texts: Vec<&'a str>,
+/// What is known about a name.
+#[derive(Debug)]
+struct Known<'a> {
+    text: &'a str,
+    /// The special form of that name.
+    special: Option<Special>,
+    /// The builtin of that name, once somebody has asked.
+    builtin: Cell<Option<Option<BuiltinId>>>,
 }
 
+/// All names of one compilation.
+#[derive(Debug)]
+pub(crate) struct Names<'a> {
+    numbers: Index,
+    known: Vec<Known<'a>>,
+    hash: HashState,
+}
+
+/// What stands in front of the names that the compiler makes; no program can write them.
+const MADE: char = ' ';
+
 impl<'a> Names<'a> {
+    /// No names yet, with room for those of a text.
+    pub(crate) fn for_text(source: &str) -> Names<'a> {
+        // About one byte in ten begins a new name in programs as they are written.
+        let room = (source.len() / 10).clamp(3, 1_000);
+        Names { numbers: Index::with_room(room), known: Vec::with_capacity(room), hash: HashState::default() }
+    }
+
     pub(crate) fn intern(&mut self, text: &'a str) -> Name {
-        if let Some(&name) = self.numbers.get(text) {
-            return name;
+        let hash = self.hash.hash_one(text);
+        if let Some(number) = self.find_hashed(text, hash) {
+            return number;
         }
-        let name = Name(self.texts.len() as u32);
-        self.texts.push(text);
-        self.numbers.insert(text, name);
+        let number = self.known.len();
+        // Forms that the compiler inserts are those of the names behind the mark.
+        let special = Special::lookup(text.strip_prefix(MADE).unwrap_or(text));
+        self.known.push(Known { text, special, builtin: Cell::new(None) });
+        self.numbers.insert(hash, number);
+        Name(number as u32)
+    }
+
+    fn find_hashed(&self, text: &str, hash: u64) -> Option<Name> {
+        let is_it = |number: usize| self.known.get(number).is_some_and(|known| known.text == text);
+        self.numbers.find(hash, is_it).map(|number| Name(number as u32))
+    }
+
+    /// A new name that no text means.
+    pub(crate) fn fresh(&mut self) -> Name {
+        let name = Name(self.known.len() as u32);
+        self.known.push(Known { text: " ", special: None, builtin: Cell::new(Some(None)) });
         name
     }
 
     pub(crate) fn text(&self, name: Name) -> &'a str {
-        self.texts.get(name.0 as usize).copied().unwrap_or("")
+        self.known.get(name.0 as usize).map_or("", |known| known.text)
+    }
+
+    /// The special form that a name means where nothing hides it.
+    pub(crate) fn special(&self, name: Name) -> Option<Special> {
+        self.known.get(name.0 as usize)?.special
+    }
+
+    /// The builtin that a name means where nothing hides it.
+    pub(crate) fn builtin(&self, name: Name) -> Option<BuiltinId> {
+        let known = self.known.get(name.0 as usize)?;
+        known.builtin.get().unwrap_or_else(|| {
+            let found = find_builtin(known.text);
+            known.builtin.set(Some(found));
+            found
+        })
     }
 
     /// The name of a text that the program mentions.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.numbers.get(text).copied()
+        self.find_hashed(text, self.hash.hash_one(text))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.texts.len()
+        self.known.len()
     }
 }
 
 /// Splits `namespace/name` at the first slash that has text on both sides.
 pub(crate) fn split_qualified(text: &str) -> (Option<&str>, &str) {
-    match text.split_once('/') {
+    // Names are short: looking at each byte takes less than starting a search.
+    let slash = text.bytes().position(|byte| byte == b'/');
+    match slash.map(|at| (&text[..at], &text[at + 1..])) {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => (Some(namespace), name),
         _ => (None, text),
     }

@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, MAX_WARNINGS, line_column};
 use crate::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
-use crate::names::Names;
+use crate::names::{Name, Names};
 use crate::syntax::Special;
 use bumpalo::Bump;
 use logos::Logos;
@@ -44,6 +44,8 @@ pub(crate) struct Findings {
     /// Stray closing brackets between top-level forms, which are skipped.
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) errors: Vec<Diagnostic>,
+    /// The names after `def` and its relatives, wherever those stand.
+    pub(crate) defined: Vec<Name>,
     /// The errors leave doubt about what the forms are: looking for more errors in them would find noise.
     pub(crate) in_doubt: bool,
 }
@@ -61,8 +63,8 @@ pub(crate) fn read<'a>(
         names,
         max_names,
         counted_names: 0,
-        open: Vec::new(),
-        items: Vec::new(),
+        open: Vec::with_capacity(16),
+        items: Vec::with_capacity((source.len() / 8).clamp(8, 256)),
         findings: Findings::default(),
         suspect: None,
     };
@@ -234,10 +236,10 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    fn intern(&mut self, span: Span, text: &'a str) -> Result<crate::names::Name, Broken> {
+    fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {
         let before = self.names.len();
         let name = self.names.intern(text);
-        if self.names.len() > before && Special::lookup(text).is_none() {
+        if self.names.len() > before && self.names.special(name).is_none() {
             self.counted_names += 1;
             if self.counted_names > self.max_names {
                 let message =
@@ -344,7 +346,6 @@ impl<'a> Reader<'a, '_> {
         let kind = match opened {
             Token::OpenVector => FormKind::Vector(items),
             Token::OpenSet => FormKind::Set(items),
-            Token::OpenShortFn => FormKind::ShortFn(items),
             Token::OpenMap if items.len() % 2 == 1 => {
                 let message = format!("Map literal requires even number of forms, got {}", items.len());
                 let key =
@@ -359,9 +360,24 @@ impl<'a> Reader<'a, '_> {
                 }));
             }
             Token::OpenMap => FormKind::Map(items),
-            _ => FormKind::List(items),
+            Token::OpenShortFn => FormKind::ShortFn(items),
+            _ => {
+                self.note_definition(items);
+                FormKind::List(items)
+            }
         };
         self.push(whole, kind)
+    }
+
+    /// `(-> 1 (def x))` and `(->> 1 (def x))` define x too, so the name is all that is needed.
+    fn note_definition(&mut self, items: &[Form<'a>]) {
+        if let [head, name, ..] = items
+            && let (Some(head), Some(name)) = (head.symbol(), name.symbol())
+            && let Some(Special::Def | Special::Defn | Special::DefnPrivate | Special::DefOnce) =
+                self.names.special(head)
+        {
+            self.findings.defined.push(name);
+        }
     }
 
     fn unclosed(&self) -> Diagnostic {

@@ -473,12 +473,7 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     // Without any server a call has nothing to be checked against, and says so when it is made.
     let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
     let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
-    let compile_options = ptc_compiler::CompileOptions {
-        source_name: options.source_name.clone(),
-        max_program_bytes: limit,
-        max_symbols,
-        ..defaults
-    };
+    let compile_options = ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, ..defaults };
     match ptc_compiler::compile(source, &externals, &compile_options) {
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);

@@ -60,8 +60,8 @@ fn constant_value(
     constant: &Const,
 ) -> Result<Value> {
     let symbol = |index: &u32| symbols[*index as usize];
-    let items =
-        |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| earlier[usize::from(row)].clone()).collect() };
+    let item = |row: u16| earlier[usize::from(row)].clone();
+    let items = |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| item(row)).collect() };
     Ok(match constant {
         Const::Nil => Value::Nil,
         Const::Bool(value) => Value::Bool(*value),
@@ -86,16 +86,15 @@ fn constant_value(
         Const::Combinator(kind, rows) => Value::Combinator(Combinator::new(*kind, items(rows))),
         Const::Map(rows) => {
             let mut map = MapNode::with_capacity(rows.len() / 2);
-            let mut items = items(rows).into_iter();
-            while let (Some(key), Some(value)) = (items.next(), items.next()) {
-                map = MapNode::insert(map, cx, key, value)?;
+            for pair in rows.chunks_exact(2) {
+                map = MapNode::insert(map, cx, item(pair[0]), item(pair[1]))?;
             }
             Value::Map(map)
         }
         Const::Set(rows) => {
             let mut set = SetNode::with_capacity(rows.len());
-            for item in items(rows) {
-                set = SetNode::insert(set, cx, item, ())?;
+            for &row in rows {
+                set = SetNode::insert(set, cx, item(row), ())?;
             }
             Value::Set(set)
         }

@@ -40,13 +40,24 @@ pub(super) struct RecurHead {
     pub(super) inside: usize,
 }
 
-/// Emits one arity of a function.
-pub(super) struct Emitter<'g> {
-    pub(super) generator: &'g mut Generator,
+/// Memory that one function after the other uses while it is generated.
+pub(super) struct Buffers {
     code: Vec<Instruction>,
     spans: Vec<Span>,
     /// Register of each slot in scope.
-    slots: Vec<u8>,
+    slots: [u8; 256],
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { code: Vec::with_capacity(64), spans: Vec::with_capacity(64), slots: [0; 256] }
+    }
+}
+
+/// Emits one arity of a function.
+pub(super) struct Emitter<'g> {
+    pub(super) generator: &'g mut Generator,
+    buffers: Buffers,
     /// First free register; everything from it on is empty.
     pub(super) top: u8,
     highest: u8,
@@ -75,11 +86,10 @@ impl<'g> Emitter<'g> {
         arity: &Arity<'_>,
     ) -> Result<Proto, Failed> {
         let parameters = arity.fixed + u8::from(arity.variadic);
+        let buffers = generator.buffers.pop().unwrap_or_else(Buffers::new);
         let mut emitter = Emitter {
             generator,
-            code: Vec::new(),
-            spans: Vec::new(),
-            slots: vec![0; 256],
+            buffers,
             top: parameters + 1,
             highest: parameters,
             last_arrival: usize::MAX,
@@ -88,7 +98,7 @@ impl<'g> Emitter<'g> {
             collectors: Vec::new(),
         };
         for slot in 0..parameters {
-            emitter.slots[usize::from(slot)] = slot + 1;
+            emitter.set_slot(slot, slot + 1);
             emitter.pin(slot + 1);
         }
         let span = arity.span;
@@ -101,21 +111,28 @@ impl<'g> Emitter<'g> {
         }
         emitter.drop_slots(span, arity.unread.get());
         emitter.value(arity.body, Target::Return)?;
-        Ok(Proto {
+        let registers = u16::from(emitter.highest) + 1;
+        let Buffers { code, spans, .. } = &mut emitter.buffers;
+        let proto = Proto {
             name: function.name.into(),
             shape: Shape { fixed: arity.fixed, variadic: arity.variadic },
             parameters: arity.parameters.into(),
-            registers: u16::from(emitter.highest) + 1,
+            registers,
             captures: function.captures,
             next_arity: None,
-            code: emitter.code,
-            spans: emitter.spans,
-        })
+            // Exactly as long as they are: programs are kept.
+            code: code.as_slice().to_vec(),
+            spans: spans.as_slice().to_vec(),
+        };
+        code.clear();
+        spans.clear();
+        emitter.generator.buffers.push(emitter.buffers);
+        Ok(proto)
     }
 
     pub(super) fn emit(&mut self, span: Span, instruction: Instruction) {
-        self.code.push(instruction);
-        self.spans.push(span);
+        self.buffers.code.push(instruction);
+        self.buffers.spans.push(span);
     }
 
     // ----- registers
@@ -132,11 +149,11 @@ impl<'g> Emitter<'g> {
     }
 
     pub(super) fn slot(&self, slot: u8) -> u8 {
-        self.slots[usize::from(slot)]
+        self.buffers.slots[usize::from(slot)]
     }
 
     pub(super) fn set_slot(&mut self, slot: u8, register: u8) {
-        self.slots[usize::from(slot)] = register;
+        self.buffers.slots[usize::from(slot)] = register;
     }
 
     pub(super) fn drop_slots(&mut self, span: Span, slots: Slots) {
@@ -174,7 +191,8 @@ impl<'g> Emitter<'g> {
             Target::Ignore => {}
             Target::Return => {
                 let src = self.owned(span, src)?;
-                for counter in self.pinned.clone().into_iter().rev() {
+                for at in (0..self.pinned.len()).rev() {
+                    let counter = self.pinned[at];
                     self.emit(span, Instruction::Drop { src: take(counter) });
                 }
                 self.emit(span, Instruction::Return { src });
@@ -197,14 +215,14 @@ impl<'g> Emitter<'g> {
 
     /// Marks this place as a target of backward jumps.
     pub(super) fn label(&mut self) -> Label {
-        self.last_arrival = self.code.len();
-        Label(self.code.len())
+        self.last_arrival = self.buffers.code.len();
+        Label(self.buffers.code.len())
     }
 
     /// Emits a jump whose target comes later.
     pub(super) fn jump(&mut self, span: Span, instruction: Instruction) -> Patch {
         self.emit(span, instruction);
-        Patch(self.code.len() - 1)
+        Patch(self.buffers.code.len() - 1)
     }
 
     /// Emits an unconditional jump, unless control cannot get here.
@@ -219,8 +237,8 @@ impl<'g> Emitter<'g> {
     }
 
     pub(super) fn is_reachable(&self) -> bool {
-        self.last_arrival == self.code.len()
-            || self.code.last().is_none_or(|last| matches!(last.flow(), Flow::Next | Flow::Branch))
+        self.last_arrival == self.buffers.code.len()
+            || self.buffers.code.last().is_none_or(|last| matches!(last.flow(), Flow::Next | Flow::Branch))
     }
 
     /// Makes jumps arrive here.
@@ -239,7 +257,7 @@ impl<'g> Emitter<'g> {
             Err(_) => *too_far = true,
         };
         let too_far = &mut self.generator.too_far;
-        match &mut self.code[patch.0] {
+        match &mut self.buffers.code[patch.0] {
             Instruction::Jump { to }
             | Instruction::LoopBack { to, .. }
             | Instruction::JumpIfFalse { to, .. }

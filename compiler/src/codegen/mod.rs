@@ -15,10 +15,14 @@ mod scope;
 use crate::constants::Tables;
 use crate::ir::Function;
 use crate::resolve::{Failed, error};
-use emitter::Emitter;
+use emitter::{Buffers, Emitter};
 use ptc_vm::Reason;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Proto, ProtoIndex};
+use std::sync::LazyLock;
+
+/// The builtin that [`Generator::element`] is about.
+static ELEMENT: LazyLock<Option<BuiltinId>> = LazyLock::new(|| ptc_vm::builtins::internal("%nth"));
 
 /// What all functions of a program share while code is generated.
 pub(crate) struct Generator {
@@ -26,6 +30,8 @@ pub(crate) struct Generator {
     /// The builtin that takes an item out of a sequential pattern, which has an instruction.
     element: Option<BuiltinId>,
     protos: Vec<Option<Proto>>,
+    /// Buffers of functions that are finished, for the next ones.
+    buffers: Vec<Buffers>,
     /// Compare-and-jump instructions reach 32,767 instructions; without them any distance is fine.
     far: bool,
     /// Some compare-and-jump did not reach.
@@ -40,9 +46,16 @@ pub(crate) fn generate(
     tables: Tables,
     last_uses: bool,
 ) -> Result<(Vec<Proto>, Tables), Failed> {
-    let element = ptc_vm::builtins::internal("%nth");
-    let mut generator =
-        Generator { tables, element, protos: Vec::new(), far: false, too_far: false, last_uses };
+    let element = *ELEMENT;
+    let mut generator = Generator {
+        tables,
+        element,
+        protos: Vec::new(),
+        buffers: Vec::new(),
+        far: false,
+        too_far: false,
+        last_uses,
+    };
     generator.function(main)?;
     if generator.too_far {
         generator.protos.clear();

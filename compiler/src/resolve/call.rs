@@ -29,8 +29,7 @@ impl<'a> Resolver<'a, '_> {
                 let callee = self.resolve(head, false);
                 let arguments = self.all(rest);
                 if let Kind::Closure(function, _) = callee.kind {
-                    let parameters = Some(function.parameters());
-                    self.check_closure(function.arity(), "function", parameters, form.span, rest.len())?;
+                    self.check_closure(function.arity(), "function", Some(function), form.span, rest.len())?;
                 }
                 self.make_call(form.span, Callee::Value(callee), arguments)
             }
@@ -51,8 +50,8 @@ impl<'a> Resolver<'a, '_> {
                 if let Some(arity) = self.globals.arity(name)
                     && self.globals.is_defined_once(name)
                 {
-                    let parameters = self.globals.parameters(name);
-                    self.check_closure(arity, text, parameters, span, rest.len())?;
+                    let function = self.globals.function(name);
+                    self.check_closure(arity, text, function, span, rest.len())?;
                 }
                 let arguments = self.all(rest);
                 self.may_have_ended |= self.globals.is_from_session(name);
@@ -130,9 +129,10 @@ impl<'a> Resolver<'a, '_> {
         if is_variable {
             return rest;
         }
-        let mut quoted = vec![Form::new(first.span, FormKind::Quote(name))];
+        let mut quoted = self.list(rest.len());
+        quoted.push(Form::new(first.span, FormKind::Quote(name)));
         quoted.extend_from_slice(others);
-        self.slice(quoted)
+        quoted.into_bump_slice()
     }
 
     /// In programs that make endless sequences, `first` and its relatives may have to call functions to
@@ -174,7 +174,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         arity: CallArity,
         name: &str,
-        parameters: Option<String>,
+        function: Option<&Function<'_>>,
         span: Span,
         got: usize,
     ) -> Result<(), Failed> {
@@ -187,8 +187,8 @@ impl<'a> Resolver<'a, '_> {
             Some(max) => format!("{} to {max}", arity.min),
         };
         let message = format!("{name} expected {expected} argument(s), got {got}");
-        let hint = match parameters {
-            Some(parameters) => format!("Its parameters are {parameters}."),
+        let hint = match function {
+            Some(function) => format!("Its parameters are {}.", function.parameters()),
             None => format!("Call it with {expected} argument(s)."),
         };
         self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message).hint(hint))
@@ -196,7 +196,7 @@ impl<'a> Resolver<'a, '_> {
 
     fn call_keyword(&mut self, form: &'a Form<'a>, name: Name, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let span = form.span;
-        let row = self.tables.keyword(span, self.names.text(name))?;
+        let row = self.tables.keyword(span, name, self.names.text(name))?;
         match rest {
             [target] => {
                 let target = self.resolve(target, false);
@@ -235,7 +235,7 @@ impl<'a> Resolver<'a, '_> {
             Callee::Value(callee) => callee,
         };
         let vector = self.expr(span, Kind::Vector(arguments));
-        let arguments = self.slice(vec![callee, vector]);
+        let arguments = self.slice([callee, vector]);
         Ok(self.expr(span, Kind::Call(Callee::Builtin(apply), arguments)))
     }
 }

@@ -1,56 +1,82 @@
 //! What is known about names of the user namespace before and while the program is resolved.
 
 use crate::externals::{CallArity, Externals};
-use crate::form::{Form, FormKind};
-use crate::names::NameMap;
+use crate::ir::Function;
 use crate::names::{Name, Names};
 
 /// One name of the user namespace.
-#[derive(Clone, Debug, Default)]
-struct Global {
+#[derive(Clone, Copy, Debug, Default)]
+struct Global<'a> {
     /// Definitions in this program.
     definitions: u32,
     /// Defined by an earlier program of the session.
     in_session: bool,
     /// Definitions that precede the current form on every way to it.
     visible: u32,
-    /// Arguments it accepts, while it has one definition only.
-    arity: Option<CallArity>,
-    /// Its parameters as written, with the arity.
-    parameters: Option<String>,
+    /// What it holds, while it has one definition only.
+    value: Held<'a>,
+}
+
+/// What is known about the value of a name.
+#[derive(Clone, Copy, Debug, Default)]
+enum Held<'a> {
+    #[default]
+    Unknown,
+    /// A function of this program.
+    Function(&'a Function<'a>),
+    /// A function of an earlier program that accepts so many arguments.
+    Session(CallArity),
 }
 
 /// All names of the user namespace.
 #[derive(Debug, Default)]
-pub(crate) struct Globals {
-    known: NameMap<Name, Global>,
+pub(crate) struct Globals<'a> {
+    known: Vec<(Name, Global<'a>)>,
+    /// By the number of a name: its place in `known`, counted from 1; 0 for none.
+    places: Vec<u32>,
     visible: Vec<Name>,
     /// Names whose value is being resolved, and how many functions enclose the definition: functions
     /// inside the value may refer to the name.
     defining: Vec<(Name, usize)>,
 }
 
-impl Globals {
-    /// Collects the names that any `def` of the program can define.
-    pub(crate) fn scan<'a>(forms: &[Form<'a>], names: &Names<'a>, externals: &Externals<'_>) -> Globals {
+impl<'a> Globals<'a> {
+    fn get(&self, name: Name) -> Option<&Global<'a>> {
+        let place = *self.places.get(name.number() as usize)?;
+        Some(&self.known.get((place as usize).checked_sub(1)?)?.1)
+    }
+
+    fn get_mut(&mut self, name: Name) -> Option<&mut Global<'a>> {
+        let place = *self.places.get(name.number() as usize)?;
+        Some(&mut self.known.get_mut((place as usize).checked_sub(1)?)?.1)
+    }
+
+    fn entry(&mut self, name: Name) -> &mut Global<'a> {
+        let number = name.number() as usize;
+        if number >= self.places.len() {
+            self.places.resize(number + 1, 0);
+        }
+        let place = &mut self.places[number];
+        if *place == 0 {
+            self.known.push((name, Global::default()));
+            *place = self.known.len() as u32;
+        }
+        let index = *place as usize - 1;
+        &mut self.known[index].1
+    }
+
+    /// The names that any `def` of the program can define, one for each, and those of the session.
+    pub(crate) fn of(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
         let mut globals = Globals::default();
-        let mut waiting: Vec<&Form<'a>> = forms.iter().collect();
-        while let Some(form) = waiting.pop() {
-            if let FormKind::List([head, name, ..]) = form.kind
-                && let (Some(head), Some(name)) = (head.symbol(), name.symbol())
-                && matches!(names.text(head), "def" | "defn" | "defn-" | "defonce")
-            {
-                globals.known.entry(name).or_default().definitions += 1;
-            }
-            // `(-> 1 (def x))` and `(->> 1 (def x))` define x too: the list above covers both.
-            waiting.extend(form.children());
+        for &name in defined {
+            globals.entry(name).definitions += 1;
         }
         for session in externals.session {
             if let Some(name) = names.find(session.name) {
-                let global = globals.known.entry(name).or_default();
+                let global = globals.entry(name);
                 global.in_session = true;
-                if global.definitions == 0 {
-                    global.arity = session.arity;
+                if let (0, Some(arity)) = (global.definitions, session.arity) {
+                    global.value = Held::Session(arity);
                 }
             }
         }
@@ -59,16 +85,16 @@ impl Globals {
 
     /// Some definition in the program or the session can give the name a value.
     pub(crate) fn is_definable(&self, name: Name) -> bool {
-        self.known.contains_key(&name)
+        self.get(name).is_some()
     }
 
     /// The name has a value wherever the current form runs.
     pub(crate) fn is_visible(&self, name: Name) -> bool {
-        self.known.get(&name).is_some_and(|global| global.in_session || global.visible > 0)
+        self.get(name).is_some_and(|global| global.in_session || global.visible > 0)
     }
 
     pub(crate) fn is_from_session(&self, name: Name) -> bool {
-        self.known.get(&name).is_some_and(|global| global.in_session)
+        self.get(name).is_some_and(|global| global.in_session)
     }
 
     pub(crate) fn begin_definition(&mut self, name: Name, functions: usize) {
@@ -86,29 +112,36 @@ impl Globals {
 
     /// Nothing gives the name another value later.
     pub(crate) fn is_defined_once(&self, name: Name) -> bool {
-        self.known.get(&name).is_some_and(|global| global.definitions + u32::from(global.in_session) == 1)
+        self.get(name).is_some_and(|global| global.definitions + u32::from(global.in_session) == 1)
     }
 
     pub(crate) fn arity(&self, name: Name) -> Option<CallArity> {
-        self.known.get(&name).and_then(|global| global.arity)
+        match self.get(name)?.value {
+            Held::Unknown => None,
+            Held::Function(function) => Some(function.arity()),
+            Held::Session(arity) => Some(arity),
+        }
     }
 
-    pub(crate) fn parameters(&self, name: Name) -> Option<String> {
-        self.known.get(&name).and_then(|global| global.parameters.clone())
+    /// The function that the name holds, when this program defines it.
+    pub(crate) fn function(&self, name: Name) -> Option<&'a Function<'a>> {
+        match self.get(name)?.value {
+            Held::Function(function) => Some(function),
+            Held::Unknown | Held::Session(_) => None,
+        }
     }
 
-    pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity, parameters: String) {
-        if let Some(global) = self.known.get_mut(&name)
+    pub(crate) fn set_function(&mut self, name: Name, function: &'a Function<'a>) {
+        if let Some(global) = self.get_mut(name)
             && global.definitions == 1
             && !global.in_session
         {
-            global.arity = Some(arity);
-            global.parameters = Some(parameters);
+            global.value = Held::Function(function);
         }
     }
 
     pub(crate) fn make_visible(&mut self, name: Name) {
-        self.known.entry(name).or_default().visible += 1;
+        self.entry(name).visible += 1;
         self.visible.push(name);
     }
 
@@ -117,8 +150,8 @@ impl Globals {
     }
 
     pub(crate) fn release_visible(&mut self, mark: usize) {
-        for name in self.visible.drain(mark.min(self.visible.len())..) {
-            if let Some(global) = self.known.get_mut(&name) {
+        while self.visible.len() > mark {
+            if let Some(global) = self.visible.pop().and_then(|name| self.get_mut(name)) {
                 global.visible -= 1;
             }
         }

@@ -28,6 +28,8 @@ use std::cell::Cell;
 
 /// An error on its way up to the form that records it; boxed to keep frames small.
 pub(crate) type Failed = Box<Diagnostic>;
+/// A list that grows in the arena and becomes a slice of it.
+pub(crate) type List<'a, T> = bumpalo::collections::Vec<'a, T>;
 /// What resolving a form gives.
 pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
 
@@ -43,7 +45,7 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) names: &'x mut Names<'a>,
     pub(crate) externals: &'x Externals<'x>,
     pub(crate) tables: Tables,
-    pub(crate) globals: Globals,
+    pub(crate) globals: Globals<'a>,
     pub(crate) functions: Vec<FunctionScope>,
     pub(crate) errors: Vec<Diagnostic>,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -58,7 +60,6 @@ pub(crate) struct Resolver<'a, 'x> {
     /// The program asks which servers and tools there are.
     pub(crate) looks_at_servers: bool,
     pub(crate) depth: usize,
-    hidden_names: u32,
 }
 
 pub(crate) fn error(reason: Reason, span: Span, message: impl Into<String>) -> Failed {
@@ -87,15 +88,17 @@ impl<'a, 'x> Resolver<'a, 'x> {
         names: &'x mut Names<'a>,
         externals: &'x Externals<'x>,
         forms: &[Form<'a>],
+        defined: &[Name],
     ) -> Resolver<'a, 'x> {
-        let globals = Globals::scan(forms, names, externals);
+        let globals = Globals::of(defined, names, externals);
+        let known_names = names.len();
         let looks_at_servers = externals.catalog.is_some() && looks_at_servers(forms, names);
         Resolver {
             arena,
             source,
             names,
             externals,
-            tables: Tables::default(),
+            tables: Tables::with_names(known_names),
             globals,
             functions: vec![FunctionScope::default()],
             errors: Vec::new(),
@@ -107,7 +110,6 @@ impl<'a, 'x> Resolver<'a, 'x> {
             uses_tools: false,
             looks_at_servers,
             depth: 0,
-            hidden_names: 0,
         }
     }
 
@@ -158,8 +160,22 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.literal(span, Literal::Nil)
     }
 
-    pub(crate) fn slice<T>(&self, items: Vec<T>) -> &'a [T] {
+    pub(crate) fn slice<T>(
+        &self,
+        items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    ) -> &'a [T] {
         self.arena.alloc_slice_fill_iter(items)
+    }
+
+    /// An empty list in the arena.
+    pub(crate) fn list<T>(&self, room: usize) -> List<'a, T> {
+        List::with_capacity_in(room, self.arena)
+    }
+
+    /// The row of a symbol that is part of a name.
+    pub(crate) fn symbol_row(&mut self, text: &'a str) -> u32 {
+        let name = self.names.intern(text);
+        self.tables.symbol(name, text)
     }
 
     pub(crate) fn function(&mut self) -> &mut FunctionScope {
@@ -174,8 +190,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// A name that no program can write.
     pub(crate) fn fresh_name(&mut self) -> Name {
-        self.hidden_names += 1;
-        self.names.intern(self.arena.alloc_str(&format!(" {}", self.hidden_names)))
+        self.names.fresh()
     }
 
     /// A name that no program can write, bound to a slot; as a form it reads that slot, also from inside
@@ -191,13 +206,17 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.names.intern(self.arena.alloc_str(&format!(" {form}")))
     }
 
-    pub(crate) fn vector_form(&self, span: Span, items: Vec<Form<'a>>) -> Form<'a> {
-        Form::new(span, FormKind::Vector(self.arena.alloc_slice_copy(&items)))
+    pub(crate) fn vector_form(&self, span: Span, items: &[Form<'a>]) -> Form<'a> {
+        Form::new(span, FormKind::Vector(self.arena.alloc_slice_copy(items)))
     }
 
-    pub(crate) fn list_form(&self, span: Span, items: Vec<Form<'a>>) -> &'a Form<'a> {
-        let items = self.arena.alloc_slice_copy(&items);
+    pub(crate) fn list_form(&self, span: Span, items: &[Form<'a>]) -> &'a Form<'a> {
+        let items = self.arena.alloc_slice_copy(items);
         self.arena.alloc(Form::new(span, FormKind::List(items)))
+    }
+
+    pub(crate) fn list_of(&self, span: Span, items: List<'a, Form<'a>>) -> &'a Form<'a> {
+        self.arena.alloc(Form::new(span, FormKind::List(items.into_bump_slice())))
     }
 
     pub(crate) fn local(&mut self, span: Span, slot: u8) -> Ref<'a> {
@@ -205,7 +224,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) }))
     }
 
-    pub(crate) fn place(&mut self, span: Span, place: Place) -> Ref<'a> {
+    pub(crate) fn place(&self, span: Span, place: Place) -> Ref<'a> {
         match place {
             Place::Local(slot) => self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) })),
             Place::Capture(index) => self.expr(span, Kind::Capture(index)),
@@ -295,7 +314,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             FormKind::Bool(value) => Ok(self.literal(form.span, Literal::Bool(value))),
             FormKind::Int(value) => Ok(self.literal(form.span, Literal::Int(value))),
             FormKind::Symbol(name) | FormKind::VarQuote(name) => self.symbol(name, form.span),
-            FormKind::List(items) => self.list(form, items, tail),
+            FormKind::List(items) => self.expression(form, items, tail),
             FormKind::Thread { last, items } => self.thread(form.span, items, last, tail),
             FormKind::ShortFn(items) => self.short_function(form, items),
             FormKind::Vector(_) | FormKind::Map(_) | FormKind::Set(_) => self.collection(form),
@@ -306,11 +325,14 @@ impl<'a, 'x> Resolver<'a, 'x> {
     #[inline(never)]
     fn atom(&mut self, form: &Form<'a>) -> Resolved<'a> {
         let constant = match form.kind {
+            FormKind::Keyword(name) => {
+                let row = self.tables.keyword(form.span, name, self.names.text(name))?;
+                return Ok(self.literal(form.span, Literal::Row(row)));
+            }
             FormKind::BigInt(digits) => Const::BigInt(digits.into()),
             FormKind::Float(value) => Const::Float(value),
             FormKind::Str(text) => Const::Str(text.into()),
-            FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(self.names.text(name))),
-            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(self.names.text(name))),
+            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             FormKind::Regex(pattern) => {
                 if let Err(detail) = ptc_vm::regex::check_pattern(pattern) {
                     let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail).to_owned();
@@ -372,11 +394,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// Resolves forms that are all evaluated for their value, none in tail position.
     pub(crate) fn all(&mut self, forms: &'a [Form<'a>]) -> &'a [Ref<'a>] {
-        let mut resolved = Vec::with_capacity(forms.len());
+        let mut resolved = self.list(forms.len());
         for form in forms {
             resolved.push(self.resolve(form, false));
         }
-        self.slice(resolved)
+        resolved.into_bump_slice()
     }
 
     /// An implicit `do`.
@@ -385,18 +407,18 @@ impl<'a, 'x> Resolver<'a, 'x> {
             [] => self.nil(span),
             [only] => self.resolve(only, tail),
             [before @ .., last] => {
-                let mut resolved = Vec::with_capacity(forms.len());
+                let mut resolved = self.list(forms.len());
                 for form in before {
                     resolved.push(self.resolve(form, false));
                 }
                 resolved.push(self.resolve(last, tail));
-                let items = self.slice(resolved);
-                self.expr(span, Kind::Do(items))
+                self.expr(span, Kind::Do(resolved.into_bump_slice()))
             }
         }
     }
 
-    fn list(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
+    /// A special form or a call.
+    fn expression(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let Some((head, rest)) = items.split_first() else {
             return Err(invalid_form(form.span, "Empty list is not a valid expression")
                 .hint_boxed("Write [] for an empty collection."));
@@ -411,9 +433,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// The special form that a name means in call position here.
     pub(crate) fn special(&mut self, name: Name) -> Option<Special> {
-        let text = self.names.text(name);
-        // Forms that the compiler inserts begin with a blank.
-        let special = Special::lookup(text.strip_prefix(' ').unwrap_or(text))?;
+        let special = self.names.special(name)?;
         if special.can_be_shadowed() && scope::lookup(&mut self.functions, name).is_some() {
             return None;
         }

@@ -88,7 +88,7 @@ impl<'a> Resolver<'a, '_> {
         scope::lookup(&mut self.functions, name).is_none()
             && self.globals.is_definable(name)
             && !self.globals.is_visible(name)
-            && find_builtin(self.names.text(name)).is_none()
+            && self.names.builtin(name).is_none()
     }
 
     /// Nothing anywhere gives the plain name a value.
@@ -96,7 +96,7 @@ impl<'a> Resolver<'a, '_> {
         let text = self.names.text(name);
         scope::lookup(&mut self.functions, name).is_none()
             && !self.globals.is_definable(name)
-            && find_builtin(text).is_none()
+            && self.names.builtin(name).is_none()
             && !HISTORY.contains(&text)
             && !FLOAT_CONSTANTS.iter().any(|(known, _)| *known == text)
             && split_qualified(text).0.is_none()
@@ -110,13 +110,13 @@ impl<'a> Resolver<'a, '_> {
             return Ok(Meaning::Local(place));
         }
         let text = self.names.text(name);
-        let builtin = find_builtin(text);
+        let builtin = self.names.builtin(name);
         if self.globals.is_definable(name)
             && (builtin.is_some()
                 || self.globals.is_visible(name)
                 || self.globals.is_in_own_definition(name, self.functions.len()))
         {
-            return Ok(Meaning::Global(self.tables.global(span, text, builtin)?));
+            return Ok(Meaning::Global(self.tables.global(span, name, text, builtin)?));
         }
         if let Some(builtin) = builtin {
             return Ok(Meaning::Builtin(builtin));
@@ -151,7 +151,8 @@ impl<'a> Resolver<'a, '_> {
 
     fn data(&mut self, name: Name, span: Span) -> Resolved<'a> {
         let (_, key) = split_qualified(self.names.text(name));
-        let row = self.tables.keyword(span, key)?;
+        let key_name = self.names.intern(key);
+        let row = self.tables.keyword(span, key_name, key)?;
         let key = self.literal(span, Literal::Row(row));
         self.internal_call(span, "%data", &[key])
     }

@@ -5,7 +5,9 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
 use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
+use crate::resolve::{
+    Failed, HintBoxed, List, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape,
+};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -35,7 +37,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn let_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let (items, body) = pairs(Special::Let, "let", span, rest)?;
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(items.len() / 2);
+        let mut bindings = self.list(items.len() / 2);
         let bound = self.let_bindings(items, &mut bindings);
         let body = self.body(body, span, tail);
         self.function().release(mark);
@@ -48,7 +50,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn let_bindings(
         &mut self,
         items: &'a [Form<'a>],
-        bindings: &mut Vec<Binding<'a>>,
+        bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let mut first_error = Ok(());
         for pair in items.chunks_exact(2) {
@@ -75,12 +77,11 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    pub(crate) fn let_expr(&self, span: Span, bindings: Vec<Binding<'a>>, body: Ref<'a>) -> Ref<'a> {
+    pub(crate) fn let_expr(&self, span: Span, bindings: List<'a, Binding<'a>>, body: Ref<'a>) -> Ref<'a> {
         if bindings.is_empty() {
             return body;
         }
-        let bindings = self.slice(bindings);
-        self.expr(span, Kind::Let(bindings, body))
+        self.expr(span, Kind::Let(bindings.into_bump_slice(), body))
     }
 
     #[inline(never)]
@@ -91,7 +92,7 @@ impl<'a> Resolver<'a, '_> {
         // Destructuring variables: the first values are bound and taken apart outside, because later
         // initial values may use the parts; the body takes each round's values apart again.
         let simple = items.iter().step_by(2).all(|pattern| pattern.symbol().is_some());
-        let mut outer = Vec::new();
+        let mut outer = self.list(0);
         let mut wholes = Vec::new();
         if !simple {
             for pair in items.chunks_exact(2) {
@@ -102,8 +103,8 @@ impl<'a> Resolver<'a, '_> {
                 self.bind_pattern(&pair[0], whole, &mut outer)?;
             }
         }
-        let mut variables = Vec::with_capacity(count);
-        let mut inner = Vec::new();
+        let mut variables = self.list(count);
+        let mut inner = self.list(0);
         for (index, pair) in items.chunks_exact(2).enumerate() {
             let value = match wholes.get(index) {
                 Some(&slot) => self.local(pair[0].span, slot),
@@ -136,9 +137,9 @@ impl<'a> Resolver<'a, '_> {
         let looped = match used {
             false => self.let_expr(span, variables, body),
             true => {
-                let bindings = self.slice(variables);
+                let bindings = variables.into_bump_slice();
                 let (kept, unread) = (Cell::new(kept), Cell::new(Slots::EMPTY));
-                self.expr(span, Kind::Loop(Loop { bindings, body, kept, unread }))
+                self.expr(span, Kind::Loop(self.arena.alloc(Loop { bindings, body, kept, unread })))
             }
         };
         let _ = tail;
@@ -164,15 +165,14 @@ impl<'a> Resolver<'a, '_> {
             ));
         }
         let values = self.all(rest);
-        let mut arguments = Vec::with_capacity(values.len());
+        let mut arguments = self.list(values.len());
         for (index, &value) in values.iter().enumerate() {
             arguments.push(RecurArg { slot: target.first + index as u8, value, direct: Cell::new(false) });
         }
         if arguments.iter().all(|argument| is_inert(argument.value, 4)) {
             order_arguments(&mut arguments);
         }
-        let arguments = self.slice(arguments);
-        Ok(self.expr(span, Kind::Recur(arguments)))
+        Ok(self.expr(span, Kind::Recur(arguments.into_bump_slice())))
     }
 
     /// `(quote name)`.
@@ -180,7 +180,7 @@ impl<'a> Resolver<'a, '_> {
         match rest {
             [form] => match form.kind {
                 FormKind::Symbol(name) => {
-                    let symbol = self.tables.symbol(self.names.text(name));
+                    let symbol = self.tables.symbol(name, self.names.text(name));
                     self.constant(span, ptc_vm::bytecode::Const::Symbol(symbol))
                 }
                 _ => Err(with_advice(

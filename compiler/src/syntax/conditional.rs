@@ -16,9 +16,11 @@ fn clause<'a>(binding: Option<Binding<'a>>, test: Test<'a>, body: Ref<'a>) -> Cl
 }
 
 impl<'a> Resolver<'a, '_> {
-    fn cond(&self, span: Span, clauses: Vec<Clause<'a>>, otherwise: Option<Ref<'a>>) -> Ref<'a> {
-        let clauses = self.slice(clauses);
-        self.expr(span, Kind::Cond(Cond { clauses, otherwise, dying: Cell::new(Slots::EMPTY) }))
+    fn cond(&self, span: Span, clauses: &'a [Clause<'a>], otherwise: Option<Ref<'a>>) -> Ref<'a> {
+        self.expr(
+            span,
+            Kind::Cond(self.arena.alloc(Cond { clauses, otherwise, dying: Cell::new(Slots::EMPTY) })),
+        )
     }
 
     /// A conditional with one clause; a negated test swaps its branches where both are written.
@@ -26,9 +28,9 @@ impl<'a> Resolver<'a, '_> {
         match otherwise {
             Some(otherwise) if test.negated => {
                 let test = Test { negated: false, ..test };
-                self.cond(span, vec![clause(None, test, otherwise)], Some(then))
+                self.cond(span, self.slice([clause(None, test, otherwise)]), Some(then))
             }
-            _ => self.cond(span, vec![clause(None, test, then)], otherwise),
+            _ => self.cond(span, self.slice([clause(None, test, then)]), otherwise),
         }
     }
 
@@ -111,7 +113,7 @@ impl<'a> Resolver<'a, '_> {
             return Ok(self.branch_body(body, span, tail));
         }
         self.in_branch(|this| {
-            let mut bindings = Vec::new();
+            let mut bindings = this.list(4);
             let value = this.local(pattern.span, slot);
             this.bind_pattern(pattern, value, &mut bindings)?;
             let body = this.body(body, span, tail);
@@ -150,7 +152,7 @@ impl<'a> Resolver<'a, '_> {
         let otherwise = rest.get(2).map(|form| self.branch(form, tail));
         self.function().release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, vec![clause(Some(binding), test, then)], otherwise))
+        Ok(self.cond(span, self.slice([clause(Some(binding), test, then)]), otherwise))
     }
 
     #[inline(never)]
@@ -169,7 +171,7 @@ impl<'a> Resolver<'a, '_> {
         let body = self.bound_body(pattern, slot, span, &rest[1..], tail)?;
         self.function().release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, vec![clause(Some(binding), test, body)], None))
+        Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
     }
 
     /// `(when-first [x coll] body …)`: `(seq coll)` once.
@@ -180,20 +182,20 @@ impl<'a> Resolver<'a, '_> {
         let Some(seq) = ptc_vm::builtins::lookup(None, "seq") else {
             return Err(error(Reason::CompileError, span, "internal: no builtin seq"));
         };
-        let arguments = self.slice(vec![collection]);
+        let arguments = self.slice([collection]);
         let value = self.make_call(value.span, crate::ir::Callee::Builtin(seq), arguments)?;
         let mark = self.function().mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(Special::WhenSome, span, slot);
         let (vector, zero) = (self.local(span, slot), self.literal(span, Literal::Int(0)));
         let first = self.internal_call(span, "%nth", &[vector, zero])?;
-        let mut bindings = Vec::new();
+        let mut bindings = self.list(4);
         self.bind_pattern(pattern, first, &mut bindings)?;
         let body = self.branch_body(&rest[1..], span, tail);
         let body = self.let_expr(span, bindings, body);
         self.function().release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
-        Ok(self.cond(span, vec![clause(Some(binding), test, body)], None))
+        Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
     }
 
     #[inline(never)]
@@ -206,7 +208,7 @@ impl<'a> Resolver<'a, '_> {
             )
             .hint_boxed("The default is written as a pair: :else result."));
         }
-        let mut clauses = Vec::with_capacity(rest.len() / 2);
+        let mut clauses = self.list(rest.len() / 2);
         let mut otherwise = None;
         for pair in rest.chunks_exact(2) {
             if otherwise.is_some() {
@@ -228,7 +230,7 @@ impl<'a> Resolver<'a, '_> {
         Ok(match (clauses.is_empty(), otherwise) {
             (true, Some(otherwise)) => otherwise,
             (true, None) => self.nil(span),
-            (false, otherwise) => self.cond(span, clauses, otherwise),
+            (false, otherwise) => self.cond(span, clauses.into_bump_slice(), otherwise),
         })
     }
 
@@ -240,7 +242,7 @@ impl<'a> Resolver<'a, '_> {
             return Err(wrong_shape(Special::Condp, span));
         }
         let mark = self.function().mark();
-        let mut bindings = Vec::new();
+        let mut bindings = self.list(4);
         let predicate = match predicate.symbol() {
             Some(_) => *predicate,
             None => {
@@ -252,7 +254,7 @@ impl<'a> Resolver<'a, '_> {
         let value = self.resolve(subject, false);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let subject = self.hidden(subject.span, slot);
-        let (mut resolved, mut rest) = (Vec::new(), clauses);
+        let (mut resolved, mut rest) = (self.list(clauses.len() / 2), clauses);
         let otherwise = loop {
             match rest {
                 [] => break None,
@@ -264,7 +266,7 @@ impl<'a> Resolver<'a, '_> {
                     rest = more;
                 }
                 [test, body, more @ ..] => {
-                    let call = self.list_form(test.span, vec![predicate, *test, subject]);
+                    let call = self.list_form(test.span, &[predicate, *test, subject]);
                     let test = as_test(self.branch(call, false));
                     let body = self.branch(body, tail);
                     resolved.push(clause(None, test, body));
@@ -274,7 +276,7 @@ impl<'a> Resolver<'a, '_> {
         };
         let cond = match resolved.is_empty() {
             true => otherwise.unwrap_or_else(|| self.nil(span)),
-            false => self.cond(span, resolved, otherwise),
+            false => self.cond(span, resolved.into_bump_slice(), otherwise),
         };
         self.function().release(mark);
         Ok(self.let_expr(span, bindings, cond))
@@ -289,13 +291,13 @@ impl<'a> Resolver<'a, '_> {
         function: &'a Form<'a>,
         tail: bool,
     ) -> Result<Clause<'a>, Failed> {
-        let call = self.list_form(test.span, vec![predicate, *test, subject]);
+        let call = self.list_form(test.span, &[predicate, *test, subject]);
         let value = self.branch(call, false);
         let mark = self.function().mark();
         let slot = self.new_slot(test.span)?;
         let passed = self.hidden(test.span, slot);
         let tested = self.bound_test(Special::IfLet, test.span, slot);
-        let call = self.list_form(function.span, vec![*function, passed]);
+        let call = self.list_form(function.span, &[*function, passed]);
         let body = self.branch(call, tail);
         self.function().release(mark);
         Ok(clause(Some(Binding { slot, value, dead: Cell::new(false) }), tested, body))
@@ -305,7 +307,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn case_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let Some((subject, rest)) = rest.split_first() else { return Err(wrong_shape(Special::Case, span)) };
         let subject = self.resolve(subject, false);
-        let mut clauses = Vec::with_capacity(rest.len() / 2);
+        let mut clauses = self.list(rest.len() / 2);
         let pairs = rest.chunks_exact(2);
         let default = pairs.remainder().first();
         for pair in pairs {
@@ -327,8 +329,16 @@ impl<'a> Resolver<'a, '_> {
             }
         }
         let otherwise = default.map(|form| self.branch(form, tail));
-        let clauses = self.slice(clauses);
-        Ok(self.expr(span, Kind::Case(Case { subject, clauses, otherwise, dying: Cell::new(Slots::EMPTY) })))
+        let clauses = clauses.into_bump_slice();
+        Ok(self.expr(
+            span,
+            Kind::Case(self.arena.alloc(Case {
+                subject,
+                clauses,
+                otherwise,
+                dying: Cell::new(Slots::EMPTY),
+            })),
+        ))
     }
 
     fn case_constant(&mut self, form: &Form<'a>) -> Result<Literal, Failed> {
@@ -339,8 +349,8 @@ impl<'a> Resolver<'a, '_> {
             FormKind::BigInt(digits) => Const::BigInt(digits.into()),
             FormKind::Float(value) => Const::Float(value),
             FormKind::Str(text) => Const::Str(text.into()),
-            FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(self.names.text(name))),
-            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(self.names.text(name))),
+            FormKind::Keyword(name) => Const::Keyword(self.tables.symbol(name, self.names.text(name))),
+            FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             _ => {
                 return Err(invalid_form(
                     form.span,
@@ -379,9 +389,9 @@ impl<'a> Resolver<'a, '_> {
             [] => self.literal(span, Literal::Bool(true)),
             [only] => only,
             _ => {
-                let dying = self.slice(vec![Cell::new(Slots::EMPTY); items.len() - 1]);
+                let dying = self.slice((1..items.len()).map(|_| Cell::new(Slots::EMPTY)));
                 let items = self.slice(items);
-                self.expr(span, Kind::Logic(Logic { is_or, items, dying }))
+                self.expr(span, Kind::Logic(self.arena.alloc(Logic { is_or, items, dying })))
             }
         })
     }
@@ -389,7 +399,7 @@ impl<'a> Resolver<'a, '_> {
     /// A bare name in `or` counts as nil while nothing has defined it: `(or not-yet-defined 5)`.
     fn or_name(&mut self, name: Name, span: Span) -> Resolved<'a> {
         if self.is_late_global(name) {
-            let global = self.tables.global(span, self.names.text(name), None)?;
+            let global = self.tables.global(span, name, self.names.text(name), None)?;
             return Ok(self.expr(span, Kind::GlobalOrNil(global)));
         }
         match self.is_unbound(name) {

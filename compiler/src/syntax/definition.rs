@@ -5,7 +5,6 @@ use crate::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, split_qualified};
-use crate::resolve::symbol::find_builtin;
 use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
@@ -71,15 +70,17 @@ impl<'a> Resolver<'a, '_> {
         value: crate::ir::Ref<'a>,
     ) -> Resolved<'a> {
         if let Kind::Closure(function, _) = value.kind {
-            self.globals.set_arity(name, function.arity(), function.parameters());
+            self.globals.set_function(name, function);
         }
         self.globals.make_visible(name);
         let text = self.names.text(name);
-        let global = self.tables.global(span, text, find_builtin(text))?;
-        let symbol = self.tables.symbol(text);
+        let global = self.tables.global(span, name, text, self.names.builtin(name))?;
+        let symbol = self.tables.symbol(name, text);
         let var = self.tables.constant(span, Const::Var(symbol))?;
         let kind = match special {
-            Special::DefOnce => Kind::DefOnce { global, var, value, dying: Cell::new(Slots::EMPTY) },
+            Special::DefOnce => {
+                Kind::DefOnce { global, var, value, dying: self.arena.alloc(Cell::new(Slots::EMPTY)) }
+            }
             _ => Kind::Def { global, var, value },
         };
         Ok(self.expr(span, kind))

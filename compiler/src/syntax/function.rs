@@ -2,12 +2,15 @@
 
 use super::Special;
 use crate::form::{Form, FormKind};
-use crate::ir::{Arity, Binding, Function, Kind, MAX_SLOTS, Ref, Slots};
+use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
 use crate::names::Name;
 use crate::resolve::scope::{FunctionScope, RecurTarget};
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape};
+use crate::resolve::{
+    Failed, HintBoxed, List, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape,
+};
 use ptc_vm::Span;
 use std::cell::Cell;
+use std::fmt::Write as _;
 
 /// Highest number of a `#()` placeholder.
 pub const MAX_PLACEHOLDER: usize = 20;
@@ -43,7 +46,7 @@ impl<'a> Resolver<'a, '_> {
         name: &'a str,
         rest: &'a [Form<'a>],
     ) -> Resolved<'a> {
-        let mut written = Vec::new();
+        let mut written = self.list(rest.len());
         match rest {
             [first, body @ ..] if first.vector().is_some() => {
                 written.push(Written { span, parameters: first.children(), body });
@@ -61,7 +64,7 @@ impl<'a> Resolver<'a, '_> {
             }
         }
         self.functions.push(FunctionScope::named(self_name));
-        let mut arities = Vec::with_capacity(written.len());
+        let mut arities = self.list(written.len());
         let mut failure = None;
         for one in &written {
             self.function().next_arity();
@@ -78,7 +81,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         span: Span,
         name: &'a str,
-        arities: Vec<Arity<'a>>,
+        arities: List<'a, Arity<'a>>,
         failure: Option<Failed>,
     ) -> Resolved<'a> {
         let scope = self.functions.pop().unwrap_or_default();
@@ -86,10 +89,10 @@ impl<'a> Resolver<'a, '_> {
             return Err(failed);
         }
         check_arities(&arities, span)?;
-        let captures: Vec<Ref<'a>> = scope.captures.iter().map(|&place| self.place(span, place)).collect();
-        let arities = self.slice(arities);
+        let this = &*self;
+        let captures = this.slice(scope.captures.iter().map(|&place| this.place(span, place)));
+        let arities = arities.into_bump_slice();
         let function = self.arena.alloc(Function { name, arities, captures: captures.len() as u16 });
-        let captures = self.slice(captures);
         Ok(self.expr(span, Kind::Closure(function, captures)))
     }
 
@@ -114,12 +117,12 @@ impl<'a> Resolver<'a, '_> {
         if fixed.len() >= MAX_SLOTS / 2 {
             return Err(too_many_locals(written.span));
         }
-        let mut text = String::new();
-        let mut patterns: Vec<(&'a Form<'a>, u8, bool)> = Vec::new();
+        let mut text = bumpalo::collections::String::new_in(self.arena);
+        let mut patterns = self.list(0);
         for (form, is_rest) in fixed.iter().map(|form| (form, false)).chain(rest.map(|form| (form, true))) {
             let slot = self.new_slot(form.span)?;
-            let separator = if text.is_empty() { "" } else { " " };
-            let mark = if is_rest { "& " } else { "" };
+            text.push_str(if text.is_empty() { "" } else { " " });
+            text.push_str(if is_rest { "& " } else { "" });
             let shown = match form.symbol() {
                 Some(name) => {
                     self.check_bindable(name, form.span)?;
@@ -131,11 +134,11 @@ impl<'a> Resolver<'a, '_> {
                     "_"
                 }
             };
-            text.push_str(&format!("{separator}{mark}{shown}"));
+            text.push_str(shown);
         }
         let count = fixed.len() + usize::from(rest.is_some());
         self.function().recur = Some(RecurTarget { first: 0, count: count as u8, used: false });
-        let mut bindings: Vec<Binding<'a>> = Vec::new();
+        let mut bindings = self.list(4);
         for (form, slot, is_rest) in patterns {
             let value = self.local(form.span, slot);
             match is_rest {
@@ -150,7 +153,7 @@ impl<'a> Resolver<'a, '_> {
             span: written.span,
             fixed: fixed.len() as u8,
             variadic: rest.is_some(),
-            parameters: self.arena.alloc_str(&text),
+            parameters: text.into_bump_str(),
             body,
             has_recur,
             unread: Cell::new(Slots::EMPTY),
@@ -163,10 +166,8 @@ impl<'a> Resolver<'a, '_> {
         let (highest, uses_rest, placeholders) = self.placeholders(items)?;
         self.functions.push(FunctionScope::named(None));
         let arity = self.in_branch(|this| this.short_arity(form, items, highest, uses_rest, &placeholders));
-        let (arities, failure) = match arity {
-            Ok(arity) => (vec![arity], None),
-            Err(failed) => (Vec::new(), Some(failed)),
-        };
+        let mut arities = self.list(1);
+        let failure = arity.map(|arity| arities.push(arity)).err();
         self.closure(form.span, "", arities, failure)
     }
 
@@ -178,20 +179,20 @@ impl<'a> Resolver<'a, '_> {
         uses_rest: bool,
         placeholders: &[(Name, usize)],
     ) -> Result<Arity<'a>, Failed> {
-        let mut shown = Vec::new();
+        let mut shown = bumpalo::collections::String::new_in(self.arena);
         for index in 1..=highest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == index) {
                 self.function().bind(*name, slot);
             }
-            shown.push(format!("p{index}"));
+            let _ = write!(shown, "{}p{index}", if index > 1 { " " } else { "" });
         }
         if uses_rest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == 0) {
                 self.function().bind(*name, slot);
             }
-            shown.push("& rest".into());
+            shown.push_str(if highest > 0 { " & rest" } else { "& rest" });
         }
         let count = highest + usize::from(uses_rest);
         self.function().recur = Some(RecurTarget { first: 0, count: count as u8, used: false });
@@ -200,7 +201,7 @@ impl<'a> Resolver<'a, '_> {
             // A single literal, or a lone placeholder, is the value itself.
             [only] if self.is_value_body(only) => self.resolve(only, true),
             _ => {
-                let call = self.list_form(form.span, items.to_vec());
+                let call = self.list_form(form.span, items);
                 self.resolve(call, true)
             }
         };
@@ -209,7 +210,7 @@ impl<'a> Resolver<'a, '_> {
             span: form.span,
             fixed: highest as u8,
             variadic: uses_rest,
-            parameters: self.arena.alloc_str(&shown.join(" ")),
+            parameters: shown.into_bump_str(),
             body,
             has_recur,
             unread: Cell::new(Slots::EMPTY),

@@ -2,7 +2,7 @@
 
 use super::Special;
 use crate::form::Form;
-use crate::ir::{Kind, Literal, Ref};
+use crate::ir::{Kind, Literal};
 use crate::names::{Name, split_qualified};
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, wrong_shape};
@@ -27,7 +27,7 @@ impl<'a> Resolver<'a, '_> {
         let id = self.resolve(id, false);
         let id = self.internal_call(span, "%task-id", &[id])?;
         let value = self.resolve(value, false);
-        let items = self.slice(vec![id, value]);
+        let items = self.slice([id, value]);
         Ok(self.expr(span, Kind::Do(items)))
     }
 
@@ -56,7 +56,7 @@ impl<'a> Resolver<'a, '_> {
         self.check_tool(tool, span)?;
         self.uses_tools = true;
         self.servers.dynamic |= matches!(tool, "call" | "servers");
-        let symbol = self.tables.symbol(tool);
+        let symbol = self.symbol_row(tool);
         self.constant(span, Const::Tool(symbol))
     }
 
@@ -77,9 +77,9 @@ impl<'a> Resolver<'a, '_> {
             "servers" => self.servers.dynamic = true,
             _ => {}
         }
-        let mut arguments: Vec<Ref<'a>> = Vec::with_capacity(rest.len() + 1);
+        let mut arguments = self.list(rest.len() + 1);
         if !matches!(tool, "call" | "servers") {
-            let symbol = self.tables.symbol(tool);
+            let symbol = self.symbol_row(tool);
             let row = self.tables.constant(head, Const::Symbol(symbol))?;
             arguments.push(self.literal(head, Literal::Row(row)));
         }
@@ -92,8 +92,7 @@ impl<'a> Resolver<'a, '_> {
             _ => "%tool",
         };
         let builtin = self.internal(span, builtin)?;
-        let arguments = self.slice(arguments);
-        self.make_call(span, crate::ir::Callee::Builtin(builtin), arguments)
+        self.make_call(span, crate::ir::Callee::Builtin(builtin), arguments.into_bump_slice())
     }
 
     /// A granted tool, or one of the two that always exist.

@@ -5,7 +5,9 @@ use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
 use crate::resolve::operators::as_test;
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
+use crate::resolve::{
+    Failed, HintBoxed, List, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape,
+};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -14,7 +16,7 @@ const MAX_LEVELS: usize = 16;
 
 /// What `:while` over a collection that may be endless becomes.
 struct WhileItems<'a> {
-    bindings: Vec<Binding<'a>>,
+    bindings: List<'a, Binding<'a>>,
     /// Reads whether the collection was endless.
     flag: Form<'a>,
     or: Form<'a>,
@@ -82,7 +84,7 @@ impl<'a> Resolver<'a, '_> {
         match rest {
             [keyword, test, more @ ..] if self.makes_endless_sequences() && self.is_while(keyword) => {
                 let bounded = self.while_items(span, pattern, collection, test)?;
-                let test = self.list_form(test.span, vec![bounded.or, bounded.flag, *test]);
+                let test = self.list_form(test.span, &[bounded.or, bounded.flag, *test]);
                 let mut rest = vec![*keyword, *test];
                 rest.extend_from_slice(more);
                 let rest = self.arena.alloc_slice_copy(&rest);
@@ -106,13 +108,13 @@ impl<'a> Resolver<'a, '_> {
         collection: Ref<'a>,
         test: &'a Form<'a>,
     ) -> Result<WhileItems<'a>, Failed> {
-        let mut bindings = Vec::new();
+        let mut bindings = self.list(4);
         let source = self.bind_hidden(collection, &mut bindings)?;
         let asked = self.local(span, source);
         let is_endless = self.internal_call(span, "%endless?", &[asked])?;
         let flag = self.bind_hidden(is_endless, &mut bindings)?;
         let flag = self.hidden(span, flag);
-        let parameters = self.vector_form(pattern.span, vec![*pattern]);
+        let parameters = self.vector_form(pattern.span, &[*pattern]);
         let function = self.arena.alloc_slice_copy(&[parameters, *test]);
         let function = self.fn_form(test.span, function)?;
         let source = self.local(span, source);
@@ -159,7 +161,7 @@ impl<'a> Resolver<'a, '_> {
         let (steps, body) = body?;
         Ok(self.expr(
             span,
-            Kind::Each(Each {
+            Kind::Each(self.arena.alloc(Each {
                 collection,
                 slot,
                 steps,
@@ -167,7 +169,7 @@ impl<'a> Resolver<'a, '_> {
                 kept: Cell::new(kept),
                 unread: Cell::new(false),
                 dying: Cell::new(Slots::EMPTY),
-            }),
+            })),
         ))
     }
 
@@ -190,7 +192,7 @@ impl<'a> Resolver<'a, '_> {
             }
             None => {
                 let element = self.local(pattern.span, slot);
-                let mut bindings = Vec::new();
+                let mut bindings = self.list(4);
                 self.bind_pattern(pattern, element, &mut bindings)?;
                 push_bindings(bindings, &mut steps);
             }
@@ -209,7 +211,7 @@ impl<'a> Resolver<'a, '_> {
                 }
                 "let" => match value.vector() {
                     Some(pairs) if pairs.len() % 2 == 0 => {
-                        let mut bindings = Vec::new();
+                        let mut bindings = self.list(4);
                         self.let_bindings(pairs, &mut bindings)?;
                         push_bindings(bindings, &mut steps);
                     }
@@ -269,7 +271,7 @@ impl<'a> Resolver<'a, '_> {
     }
 }
 
-fn push_bindings<'a>(bindings: Vec<Binding<'a>>, steps: &mut Vec<EachStep<'a>>) {
+fn push_bindings<'a>(bindings: List<'a, Binding<'a>>, steps: &mut Vec<EachStep<'a>>) {
     steps.extend(bindings.into_iter().map(EachStep::Bind));
 }
 

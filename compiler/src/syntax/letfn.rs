@@ -8,7 +8,7 @@ use super::Special;
 use crate::form::{Form, FormKind};
 use crate::ir::{Binding, MAX_SLOTS};
 use crate::names::Name;
-use crate::resolve::{Failed, Resolved, Resolver, wrong_shape};
+use crate::resolve::{Failed, List, Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
 
@@ -57,7 +57,7 @@ impl<'a> Resolver<'a, '_> {
             return Err(crate::resolve::too_many_locals(span));
         }
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(functions.len());
+        let mut bindings = self.list(functions.len());
         let bound = self.letfn_functions(functions, &mut bindings);
         let body = self.body(body, span, tail);
         self.function().release(mark);
@@ -70,7 +70,7 @@ impl<'a> Resolver<'a, '_> {
     fn letfn_functions(
         &mut self,
         functions: Vec<Written<'a>>,
-        bindings: &mut Vec<Binding<'a>>,
+        bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let numbers: HashMap<Name, usize> =
             functions.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
@@ -92,7 +92,7 @@ impl<'a> Resolver<'a, '_> {
     fn letfn_function(
         &mut self,
         function: &Written<'a>,
-        bindings: &mut Vec<Binding<'a>>,
+        bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let (name, span) = (function.name, function.form.span);
         let text = self.names.text(name);
@@ -101,7 +101,11 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Functions that need each other.
-    fn letfn_group(&mut self, group: &[Written<'a>], bindings: &mut Vec<Binding<'a>>) -> Result<(), Failed> {
+    fn letfn_group(
+        &mut self,
+        group: &[Written<'a>],
+        bindings: &mut List<'a, Binding<'a>>,
+    ) -> Result<(), Failed> {
         let makers: Vec<Name> = group.iter().map(|_| self.fresh_name()).collect();
         let numbers: HashMap<Name, usize> =
             group.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
@@ -152,18 +156,18 @@ impl<'a> Resolver<'a, '_> {
                 pairs.push(symbol(group[other].name));
                 pairs.push(self.made(span, other, makers));
             }
-            let mut let_items = vec![symbol(self.form_name("let")), self.vector_form(span, pairs)];
+            let mut let_items = vec![symbol(self.form_name("let")), self.vector_form(span, &pairs)];
             let_items.extend_from_slice(body);
-            let body = *self.list_form(span, let_items);
+            let body = *self.list_form(span, &let_items);
             match single {
                 true => inner.extend([*parameters, body]),
-                false => inner.push(*self.list_form(span, vec![*parameters, body])),
+                false => inner.push(*self.list_form(span, &[*parameters, body])),
             }
         }
-        let inner = *self.list_form(span, inner);
-        let parameters = makers.iter().map(|&maker| symbol(maker)).collect();
-        let parameters = self.vector_form(span, parameters);
-        *self.list_form(span, vec![symbol(head), parameters, inner])
+        let inner = *self.list_form(span, &inner);
+        let parameters: Vec<_> = makers.iter().map(|&maker| symbol(maker)).collect();
+        let parameters = self.vector_form(span, &parameters);
+        *self.list_form(span, &[symbol(head), parameters, inner])
     }
 
     /// `(maker makers …)`: the function of this number.
@@ -171,6 +175,6 @@ impl<'a> Resolver<'a, '_> {
         let symbol = |name: Name| Form::new(span, FormKind::Symbol(name));
         let mut call = vec![symbol(makers[number])];
         call.extend(makers.iter().map(|&maker| symbol(maker)));
-        *self.list_form(span, call)
+        *self.list_form(span, &call)
     }
 }

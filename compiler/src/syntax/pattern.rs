@@ -5,7 +5,7 @@ use crate::ir::{Binding, Kind, Literal, Ref};
 use crate::names::Name;
 use crate::resolve::operators::is_inert;
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Failed, HintBoxed, Resolver, error};
+use crate::resolve::{Failed, HintBoxed, List, Resolver, error};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -25,7 +25,11 @@ struct MapPattern<'a> {
 
 impl<'a> Resolver<'a, '_> {
     /// Binds a value to a new slot without a name.
-    pub(crate) fn bind_hidden(&mut self, value: Ref<'a>, out: &mut Vec<Binding<'a>>) -> Result<u8, Failed> {
+    pub(crate) fn bind_hidden(
+        &mut self,
+        value: Ref<'a>,
+        out: &mut List<'a, Binding<'a>>,
+    ) -> Result<u8, Failed> {
         let slot = self.new_slot(value.span)?;
         out.push(Binding { slot, value, dead: Cell::new(false) });
         Ok(slot)
@@ -35,7 +39,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         name: Name,
         value: Ref<'a>,
-        out: &mut Vec<Binding<'a>>,
+        out: &mut List<'a, Binding<'a>>,
     ) -> Result<u8, Failed> {
         let slot = self.bind_hidden(value, out)?;
         self.function().bind(name, slot);
@@ -47,7 +51,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         pattern: &'a Form<'a>,
         value: Ref<'a>,
-        out: &mut Vec<Binding<'a>>,
+        out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         match pattern.kind {
             FormKind::Symbol(name) => {
@@ -85,7 +89,7 @@ impl<'a> Resolver<'a, '_> {
         span: Span,
         items: &'a [Form<'a>],
         value: Ref<'a>,
-        out: &mut Vec<Binding<'a>>,
+        out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let is_symbol =
             |form: &Form<'_>, text: &str| form.symbol().is_some_and(|name| self.names.text(name) == text);
@@ -147,7 +151,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         pattern: &'a Form<'a>,
         value: Ref<'a>,
-        out: &mut Vec<Binding<'a>>,
+        out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let value = match pattern.kind {
             FormKind::Map(_) => self.internal_call(pattern.span, "%kwargs", &[value])?,
@@ -161,7 +165,7 @@ impl<'a> Resolver<'a, '_> {
         span: Span,
         items: &'a [Form<'a>],
         value: Ref<'a>,
-        out: &mut Vec<Binding<'a>>,
+        out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let parts = self.map_pattern(items)?;
         let value = match parts.whole {
@@ -196,7 +200,7 @@ impl<'a> Resolver<'a, '_> {
         let span = key.span;
         let row = match key.kind {
             FormKind::Keyword(name) | FormKind::Symbol(name) => {
-                self.tables.keyword(span, self.names.text(name))?
+                self.tables.keyword(span, name, self.names.text(name))?
             }
             FormKind::Str(text) => self.tables.constant(span, Const::Str(text.into()))?,
             _ => {

@@ -7,10 +7,9 @@
 
 use super::Special;
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Clause, Cond, Kind, Ref, Slots, SomeChain};
+use crate::ir::{Binding, Clause, Cond, Kind, Slots, SomeChain};
 use crate::resolve::operators::as_test;
-use crate::resolve::symbol::find_builtin;
-use crate::resolve::{Failed, Resolved, Resolver, error, with_advice, wrong_shape};
+use crate::resolve::{Failed, List, Resolved, Resolver, error, with_advice, wrong_shape};
 use ptc_vm::builtins::Purity;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
@@ -64,10 +63,10 @@ impl<'a> Resolver<'a, '_> {
         tail: bool,
     ) -> Resolved<'a> {
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(before.len() + 1);
+        let mut bindings = self.list(before.len() + 1);
         // The last step's arguments come first, as they would in nested calls.
         let end = self.hoist(end, last, &mut bindings)?;
-        let mut steps = Vec::with_capacity(before.len());
+        let mut steps = self.list(before.len());
         for step in before.iter().rev() {
             steps.push(self.hoist(step, last, &mut bindings)?);
         }
@@ -90,14 +89,15 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         step: &'a Form<'a>,
         last: bool,
-        bindings: &mut Vec<Binding<'a>>,
+        bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<&'a Form<'a>, Failed> {
         let FormKind::List(items) = step.kind else { return Ok(step) };
         let before = if last { items.len() } else { items.len().min(1) };
         if items[..before].iter().all(|item| self.is_inert_form(item, 4)) {
             return Ok(step);
         }
-        let mut rewritten = items.to_vec();
+        let mut rewritten = self.list(items.len());
+        rewritten.extend_from_slice(items);
         for (index, item) in items.iter().enumerate().take(before) {
             if self.is_inert_form(item, 4) {
                 continue;
@@ -106,7 +106,7 @@ impl<'a> Resolver<'a, '_> {
             let slot = self.bind_hidden(value, bindings)?;
             rewritten[index] = self.hidden(item.span, slot);
         }
-        Ok(self.list_form(step.span, rewritten))
+        Ok(self.list_of(step.span, rewritten))
     }
 
     /// Evaluating the form has no effect but a fault. Looks only a few levels deep.
@@ -135,7 +135,9 @@ impl<'a> Resolver<'a, '_> {
         let is_local = crate::resolve::scope::lookup(&mut self.functions, name).is_some();
         !is_local
             && !self.globals.is_definable(name)
-            && find_builtin(self.names.text(name))
+            && self
+                .names
+                .builtin(name)
                 .is_some_and(|builtin| matches!(builtin.info().purity, Purity::Total | Purity::Pure))
     }
 
@@ -152,16 +154,16 @@ impl<'a> Resolver<'a, '_> {
     fn step_form(&self, step: &Form<'a>, value: Form<'a>, last: bool) -> &'a Form<'a> {
         let items = match step.kind {
             FormKind::List(items) if !items.is_empty() => {
-                let mut all = Vec::with_capacity(items.len() + 1);
+                let mut all = self.list(items.len() + 1);
                 let at = if last { items.len() } else { 1 };
                 all.extend_from_slice(&items[..at]);
                 all.push(value);
                 all.extend_from_slice(&items[at..]);
                 all
             }
-            _ => vec![*step, value],
+            _ => return self.list_form(step.span, &[*step, value]),
         };
-        self.list_form(step.span, items)
+        self.list_of(step.span, items)
     }
 
     /// `(as-> expr name step …)`.
@@ -172,7 +174,7 @@ impl<'a> Resolver<'a, '_> {
         let value = self.resolve(first, false);
         let Some((end, before)) = steps.split_last() else { return Ok(value) };
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(before.len() + 1);
+        let mut bindings = self.list(before.len() + 1);
         let slot = self.bind_name(name, value, &mut bindings)?;
         for step in before {
             let value = self.resolve(step, false);
@@ -189,18 +191,17 @@ impl<'a> Resolver<'a, '_> {
         let Some((first, steps)) = rest.split_first() else { return Err(wrong_shape(Special::Doto, span)) };
         let value = self.resolve(first, false);
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(1);
+        let mut bindings = self.list(1);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
-        let mut items = Vec::with_capacity(steps.len() + 1);
+        let mut items = self.list(steps.len() + 1);
         for step in steps {
             let call = self.step_form(step, threaded, false);
             items.push(self.resolve(call, false));
         }
         items.push(self.local(first.span, slot));
         self.function().release(mark);
-        let items = self.slice(items);
-        let body = self.expr(span, Kind::Do(items));
+        let body = self.expr(span, Kind::Do(items.into_bump_slice()));
         Ok(self.let_expr(span, bindings, body))
     }
 
@@ -214,7 +215,7 @@ impl<'a> Resolver<'a, '_> {
         let last = special == Special::CondLast;
         let value = self.resolve(first, false);
         let mark = self.function().mark();
-        let mut bindings = Vec::with_capacity(steps.len() / 2 + 1);
+        let mut bindings = self.list(steps.len() / 2 + 1);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
         for pair in steps.chunks_exact(2) {
@@ -229,9 +230,9 @@ impl<'a> Resolver<'a, '_> {
                 dying_body: Cell::new(Slots::EMPTY),
                 dying_next: Cell::new(Slots::EMPTY),
             };
-            let clauses = self.slice(vec![clause]);
+            let clauses = self.slice([clause]);
             let cond = Cond { clauses, otherwise: Some(unchanged), dying: Cell::new(Slots::EMPTY) };
-            let value = self.expr(pair[1].span, Kind::Cond(cond));
+            let value = self.expr(pair[1].span, Kind::Cond(self.arena.alloc(cond)));
             bindings.push(Binding { slot, value, dead: Cell::new(false) });
         }
         let body = self.local(span, slot);
@@ -251,13 +252,13 @@ impl<'a> Resolver<'a, '_> {
         let mark = self.function().mark();
         let slot = self.new_slot(span)?;
         let threaded = self.hidden(form.span, slot);
-        let mut resolved: Vec<(Ref<'a>, Cell<Slots>)> = Vec::with_capacity(steps.len());
+        let mut resolved = self.list(steps.len());
         for step in steps {
             let call = self.step_form(step, threaded, last);
             resolved.push((self.branch(call, false), Cell::new(Slots::EMPTY)));
         }
         self.function().release(mark);
-        let steps = self.slice(resolved);
-        Ok(self.expr(span, Kind::SomeChain(SomeChain { slot, first, steps })))
+        let steps = resolved.into_bump_slice();
+        Ok(self.expr(span, Kind::SomeChain(self.arena.alloc(SomeChain { slot, first, steps }))))
     }
 }

@@ -208,7 +208,7 @@ pub enum Effect {
 /// A field of an instruction: its text and its effects.
 pub trait Field {
     /// Calls `visit` for every effect, reads before writes.
-    fn effects(&self, visit: &mut dyn FnMut(Effect));
+    fn effects(&self, visit: &mut impl FnMut(Effect));
     /// Writes the operand as the disassembler shows it.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
@@ -216,7 +216,7 @@ pub trait Field {
 macro_rules! plain_field {
     ($($type:ty: $format:literal;)+) => {
         $(impl Field for $type {
-            fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+            fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
             fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { write!(f, $format, self.0) }
         })+
     };
@@ -247,7 +247,7 @@ impl Field for AgainstInt {
 }
 
 impl Field for Dst {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         visit(Effect::Fill(self.0));
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -256,7 +256,7 @@ impl Field for Dst {
 }
 
 impl Field for Src {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         visit(if self.last { Effect::Take(self.reg) } else { Effect::Read(self.reg) });
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -265,7 +265,7 @@ impl Field for Src {
 }
 
 impl Field for Pinned {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         visit(Effect::Read(self.0));
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -274,7 +274,7 @@ impl Field for Pinned {
 }
 
 impl Field for Args {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         for reg in u16::from(self.at)..u16::from(self.at) + u16::from(self.count) {
             // A register past the window is reported by the verifier through ClearFrom.
             match u8::try_from(reg) {
@@ -293,7 +293,7 @@ impl Field for Args {
 }
 
 impl Field for Window {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         Args { at: self.at.wrapping_add(1), count: self.count }.effects(visit);
         visit(Effect::ClearFrom(u16::from(self.at)));
         visit(Effect::Fill(self.at));
@@ -305,7 +305,7 @@ impl Field for Window {
 }
 
 impl Field for Near {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         visit(Effect::Jump(i32::from(self.0)));
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -314,7 +314,7 @@ impl Field for Near {
 }
 
 impl Field for Far {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         visit(Effect::Jump(self.0));
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -323,21 +323,21 @@ impl Field for Far {
 }
 
 impl Field for BuiltinId {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
     }
 }
 
 impl Field for bool {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
 impl Field for Written {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Written::Increment => "inc",
@@ -348,7 +348,7 @@ impl Field for Written {
 }
 
 impl Field for Relation {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Relation::Equal => "=",
@@ -362,7 +362,7 @@ impl Field for Relation {
 }
 
 impl Field for Side {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Side::Right => "right",
@@ -372,7 +372,7 @@ impl Field for Side {
 }
 
 impl Field for Signal {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Signal::Return => "return",
@@ -401,7 +401,7 @@ macro_rules! instructions {
             }
 
             /// Calls `visit` for every effect of every operand, in order.
-            pub fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+            pub fn effects(&self, visit: &mut impl FnMut(Effect)) {
                 match self { $(Instruction::$name { $($field),* } => { $($field.effects(visit);)* let _ = &visit; })+ }
             }
         }

@@ -9,8 +9,6 @@ use crate::span::Span;
 /// them to its own when it loads the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// Name of the source in diagnostics.
-    pub source_name: Box<str>,
     /// Length of the source text in bytes.
     pub source_bytes: u32,
     /// Functions; the entry has no parameters and no captures.

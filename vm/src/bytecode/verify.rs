@@ -76,10 +76,22 @@ impl Full {
         self.0[usize::from(reg >> 6)] &= !(1 << (reg & 63));
     }
     fn first_difference(&self, other: &Full) -> Option<u8> {
-        (0..=255).find(|&reg| self.has(reg) != other.has(reg))
+        let differs: [u64; 4] = std::array::from_fn(|word| self.0[word] ^ other.0[word]);
+        Full(differs).first_from(0)
     }
-    fn first_from(&self, from: u16) -> Option<u8> {
-        (from..256).map(|reg| reg as u8).find(|&reg| self.has(reg))
+    /// The first full register that is `from` or above it.
+    fn first_from(&self, from: u8) -> Option<u8> {
+        let first = usize::from(from >> 6);
+        // Registers of the first word that lie below do not count.
+        let mut mask = u64::MAX << (from & 63);
+        for (word, &bits) in self.0.iter().enumerate().skip(first) {
+            let bits = bits & mask;
+            if bits != 0 {
+                return Some((word * 64) as u8 + bits.trailing_zeros() as u8);
+            }
+            mask = u64::MAX;
+        }
+        None
     }
 }
 
@@ -89,9 +101,12 @@ impl Full {
 /// The first broken rule.
 pub fn verify(program: &Program) -> Result<(), VerifyError> {
     verify_tables(program)?;
+    let mut targets = Targets { row: Vec::new(), states: Vec::new() };
     for (index, proto) in program.protos.iter().enumerate() {
-        let mut walk = Walk { program, proto, index, targets: Targets::new(proto), at: 0 };
+        targets.reset(proto);
+        let mut walk = Walk { program, proto, index, targets, at: 0 };
         walk.run()?;
+        targets = walk.targets;
     }
     Ok(())
 }
@@ -122,7 +137,7 @@ fn verify_tables(program: &Program) -> Result<(), VerifyError> {
 }
 
 /// States recorded at jump targets: an index per instruction into a list of states, so that the cost
-/// follows the number of targets.
+/// follows the number of targets. A function without jumps has no indices either.
 struct Targets {
     row: Vec<u32>,
     states: Vec<Full>,
@@ -131,11 +146,15 @@ struct Targets {
 impl Targets {
     const NONE: u32 = u32::MAX;
 
-    fn new(proto: &Proto) -> Targets {
-        Targets { row: vec![Targets::NONE; proto.code.len()], states: Vec::new() }
+    fn reset(&mut self, proto: &Proto) {
+        self.row.clear();
+        self.states.clear();
+        if proto.code.iter().any(|instruction| matches!(instruction.flow(), Flow::Jump | Flow::Branch)) {
+            self.row.resize(proto.code.len(), Targets::NONE);
+        }
     }
     fn get(&self, at: usize) -> Option<&Full> {
-        self.states.get(self.row[at] as usize)
+        self.states.get(*self.row.get(at)? as usize)
     }
     fn set(&mut self, at: usize, state: Full) {
         self.row[at] = self.states.len() as u32;
@@ -191,11 +210,18 @@ impl Walk<'_> {
 
     /// Backward jumps need the state at their target, so the walk records it when it passes.
     fn mark_backward_targets(&mut self) {
+        if self.targets.row.is_empty() {
+            return;
+        }
         for (at, instruction) in self.proto.code.iter().enumerate() {
+            if !matches!(instruction.flow(), Flow::Jump | Flow::Branch) {
+                continue;
+            }
             instruction.effects(&mut |effect| {
                 if let Effect::Jump(distance) = effect
                     && distance < 0
                     && let Ok(target) = usize::try_from(at as i64 + 1 + i64::from(distance))
+                    && target < self.proto.code.len()
                     && self.targets.get(target).is_none()
                 {
                     self.targets.set(target, UNVISITED);
@@ -229,10 +255,10 @@ impl Walk<'_> {
                     state.fill(reg);
                     None
                 }
-                Effect::ClearFrom(from) if from >= 256 => Some(Rule::RegisterCount(from)),
-                Effect::ClearFrom(from) => {
-                    state.first_from(from).map(|reg| Rule::WindowNotClear(u16::from(reg)))
-                }
+                Effect::ClearFrom(from) => match u8::try_from(from) {
+                    Ok(from) => state.first_from(from).map(|reg| Rule::WindowNotClear(u16::from(reg))),
+                    Err(_) => Some(Rule::RegisterCount(from)),
+                },
                 Effect::Jump(distance) => {
                     jump = Some(distance);
                     None
@@ -267,7 +293,8 @@ impl Walk<'_> {
     fn jump(&mut self, distance: i32, arriving: Full) -> Result<(), VerifyError> {
         let target = usize::try_from(self.at as i64 + 1 + i64::from(distance))
             .ok()
-            .filter(|&target| target < self.proto.code.len())
+            // There are as many rows as instructions, in every function with a jump.
+            .filter(|&target| target < self.targets.row.len())
             .ok_or_else(|| self.error(Rule::JumpOutside))?;
         match self.targets.get(target) {
             Some(recorded) if *recorded != UNVISITED => match recorded.first_difference(&arriving) {

@@ -1,0 +1,86 @@
+//! An open-addressing table from hashes to rows of a list that its owner keeps.
+//!
+//! The tables of one compilation are small, and made and dropped with it: one allocation without alignment
+//! or control bytes, no rehashing of texts when it grows.
+
+/// A hash and a row, which is counted from 1: 0 marks a free place.
+type Place = (u32, u32);
+
+/// Rows by their hashes.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// A power of two, or empty.
+    places: Vec<Place>,
+    used: usize,
+}
+
+impl Index {
+    /// A table with room for so many rows.
+    pub(crate) fn with_room(rows: usize) -> Index {
+        let places = (rows + rows / 2 + 1).next_power_of_two();
+        Index { places: vec![(0, 0); places], used: 0 }
+    }
+
+    /// The row of this hash for which `is_it` holds.
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
+        let hash = hash as u32;
+        let mask = self.places.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        // There is always a free place, so the search ends.
+        loop {
+            let &(known, row) = self.places.get(at)?;
+            let row = (row as usize).checked_sub(1)?;
+            if known == hash && is_it(row) {
+                return Some(row);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds a row that is not there yet.
+    pub(crate) fn insert(&mut self, hash: u64, row: usize) {
+        // A quarter at least stays free.
+        if self.used * 4 >= self.places.len() * 3 {
+            let grown = vec![(0, 0); (self.places.len() * 2).max(8)];
+            for (hash, row) in std::mem::replace(&mut self.places, grown) {
+                if row != 0 {
+                    self.put(hash, row);
+                }
+            }
+        }
+        self.used += 1;
+        self.put(hash as u32, row as u32 + 1);
+    }
+
+    fn put(&mut self, hash: u32, row: u32) {
+        let mask = self.places.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.places[at].1 != 0 {
+            at = (at + 1) & mask;
+        }
+        self.places[at] = (hash, row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Index;
+
+    #[test]
+    fn finds_what_was_inserted() {
+        for room in [0, 3, 100] {
+            let mut index = if room == 0 { Index::default() } else { Index::with_room(room) };
+            // Hashes that collide, in their low bits or altogether.
+            let hash = |row: usize| (row as u64 % 7) << 3;
+            for row in 0..200 {
+                assert_eq!(index.find(hash(row), |found| found == row), None);
+                index.insert(hash(row), row);
+            }
+            for row in 0..200 {
+                assert_eq!(index.find(hash(row), |found| found == row), Some(row));
+            }
+            assert_eq!(index.find(1 << 40, |_| true), Some(0), "only the low half is kept");
+            assert_eq!(index.find(1, |_| true), None);
+        }
+    }
+}
