@@ -230,14 +230,14 @@ plain_field! {
 }
 
 impl Field for Int {
-    fn effects(&self, _visit: &mut dyn FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.value())
     }
 }
 
 impl Field for AgainstInt {
-    fn effects(&self, visit: &mut dyn FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl FnMut(Effect)) {
         self.src().effects(visit);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
