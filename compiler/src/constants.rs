@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::index::Index;
 use crate::ir::Literal;
 use crate::names::{HashState, Name};
+use compact_str::CompactString;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
 use ptc_vm::{Reason, Span};
@@ -24,7 +25,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) constants: Vec<Const>,
-    pub(crate) symbols: Vec<Box<str>>,
+    pub(crate) symbols: Vec<CompactString>,
     pub(crate) globals: Vec<GlobalName>,
     /// Rows of `constants` by what they hold.
     rows: Index,
@@ -57,7 +58,8 @@ fn hash_of(state: &HashState, constant: &Const) -> u64 {
         Const::Bool(value) => value.hash(&mut hasher),
         Const::Int(value) => value.hash(&mut hasher),
         Const::Float(value) => value.to_bits().hash(&mut hasher),
-        Const::BigInt(text) | Const::Str(text) | Const::Regex(text) => text.hash(&mut hasher),
+        Const::Str(text) => text.hash(&mut hasher),
+        Const::BigInt(text) | Const::Regex(text) => text.hash(&mut hasher),
         Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {
             symbol.hash(&mut hasher);
         }

@@ -51,16 +51,21 @@ impl<'a> Names<'a> {
     }
 
     pub(crate) fn intern(&mut self, text: &'a str) -> Name {
+        self.intern_noting(text).0
+    }
+
+    /// The name of a text, and whether it is a new one.
+    pub(crate) fn intern_noting(&mut self, text: &'a str) -> (Name, bool) {
         let hash = self.hash.hash_one(text);
         if let Some(number) = self.find_hashed(text, hash) {
-            return number;
+            return (number, false);
         }
         let number = self.known.len();
         // Forms that the compiler inserts are those of the names behind the mark.
         let special = Special::lookup(text.strip_prefix(MADE).unwrap_or(text));
         self.known.push(Known { text, special, builtin: Cell::new(None) });
         self.numbers.insert(hash, number);
-        Name(number as u32)
+        (Name(number as u32), true)
     }
 
     fn find_hashed(&self, text: &str, hash: u64) -> Option<Name> {

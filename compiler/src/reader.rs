@@ -7,7 +7,7 @@ use crate::lexer::{Token, is_symbol_char};
 use crate::names::{Name, Names};
 use crate::syntax::Special;
 use bumpalo::Bump;
-use logos::Logos;
+use logos::{Lexer, Logos};
 use ptc_vm::{Reason, Span};
 
 /// Brackets inside brackets.
@@ -90,6 +90,7 @@ struct Broken {
 }
 
 impl Broken {
+    #[cold]
     fn new(reason: Reason, after: After, span: Span, message: impl Into<String>) -> Broken {
         Broken { error: Box::new(Diagnostic::error(reason, span, message)), after }
     }
@@ -117,19 +118,8 @@ impl<'a> Reader<'a, '_> {
             let span = Span::new(range.start as u32, range.end as u32);
             let read = match token {
                 Err(()) => Err(self.unreadable(span)),
-                Ok(token @ (Token::Quote | Token::VarQuote)) => {
-                    let next = lexer.clone().next();
-                    let mut ahead = lexer.clone();
-                    ahead.next();
-                    let range = ahead.span();
-                    let next_span = Span::new(range.start as u32, range.end as u32);
-                    let read = self.quoted(token, span, next, next_span);
-                    if read.is_ok() {
-                        lexer = ahead;
-                    }
-                    read
-                }
-                Ok(token) => self.token(token, span),
+                Ok(token @ (Token::Quote | Token::VarQuote)) => self.quote(token, span, &mut lexer),
+                Ok(token) => self.token(token, span, lexer.slice()),
             };
             if let Err(broken) = read
                 && self.note(broken)
@@ -144,7 +134,20 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    /// A quote and what it stands before, if that is what can be quoted.
+    #[cold]
+    fn quote(&mut self, token: Token, span: Span, lexer: &mut Lexer<'a, Token>) -> Result<(), Broken> {
+        let mut ahead = lexer.clone();
+        let next = ahead.next();
+        let range = ahead.span();
+        let next_span = Span::new(range.start as u32, range.end as u32);
+        self.quoted(token, span, next, next_span)?;
+        *lexer = ahead;
+        Ok(())
+    }
+
     /// Records an error; true when reading must end.
+    #[cold]
     fn note(&mut self, broken: Broken) -> bool {
         let Broken { error, after } = broken;
         self.findings.in_doubt |= after != After::Sound;
@@ -170,7 +173,7 @@ impl<'a> Reader<'a, '_> {
         self.source.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    fn token(&mut self, token: Token, span: Span) -> Result<(), Broken> {
+    fn token(&mut self, token: Token, span: Span, text: &'a str) -> Result<(), Broken> {
         match token {
             Token::OpenList | Token::OpenVector | Token::OpenMap | Token::OpenSet | Token::OpenShortFn => {
                 if self.open.len() >= MAX_NESTING {
@@ -185,23 +188,23 @@ impl<'a> Reader<'a, '_> {
                 Ok(())
             }
             Token::CloseList | Token::CloseVector | Token::CloseMap => self.close(token, span),
-            Token::Integer => self.integer(span),
+            Token::Integer => self.integer(span, text),
             Token::Float => self.float(span),
             Token::SpecialFloat => self.special_float(span),
             Token::Str => {
-                let body = self.unescape(span, 1);
+                let body = self.unescape(text, 1);
                 self.push(span, FormKind::Str(body))
             }
             Token::Regex => {
-                let body = self.unescape(span, 2);
+                let body = self.unescape(text, 2);
                 self.push(span, FormKind::Regex(body))
             }
             Token::Char => self.character(span),
             Token::Keyword => {
-                let name = self.intern(span, &self.text(span)[1..])?;
+                let name = self.intern(span, &text[1..])?;
                 self.push(span, FormKind::Keyword(name))
             }
-            Token::Symbol => self.symbol(span),
+            Token::Symbol => self.symbol(span, text),
             Token::UnclosedStr => Err(self.unclosed_string(span)),
             Token::Discard => Err(parse_error(
                 After::Doubt,
@@ -237,9 +240,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {
-        let before = self.names.len();
-        let name = self.names.intern(text);
-        if self.names.len() > before && self.names.special(name).is_none() {
+        let (name, is_new) = self.names.intern_noting(text);
+        if is_new && self.names.special(name).is_none() {
             self.counted_names += 1;
             if self.counted_names > self.max_names {
                 let message =
@@ -251,8 +253,7 @@ impl<'a> Reader<'a, '_> {
         Ok(name)
     }
 
-    fn symbol(&mut self, span: Span) -> Result<(), Broken> {
-        let text = self.text(span);
+    fn symbol(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
         let kind = match text {
             "nil" => FormKind::Nil,
             "true" => FormKind::Bool(true),
@@ -262,6 +263,7 @@ impl<'a> Reader<'a, '_> {
         self.push(span, kind)
     }
 
+    #[cold]
     fn quoted(
         &mut self,
         token: Token,
@@ -380,6 +382,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    #[cold]
     fn unclosed(&self) -> Diagnostic {
         let depth = self.suspect.map_or(self.open.len(), |(_, depth)| depth.min(self.open.len()));
         let unclosed = &self.open[..depth];
@@ -407,12 +410,14 @@ impl<'a> Reader<'a, '_> {
         span.start == 0 || self.source.as_bytes().get(span.start as usize - 1) == Some(&b'\n')
     }
 
+    #[cold]
     fn unclosed_string(&self, span: Span) -> Broken {
         let (line, column) = line_column(self.source, span.start);
         parse_error(After::End, span, format!("unclosed string at line {line}, column {column}"))
             .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
     }
 
+    #[cold]
     fn unreadable(&self, span: Span) -> Broken {
         let (line, column) = line_column(self.source, span.start);
         let rest = self.source.get(span.start as usize..).unwrap_or("");
@@ -426,8 +431,7 @@ impl<'a> Reader<'a, '_> {
         parse_error(After::Doubt, span, message).hint(unreadable_hint(before, rest))
     }
 
-    fn integer(&mut self, span: Span) -> Result<(), Broken> {
-        let text = self.text(span);
+    fn integer(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
         let digits = text.trim_start_matches('-');
         if digits.len() > MAX_DIGITS {
             self.push(span, FormKind::Int(0))?;
@@ -484,10 +488,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The body of a string or regex token. Unknown escapes keep their backslash.
-    fn unescape(&self, span: Span, prefix: usize) -> &'a str {
-        let text = self.text(span);
+    fn unescape(&self, text: &'a str, prefix: usize) -> &'a str {
         let body = &text[prefix..text.len() - 1];
-        if !body.contains('\\') {
+        // Most are short: looking at each byte takes less than starting a search.
+        if !body.bytes().any(|byte| byte == b'\\') {
             return body;
         }
         let mut out = bumpalo::collections::String::with_capacity_in(body.len(), self.arena);

@@ -75,7 +75,7 @@ impl Emitter<'_> {
         let saved = self.top;
         let patch = self.simple_jump(span, test)?;
         self.top = saved;
-        out.extend(patch.into_iter().map(|patch| Edge { patch, dying: Slots::EMPTY }));
+        out.push(Edge { patch, dying: Slots::EMPTY });
         Ok(())
     }
 
@@ -114,6 +114,9 @@ impl Emitter<'_> {
 
     /// Makes edges arrive here, each through its drops.
     pub(super) fn arrive_edges(&mut self, span: Span, edges: Vec<Edge>) {
+        if edges.iter().all(|edge| edge.dying.is_empty()) {
+            return self.arrive(edges.into_iter().map(|edge| edge.patch));
+        }
         let (direct, through): (Vec<Edge>, Vec<Edge>) =
             edges.into_iter().partition(|edge| edge.dying.is_empty());
         if !through.is_empty() {
@@ -132,13 +135,13 @@ impl Emitter<'_> {
     }
 
     /// One test without `and` and `or`.
-    fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Result<Vec<Patch>, Failed> {
+    fn simple_jump(&mut self, span: Span, test: &Test<'_>) -> Result<Patch, Failed> {
         let far = self.generator.far;
         if let Some(comparison) = self.literal_comparison(test)
             && !far
             && (!test.negated || comparison.0 == Relation::NotEqual)
         {
-            return self.literal_jump(span, comparison).map(|patch| vec![patch]);
+            return self.literal_jump(span, comparison);
         }
         let instruction = match (test.kind, test.negated) {
             (TestKind::Truthy(a), false) => Instruction::JumpIfFalse { condition: self.operand(a)?, to: FAR },
@@ -149,7 +152,7 @@ impl Emitter<'_> {
                 let is_nil = self.jump(span, Instruction::JumpIfNil { condition, to: FAR });
                 let not_nil = self.jump(span, Instruction::Jump { to: FAR });
                 self.arrive([is_nil]);
-                return Ok(vec![not_nil]);
+                return Ok(not_nil);
             }
             (TestKind::Compare { op, a, b, swapped }, false) if !far => {
                 let (a, b) = self.compare_operands(a, b, swapped)?;
@@ -169,7 +172,7 @@ impl Emitter<'_> {
                 }
             }
         };
-        Ok(vec![self.jump(span, instruction)])
+        Ok(self.jump(span, instruction))
     }
 
     /// A jump unless a comparison with a literal holds.

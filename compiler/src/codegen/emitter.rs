@@ -44,13 +44,13 @@ pub(super) struct RecurHead {
 pub(super) struct Buffers {
     code: Vec<Instruction>,
     spans: Vec<Span>,
-    /// Register of each slot in scope.
-    slots: [u8; 256],
+    /// Register of each slot in scope, as far as there were any.
+    slots: Vec<u8>,
 }
 
 impl Buffers {
     fn new() -> Buffers {
-        Buffers { code: Vec::with_capacity(64), spans: Vec::with_capacity(64), slots: [0; 256] }
+        Buffers { code: Vec::with_capacity(64), spans: Vec::with_capacity(64), slots: Vec::with_capacity(16) }
     }
 }
 
@@ -149,11 +149,15 @@ impl<'g> Emitter<'g> {
     }
 
     pub(super) fn slot(&self, slot: u8) -> u8 {
-        self.buffers.slots[usize::from(slot)]
+        self.buffers.slots.get(usize::from(slot)).copied().unwrap_or(0)
     }
 
     pub(super) fn set_slot(&mut self, slot: u8, register: u8) {
-        self.buffers.slots[usize::from(slot)] = register;
+        let slot = usize::from(slot);
+        if slot >= self.buffers.slots.len() {
+            self.buffers.slots.resize(slot + 1, 0);
+        }
+        self.buffers.slots[slot] = register;
     }
 
     pub(super) fn drop_slots(&mut self, span: Span, slots: Slots) {

@@ -47,6 +47,8 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) tables: Tables,
     pub(crate) globals: Globals<'a>,
     pub(crate) functions: Vec<FunctionScope>,
+    /// Scopes of functions that are finished, for the next ones.
+    spare_scopes: Vec<FunctionScope>,
     pub(crate) errors: Vec<Diagnostic>,
     pub(crate) warnings: Vec<Diagnostic>,
     /// Unbound names in order of appearance, with their hints.
@@ -101,6 +103,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             tables: Tables::with_names(known_names),
             globals,
             functions: vec![FunctionScope::default()],
+            spare_scopes: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
             unbound: Vec::new(),
@@ -182,6 +185,22 @@ impl<'a, 'x> Resolver<'a, 'x> {
         // The program itself is the outermost function and never leaves the stack.
         let last = self.functions.len() - 1;
         &mut self.functions[last]
+    }
+
+    pub(crate) fn open_function(&mut self, self_name: Option<Name>) {
+        let mut scope = self.spare_scopes.pop().unwrap_or_default();
+        scope.self_name = self_name;
+        self.functions.push(scope);
+    }
+
+    /// Ends the innermost function: its captures, seen from the function around it.
+    pub(crate) fn close_function(&mut self, span: Span) -> &'a [Ref<'a>] {
+        let mut scope = self.functions.pop().unwrap_or_default();
+        let captures = self.slice(scope.captures.iter().map(|&place| self.place(span, place)));
+        scope.next_arity();
+        scope.captures.clear();
+        self.spare_scopes.push(scope);
+        captures
     }
 
     pub(crate) fn new_slot(&mut self, span: Span) -> Result<u8, Failed> {
@@ -325,13 +344,12 @@ impl<'a, 'x> Resolver<'a, 'x> {
     #[inline(never)]
     fn atom(&mut self, form: &Form<'a>) -> Resolved<'a> {
         let constant = match form.kind {
-            FormKind::Keyword(name) => {
-                let row = self.tables.keyword(form.span, name, self.names.text(name))?;
-                return Ok(self.literal(form.span, Literal::Row(row)));
+            _ if is_plain_constant(form) => {
+                let literal = self.plain_literal(form)?;
+                return Ok(self.literal(form.span, literal));
             }
             FormKind::BigInt(digits) => Const::BigInt(digits.into()),
             FormKind::Float(value) => Const::Float(value),
-            FormKind::Str(text) => Const::Str(text.into()),
             FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             FormKind::Regex(pattern) => {
                 if let Err(detail) = ptc_vm::regex::check_pattern(pattern) {
@@ -347,6 +365,19 @@ impl<'a, 'x> Resolver<'a, 'x> {
             _ => Const::Nil,
         };
         self.constant(form.span, constant)
+    }
+
+    /// The literal of a form that [`is_plain_constant`].
+    fn plain_literal(&mut self, form: &Form<'a>) -> Result<Literal, Failed> {
+        Ok(match form.kind {
+            FormKind::Bool(value) => Literal::Bool(value),
+            FormKind::Int(value) => Literal::Int(value),
+            FormKind::Str(text) => Literal::Row(self.tables.constant(form.span, Const::Str(text.into()))?),
+            FormKind::Keyword(name) => {
+                Literal::Row(self.tables.keyword(form.span, name, self.names.text(name))?)
+            }
+            _ => Literal::Nil,
+        })
     }
 
     #[inline(never)]
@@ -366,6 +397,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
                 _ => "Delete it; (set coll) makes a set of a list with repetitions.",
             }));
         }
+        // Constants need no expressions, one level deeper they would be refused like any form.
+        if self.depth < MAX_DEPTH && items.iter().all(is_plain_constant) {
+            let literals = self.list(items.len());
+            return self.constant_collection(form, items, literals);
+        }
         let resolved = self.all(items);
         let mut rows = Vec::with_capacity(resolved.len());
         for item in resolved {
@@ -375,14 +411,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             }
         }
         if rows.len() == resolved.len() {
-            return self.constant(
-                form.span,
-                match form.kind {
-                    FormKind::Vector(_) => Const::Vector(rows),
-                    FormKind::Map(_) => Const::Map(rows),
-                    _ => Const::Set(rows),
-                },
-            );
+            return self.constant(form.span, collection_of(form, rows));
         }
         let kind = match form.kind {
             FormKind::Vector(_) => Kind::Vector(resolved),
@@ -390,6 +419,22 @@ impl<'a, 'x> Resolver<'a, 'x> {
             _ => Kind::Set(resolved),
         };
         Ok(self.expr(form.span, kind))
+    }
+
+    fn constant_collection(
+        &mut self,
+        form: &Form<'a>,
+        items: &'a [Form<'a>],
+        mut literals: List<'a, Literal>,
+    ) -> Resolved<'a> {
+        for item in items {
+            literals.push(self.plain_literal(item)?);
+        }
+        let mut rows = Vec::with_capacity(literals.len());
+        for (item, literal) in items.iter().zip(literals) {
+            rows.push(self.tables.literal(item.span, literal)?);
+        }
+        self.constant(form.span, collection_of(form, rows))
     }
 
     /// Resolves forms that are all evaluated for their value, none in tail position.
@@ -484,6 +529,23 @@ impl<'a, 'x> Resolver<'a, 'x> {
                     .hint_boxed("For example (.toUpperCase s), or the function itself: (str/upper-case s)."))
             }
         }
+    }
+}
+
+/// A constant as most are.
+fn is_plain_constant(form: &Form<'_>) -> bool {
+    matches!(
+        form.kind,
+        FormKind::Nil | FormKind::Bool(_) | FormKind::Int(_) | FormKind::Str(_) | FormKind::Keyword(_)
+    )
+}
+
+/// The constant collection that a form is, given the rows of its items.
+fn collection_of(form: &Form<'_>, rows: Vec<u16>) -> Const {
+    match form.kind {
+        FormKind::Vector(_) => Const::Vector(rows),
+        FormKind::Map(_) => Const::Map(rows),
+        _ => Const::Set(rows),
     }
 }
 

@@ -40,10 +40,6 @@ pub(crate) struct Mark {
 }
 
 impl FunctionScope {
-    pub(crate) fn named(self_name: Option<Name>) -> FunctionScope {
-        FunctionScope { self_name, ..FunctionScope::default() }
-    }
-
     /// Forgets the locals of one arity; captures stay.
     pub(crate) fn next_arity(&mut self) {
         self.names.clear();

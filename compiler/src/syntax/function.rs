@@ -4,7 +4,7 @@ use super::Special;
 use crate::form::{Form, FormKind};
 use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
 use crate::names::Name;
-use crate::resolve::scope::{FunctionScope, RecurTarget};
+use crate::resolve::scope::RecurTarget;
 use crate::resolve::{
     Failed, HintBoxed, List, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape,
 };
@@ -63,7 +63,7 @@ impl<'a> Resolver<'a, '_> {
                 }
             }
         }
-        self.functions.push(FunctionScope::named(self_name));
+        self.open_function(self_name);
         let mut arities = self.list(written.len());
         let mut failure = None;
         for one in &written {
@@ -84,13 +84,11 @@ impl<'a> Resolver<'a, '_> {
         arities: List<'a, Arity<'a>>,
         failure: Option<Failed>,
     ) -> Resolved<'a> {
-        let scope = self.functions.pop().unwrap_or_default();
+        let captures = self.close_function(span);
         if let Some(failed) = failure {
             return Err(failed);
         }
         check_arities(&arities, span)?;
-        let this = &*self;
-        let captures = this.slice(scope.captures.iter().map(|&place| this.place(span, place)));
         let arities = arities.into_bump_slice();
         let function = self.arena.alloc(Function { name, arities, captures: captures.len() as u16 });
         Ok(self.expr(span, Kind::Closure(function, captures)))
@@ -164,7 +162,7 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn short_function(&mut self, form: &'a Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
         let (highest, uses_rest, placeholders) = self.placeholders(items)?;
-        self.functions.push(FunctionScope::named(None));
+        self.open_function(None);
         let arity = self.in_branch(|this| this.short_arity(form, items, highest, uses_rest, &placeholders));
         let mut arities = self.list(1);
         let failure = arity.map(|arity| arities.push(arity)).err();

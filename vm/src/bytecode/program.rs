@@ -4,6 +4,7 @@ use super::instruction::{Instruction, ProtoIndex};
 use crate::builtins::BuiltinId;
 use crate::combinator::CombinatorKind;
 use crate::span::Span;
+use compact_str::CompactString;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
 /// them to its own when it loads the program.
@@ -18,7 +19,7 @@ pub struct Program {
     /// Constant values. A collection refers to earlier rows only.
     pub constants: Vec<Const>,
     /// Texts of keywords, quoted symbols and var names.
-    pub symbols: Vec<Box<str>>,
+    pub symbols: Vec<CompactString>,
     /// Names of the user namespace that the program reads or defines.
     pub globals: Vec<GlobalName>,
 }
@@ -46,7 +47,7 @@ pub enum Const {
     /// A float.
     Float(f64),
     /// A string.
-    Str(Box<str>),
+    Str(CompactString),
     /// A keyword: index into `Program::symbols`.
     Keyword(u32),
     /// A quoted symbol, the namespace included (`server/tool`).
@@ -135,6 +136,6 @@ impl Program {
 
     /// The text of a symbol of this program.
     pub fn symbol(&self, index: u32) -> &str {
-        self.symbols.get(index as usize).map_or("?", |text| text)
+        self.symbols.get(index as usize).map_or("?", CompactString::as_str)
     }
 }
