@@ -12,6 +12,7 @@ use crate::value::{Value, drop_children};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
+use std::mem::take;
 use std::rc::Rc;
 
 /// Logical bytes of a map or set node, room for four entries included.
@@ -430,26 +431,26 @@ impl Table<Value> {
     ///
     /// # Errors
     /// Comparing keys pays fuel.
-    pub(crate) fn from_pairs(
-        cx: &mut Context,
-        mut pairs: impl ExactSizeIterator<Item = Value>,
-    ) -> Result<Rc<MapNode>> {
+    pub(crate) fn from_pairs(cx: &mut Context, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
         let count = pairs.len() / 2;
-        let mut node = Table {
+        // Filled where it is going to stay: a node is large to move.
+        let mut this = Rc::new(Table {
             entries: SmallVec::<[Entry<Value>; INLINE]>::with_capacity(count),
             extra: OnceCell::new(),
-        };
-        heap::charge(node.bytes());
-        while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
+        });
+        heap::charge(this.bytes());
+        let Some(node) = Rc::get_mut(&mut this) else { return Ok(this) };
+        for pair in pairs.chunks_exact_mut(2) {
+            let [key, value] = pair else { continue };
             if count <= SCAN {
-                if !node.entries.iter().any(|entry| same_text(&entry.key, &key)) {
-                    node.entries.push(Entry { key, value });
+                if !node.entries.iter().any(|entry| same_text(&entry.key, key)) {
+                    node.entries.push(Entry { key: take(key), value: take(value) });
                 }
-            } else if node.find(cx, &key)?.is_none() {
-                node.push_new(cx, key, value);
+            } else if node.find(cx, key)?.is_none() {
+                node.push_new(cx, take(key), take(value));
             }
         }
-        Ok(Rc::new(node))
+        Ok(this)
     }
 
     /// The value of a key, by the flexible rule.

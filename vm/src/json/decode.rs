@@ -15,6 +15,7 @@ use crate::reason::Reason;
 use crate::string::StringNode;
 use crate::symbol::Symbol;
 use crate::value::Value;
+use crate::vector::VectorNode;
 use std::fmt;
 use std::rc::Rc;
 
@@ -155,6 +156,7 @@ impl Decoder<'_> {
         self.elements.capacity() * size_of::<Value>() + self.open.capacity() * size_of::<Open>()
     }
 
+    /// Every value is put on the stack where it is read, so that it is written there in parts.
     fn document(&mut self, cx: &mut Context) -> Outcome<Value> {
         loop {
             // One value begins here.
@@ -162,44 +164,54 @@ impl Decoder<'_> {
             let Some(&byte) = self.bytes.get(self.at) else {
                 return invalid(self.at, "unexpected end of text");
             };
-            let mut value = match byte {
-                b'"' => self.string(cx)?,
-                b'-' | b'0'..=b'9' => {
-                    let (value, next) = number::read(cx, self.bytes, self.at)?;
-                    self.at = next;
-                    value
+            match byte {
+                b'"' => {
+                    let node = self.string(cx)?;
+                    self.push_string(cx, node)?;
                 }
+                b'-' | b'0'..=b'9' => match number::small(self.bytes, self.at) {
+                    Some((int, next)) => {
+                        self.at = next;
+                        self.push_int(cx, int)?;
+                    }
+                    None => self.number(cx)?,
+                },
                 b'{' => {
                     self.at += 1;
-                    if self.closes(b'}') {
-                        Value::Map(MapNode::empty())
-                    } else {
+                    if !self.closes(b'}') {
                         self.open(cx, Open::Object { start: self.elements.len(), last: None })?;
                         self.key(cx)?;
                         continue;
                     }
+                    self.push_map(cx, MapNode::empty())?;
                 }
                 b'[' => {
                     self.at += 1;
-                    if self.closes(b']') {
-                        Value::vector(Vec::new())
-                    } else {
+                    if !self.closes(b']') {
                         self.open(cx, Open::Array(self.elements.len()))?;
                         continue;
                     }
+                    self.push_vector(cx, VectorNode::new(Vec::new()))?;
                 }
-                b't' => self.word("true", Value::Bool(true))?,
-                b'f' => self.word("false", Value::Bool(false))?,
-                b'n' => self.word("null", Value::Nil)?,
+                b't' => {
+                    self.word("true")?;
+                    self.push_word(cx, Some(true))?;
+                }
+                b'f' => {
+                    self.word("false")?;
+                    self.push_word(cx, Some(false))?;
+                }
+                b'n' => {
+                    self.word("null")?;
+                    self.push_word(cx, None)?;
+                }
                 _ => return invalid(self.at, "expected a value"),
-            };
+            }
             self.pay(cx)?;
             // It is finished, and perhaps what encloses it is too.
-            loop {
-                match self.finished(cx, value)? {
-                    Next::Element => break,
-                    Next::Closed(whole) => value = whole,
-                    Next::Done(whole) => return Ok(whole),
+            while self.finished(cx)? {
+                if self.open.is_empty() {
+                    return Ok(self.elements.pop().unwrap_or_default());
                 }
             }
         }
@@ -224,23 +236,31 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Outcome<Value> {
+    fn word(&mut self, word: &str) -> Outcome<()> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();
-            Ok(value)
+            Ok(())
         } else {
             invalid(self.at, "expected a value")
         }
     }
 
-    fn string(&mut self, cx: &mut Context) -> Outcome<Value> {
+    /// A number that is more than a few digits.
+    #[inline(never)]
+    fn number(&mut self, cx: &mut Context) -> Outcome<()> {
+        let (value, next) = number::read(cx, self.bytes, self.at)?;
+        self.at = next;
+        Ok(self.push(cx, value)?)
+    }
+
+    fn string(&mut self, cx: &mut Context) -> Outcome<Rc<StringNode>> {
         let (text, next) = text::read(cx, self.text, self.at + 1)?;
         self.at = next;
         let text = text.as_str();
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        Ok(Value::Str(self.recent.string(text)))
+        Ok(self.recent.string(text))
     }
 
     /// Reads a key and its colon into the innermost object.
@@ -265,7 +285,7 @@ impl Decoder<'_> {
         if let Some(Open::Object { last, .. }) = self.open.last_mut() {
             *last = symbol;
         }
-        self.push(cx, Value::Str(node))?;
+        self.push_string(cx, node)?;
         self.pay(cx)?;
         Ok(())
     }
@@ -309,60 +329,90 @@ impl Decoder<'_> {
         Ok((cx.symbols.string(symbol).clone(), Some(symbol)))
     }
 
-    /// Puts a value on the stack.
+    #[inline(never)]
+    fn push_int(&mut self, cx: &mut Context, int: i64) -> FaultResult<()> {
+        self.push(cx, Value::Int(int))
+    }
+
+    #[inline(never)]
+    fn push_string(&mut self, cx: &mut Context, node: Rc<StringNode>) -> FaultResult<()> {
+        self.push(cx, Value::Str(node))
+    }
+
+    #[inline(never)]
+    fn push_vector(&mut self, cx: &mut Context, node: Rc<VectorNode>) -> FaultResult<()> {
+        self.push(cx, Value::Vector(node))
+    }
+
+    #[inline(never)]
+    fn push_map(&mut self, cx: &mut Context, node: Rc<MapNode>) -> FaultResult<()> {
+        self.push(cx, Value::Map(node))
+    }
+
+    #[inline(never)]
+    fn push_word(&mut self, cx: &mut Context, bool: Option<bool>) -> FaultResult<()> {
+        self.push(cx, bool.map_or(Value::Nil, Value::Bool))
+    }
+
+    /// Puts a value on the stack. What is frequent has a function of its own, so that the value is written
+    /// there in parts: a copy as a whole would wait for the parts.
+    #[inline(always)]
     fn push(&mut self, cx: &mut Context, value: Value) -> FaultResult<()> {
         if self.elements.len() == self.elements.capacity() {
-            cx.reserve(self.held() + self.elements.capacity().max(4) * 2 * size_of::<Value>())?;
+            self.grow(cx)?;
         }
         self.elements.push(value);
         Ok(())
     }
 
-    /// Puts a finished value where it belongs and reads what follows it.
-    fn finished(&mut self, cx: &mut Context, value: Value) -> Outcome<Next> {
-        if self.open.is_empty() {
-            return Ok(Next::Done(value));
-        }
-        self.push(cx, value)?;
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, cx: &mut Context) -> FaultResult<()> {
+        let more = self.elements.capacity().max(4);
+        cx.reserve(self.held() + more * 2 * size_of::<Value>())?;
+        self.elements.reserve(more);
+        Ok(())
+    }
+
+    /// Reads what follows a finished value. True when that finished another one, which is on the stack then,
+    /// or when there is nothing to follow: the value is the document.
+    fn finished(&mut self, cx: &mut Context) -> Outcome<bool> {
+        let Some(open) = self.open.last() else { return Ok(true) };
+        let (is_object, start) = match *open {
+            Open::Array(start) => (false, start),
+            Open::Object { start, .. } => (true, start),
+        };
         self.skip_blanks();
         let byte = self.bytes.get(self.at).copied();
         self.at += 1;
-        match (byte, self.open.last()) {
-            (Some(b','), Some(Open::Array(_))) => Ok(Next::Element),
-            (Some(b','), Some(Open::Object { .. })) => {
+        match (byte, is_object) {
+            (Some(b','), false) => Ok(false),
+            (Some(b','), true) => {
                 self.key(cx)?;
-                Ok(Next::Element)
+                Ok(false)
             }
-            (Some(b']'), Some(Open::Array(start))) => {
-                let start = *start;
+            (Some(b']'), false) => {
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>())?;
                 let items: Vec<Value> = self.elements.drain(start..).collect();
                 self.open.pop();
-                Ok(Next::Closed(Value::vector(items)))
+                self.push_vector(cx, VectorNode::new(items))?;
+                Ok(true)
             }
-            (Some(b'}'), Some(Open::Object { .. })) => match self.open.pop() {
-                Some(Open::Object { start, .. }) => {
-                    // A node and its entries are larger than the stack's part.
-                    cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
-                    Ok(Next::Closed(Value::Map(MapNode::from_pairs(cx, self.elements.drain(start..))?)))
-                }
-                _ => invalid(self.at - 1, "unexpected end of an object"),
-            },
+            (Some(b'}'), true) => {
+                // A node and its entries are larger than the stack's part.
+                cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
+                let map = MapNode::from_pairs(cx, self.elements.get_mut(start..).unwrap_or_default())?;
+                // Only the values of repeated keys are left to be dropped.
+                self.elements.truncate(start);
+                self.open.pop();
+                self.push_map(cx, map)?;
+                Ok(true)
+            }
             (None, _) => invalid(self.at - 1, "unexpected end of text"),
-            (_, Some(Open::Array(_))) => invalid(self.at - 1, "expected a comma or the end of the array"),
-            _ => invalid(self.at - 1, "expected a comma or the end of the object"),
+            (_, false) => invalid(self.at - 1, "expected a comma or the end of the array"),
+            (_, true) => invalid(self.at - 1, "expected a comma or the end of the object"),
         }
     }
-}
-
-/// What follows a finished value.
-enum Next {
-    /// Another value of the same array or object.
-    Element,
-    /// The end of the array or object, which is finished itself.
-    Closed(Value),
-    /// Nothing: the value is the document.
-    Done(Value),
 }
 
 /// Where the successor of a key is kept.
@@ -399,9 +449,17 @@ impl RecentStrings {
 
     /// A cheap hash: the first and the last bytes and the length.
     fn place(text: &[u8]) -> usize {
-        let half = |bytes: &[u8]| bytes.iter().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
-        let length = text.len().min(8);
-        let word = half(&text[..length]) ^ half(&text[text.len() - length..]).rotate_left(29);
+        let word = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+            (Some(first), Some(last)) => {
+                u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29)
+            }
+            _ => match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+                (Some(first), Some(last)) => {
+                    u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+                }
+                _ => text.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+            },
+        };
         let mixed = (word ^ (text.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 55) as usize
     }

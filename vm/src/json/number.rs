@@ -8,6 +8,23 @@ use num_bigint::BigInt;
 /// Most digits of an integer: reading one takes time that grows with their square.
 const MOST_DIGITS: usize = 4_096;
 
+/// Reads an integer of at most 18 digits; gives it and the position after it. Anything else is for [`read`].
+#[inline]
+pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
+    const MOST: usize = 18;
+    let negative = bytes.get(start) == Some(&b'-');
+    let whole = start + usize::from(negative);
+    let (mut at, mut value) = (whole, 0_i64);
+    while let Some(digit) = digit(bytes, at) {
+        // Wraps only for numbers that are not used.
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+        at += 1;
+    }
+    let is_plain = !matches!(bytes.get(at), Some(b'.' | b'e' | b'E'));
+    let starts_well = at == whole + 1 || (at > whole && bytes.get(whole) != Some(&b'0'));
+    (is_plain && starts_well && at - whole <= MOST).then_some((if negative { -value } else { value }, at))
+}
+
 /// Reads a number that starts at `start`; gives it and the position after it.
 pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Value, usize)> {
     let mut at = start;
