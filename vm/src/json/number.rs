@@ -22,7 +22,7 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     }
     let is_plain = !matches!(bytes.get(at), Some(b'.' | b'e' | b'E'));
     let starts_well = at == whole + 1 || (at > whole && bytes.get(whole) != Some(&b'0'));
-    (is_plain && starts_well && at - whole <= MOST).then_some((if negative { -value } else { value }, at))
+    (is_plain && starts_well && at - whole <= MOST).then(|| (if negative { -value } else { value }, at))
 }
 
 /// Reads a number that starts at `start`; gives it and the position after it.
