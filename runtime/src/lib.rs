@@ -30,6 +30,8 @@ pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod outcome;
+#[doc(hidden)]
+pub mod probe;
 mod program_cache;
 mod queue;
 mod rendering;

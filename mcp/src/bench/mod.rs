@@ -3,6 +3,7 @@
 //! # Layout
 //! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call
 //! - [`overhead`]: what a `tool/call` costs beyond its server
+//! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
 //! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait
@@ -12,6 +13,8 @@ pub mod delay_server;
 pub mod latency;
 pub mod overhead;
 pub mod pmap;
+pub mod serve;
 pub mod suspended;
+pub mod text_block;
 pub mod tool_list;
 pub mod workload;

@@ -1,8 +1,9 @@
 //! What a `tool/call` costs beyond the server it goes to: the same calls through the runtime and by a client
-//! that knows nothing, in turns, against servers of the same kind.
+//! that knows nothing, in turns, against servers of the same kind. CPU time is that of this process: the servers
+//! are others.
 
-use super::delay_server;
 use super::pmap::BareClient;
+use super::{clock, delay_server};
 use ptc_runtime::Runtime;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::limits::Limits;
@@ -31,13 +32,31 @@ pub const WAYS: &[Way] = &[
     Way { name: "100 in flight, 200 ms each", delay_ms: 200, calls: 100, width: 100, form: "pmap" },
 ];
 
+/// What all calls of one side took.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// By the wall clock.
+    pub wall: Duration,
+    /// CPU time of this process.
+    pub cpu: Duration,
+}
+
+impl Cost {
+    const MOST: Cost = Cost { wall: Duration::MAX, cpu: Duration::MAX };
+
+    /// The better of both, each clock by itself.
+    fn min(self, other: Cost) -> Cost {
+        Cost { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu) }
+    }
+}
+
 /// The best round of each side.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The bare client, for all calls.
-    pub bare: Duration,
-    /// The runtime, for all calls.
-    pub ptc: Duration,
+    /// The bare client.
+    pub bare: Cost,
+    /// The runtime.
+    pub ptc: Cost,
 }
 
 impl Way {
@@ -77,25 +96,25 @@ impl Way {
     /// A server that is lost, or calls that fail.
     pub async fn measure(&self, runtime: &Runtime, rounds: usize) -> io::Result<Measured> {
         let mut client = BareClient::start(&self.server())?;
-        let mut best = Measured { bare: Duration::MAX, ptc: Duration::MAX };
+        let mut best = Measured { bare: Cost::MOST, ptc: Cost::MOST };
         for _ in 0..rounds {
-            let begun = Instant::now();
+            let (begun, cpu) = (Instant::now(), clock::cpu());
             for _ in 0..self.calls / self.width {
                 client.calls(self.width)?;
             }
-            best.bare = best.bare.min(begun.elapsed());
+            best.bare = best.bare.min(Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu });
             best.ptc = best.ptc.min(self.run(runtime).await?);
         }
         Ok(best)
     }
 
-    async fn run(&self, runtime: &Runtime) -> io::Result<Duration> {
+    async fn run(&self, runtime: &Runtime) -> io::Result<Cost> {
         let limits =
             Limits { timeout_ms: 600_000, max_upstream_calls: self.calls as u64, ..Limits::with_upstreams() };
         let options = RunOptions { limits, source_name: "bench".into(), ..RunOptions::default() };
-        let begun = Instant::now();
+        let (begun, cpu) = (Instant::now(), clock::cpu());
         let outcome = runtime.run(self.program(), options).await;
-        let took = begun.elapsed();
+        let took = Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu };
         match outcome.result {
             Ok(answer) if answer.text == self.calls.to_string() => Ok(took),
             Ok(answer) => Err(io::Error::other(format!("only {} calls came back well", answer.text))),

@@ -3,10 +3,10 @@
 use super::boot::start_runtime;
 use super::console;
 use super::exit::{Abort, Exit};
-use crate::bench::overhead::WAYS;
+use crate::bench::overhead::{Measured, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
-use crate::bench::{delay_server, latency, suspended, tool_list};
+use crate::bench::{delay_server, latency, serve, suspended, text_block, tool_list};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
@@ -18,6 +18,8 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
   ptc bench overhead        what a tool/call costs beyond its server
+  ptc bench serve           requests a second over stdio, against a bare loop
+  ptc bench text-block      5 MB of JSON in a text block, against serde_json
   ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
   ptc bench workload w1     one of them, for the peer benchmark's runner
@@ -34,6 +36,10 @@ enum Bench {
     Pmap(PmapArgs),
     /// Calls through ptc against a bare client making the same ones
     Overhead(OverheadArgs),
+    /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
+    Serve(ServeArgs),
+    /// A large JSON text block from frame to values, against unescaping and serde_json
+    TextBlock(TextBlockArgs),
     /// The workloads of the peer benchmark: CPU time, fuel and bytes of one run
     Workloads,
     /// Small programs from source text to value: microseconds, new and reused isolates
@@ -47,6 +53,9 @@ enum Bench {
     /// A server with made-up tools, for `ptc bench tool-list`
     #[command(hide = true)]
     ToolServer(ToolServerArgs),
+    /// The bare loop of `ptc bench serve`
+    #[command(hide = true)]
+    EchoServer,
     /// The server that `ptc bench pmap` calls
     #[command(hide = true)]
     DelayServer(DelayArgs),
@@ -72,6 +81,26 @@ struct PmapArgs {
 struct OverheadArgs {
     /// Rounds; the best counts
     #[arg(long, default_value_t = 7)]
+    rounds: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct ServeArgs {
+    /// Requests of each round
+    #[arg(long, default_value_t = 200_000)]
+    requests: usize,
+    /// Rounds; the median counts
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct TextBlockArgs {
+    /// Bytes of JSON
+    #[arg(long, default_value_t = 5_000_000)]
+    bytes: usize,
+    /// Rounds; the median counts
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
 }
 
@@ -119,6 +148,12 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
     match args.bench {
         Bench::Pmap(args) => super::on_runtime(pmap(args)),
         Bench::Overhead(args) => super::on_runtime(overhead(args)),
+        Bench::Serve(args) => serve_rates(&args),
+        Bench::TextBlock(args) => text_blocks(&args),
+        Bench::EchoServer => {
+            serve::echo(std::io::stdin(), std::io::stdout())?;
+            Ok(Exit::Ok)
+        }
         Bench::Workloads => workloads(),
         Bench::Latency(args) => latency(&args),
         Bench::Suspended(args) => suspended(&args),
@@ -225,6 +260,36 @@ fn latency(args: &LatencyArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
+fn serve_rates(args: &ServeArgs) -> Result<Exit, Abort> {
+    let all = serve::measure(args.requests, args.rounds)?;
+    console::write_line(
+        "| server | requests a second | of the bare loop's | CPU a request |\n|---|---|---|---|",
+    )?;
+    for (side, measured) in serve::SIDES.iter().zip(&all) {
+        console::write_line(&format!(
+            "| {} | {:.0} | {:.2} | {:.2} µs |",
+            side.name,
+            measured.per_second,
+            measured.per_second / all[0].per_second,
+            measured.cpu.as_secs_f64() * 1e6
+        ))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn text_blocks(args: &TextBlockArgs) -> Result<Exit, Abort> {
+    let measured = text_block::measure(args.bytes, args.rounds).map_err(program_failed)?;
+    console::write_line(&format!(
+        "a text block of {} bytes of JSON, a frame of {} bytes: {} to values, unescape and serde_json {}, ratio {:.2}",
+        measured.text_bytes,
+        measured.frame_bytes,
+        millis(measured.ours),
+        millis(measured.serde),
+        measured.ours.as_secs_f64() / measured.serde.as_secs_f64()
+    ))?;
+    Ok(Exit::Ok)
+}
+
 fn suspended(args: &SuspendedArgs) -> Result<Exit, Abort> {
     let measured = suspended::measure(args.programs).map_err(program_failed)?;
     let (before, after) = measured.resident;
@@ -282,16 +347,22 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     }
     let config = RuntimeConfig { servers: entries, ..RuntimeConfig::default() };
     let runtime = start_runtime(config).await?;
-    console::write_line("| calls | bare client | ptc | more a call |\n|---|---|---|---|")?;
+    console::write_line(
+        "| calls | bare client | ptc | more a call | more CPU a call |\n|---|---|---|---|---|",
+    )?;
     for way in WAYS {
         let measured = way.measure(&runtime, args.rounds).await?;
-        let each = (measured.ptc.as_secs_f64() - measured.bare.as_secs_f64()) * 1e6 / way.calls as f64;
+        let Measured { bare, ptc } = measured;
+        let each =
+            |bare: Duration, ptc: Duration| (ptc.as_secs_f64() - bare.as_secs_f64()) * 1e6 / way.calls as f64;
         console::write_line(&format!(
-            "| {}: {} | {} | {} | {each:.1} µs |",
+            "| {}: {} | {} | {} | {:.1} µs | {:.1} µs |",
             way.calls,
             way.name,
-            millis(measured.bare),
-            millis(measured.ptc)
+            millis(bare.wall),
+            millis(ptc.wall),
+            each(bare.wall, ptc.wall),
+            each(bare.cpu, ptc.cpu)
         ))?;
     }
     runtime.shutdown().await;

@@ -69,6 +69,12 @@ impl Output {
         // An error means that the thread is gone, so there is nothing to wait for.
         let _ = self.finished.await;
     }
+
+    /// [`Output::finish`] outside of async code.
+    pub fn finish_blocking(self) {
+        drop(self.sender);
+        let _ = self.finished.blocking_recv();
+    }
 }
 
 fn write_all(mut output: impl Write, mut receiver: mpsc::UnboundedReceiver<Vec<u8>>, state: &State) {

@@ -241,3 +241,25 @@ fn a_reader_that_goes_away_is_no_panic() {
     let output = child.wait_with_output().expect("binary ends");
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(4), ""));
 }
+
+#[test]
+fn benches_of_the_server_check_their_answers_and_print_ratios() {
+    let table = |arguments: &[&str]| {
+        let output = run(arguments, "");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let rates = table(&["bench", "serve", "--requests", "300", "--rounds", "1"]);
+    assert!(
+        rates.contains("\n| bare loop | ") && rates.contains("\n| ptc serve, lisp_eval (+ 1 2) | "),
+        "{rates}"
+    );
+    let block = table(&["bench", "text-block", "--bytes", "30000", "--rounds", "1"]);
+    assert!(block.contains("ratio "), "{block}");
+    let overhead = table(&["bench", "overhead", "--rounds", "1"]);
+    assert_eq!(overhead.lines().count(), 5, "{overhead}");
+    assert!(
+        overhead.starts_with("| calls | bare client | ptc | more a call | more CPU a call |"),
+        "{overhead}"
+    );
+}

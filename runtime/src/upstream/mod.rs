@@ -30,6 +30,7 @@ pub use request::{CallLimits, CallRequest, CallResult, ResultSink};
 pub use service::{ServiceOptions, StdioUpstream};
 pub use tool::{Annotations, Tool, ToolList};
 pub use wire::RawAnswer;
+pub(crate) use wire::response;
 
 use crate::outcome::CallFault;
 use std::sync::Arc;

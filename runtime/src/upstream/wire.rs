@@ -110,6 +110,14 @@ pub(super) fn parse(line: Vec<u8>) -> Incoming {
     }
 }
 
+/// The result in a frame that is an answer.
+pub(crate) fn response(line: Vec<u8>) -> Option<RawAnswer> {
+    match parse(line) {
+        Incoming::Response { body: Ok(answer), .. } => Some(answer),
+        _ => None,
+    }
+}
+
 /// Where `part`, a slice of `line`, sits in it.
 fn place_of(line: &[u8], part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);

@@ -1,0 +1,230 @@
+//! Requests a second of `ptc serve`, against a bare loop that does nothing but JSON-RPC on the same framing.
+//!
+//! Both are child processes fed by the same driver: all requests are written as fast as the pipe takes them
+//! while the answers are read, in rounds that take turns.
+
+use crate::server::lines::{self, Input};
+use crate::server::output::Output;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::io::{self, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest line that the bare loop reads: that of `ptc serve`.
+const MAX_FRAME_BYTES: usize = 8 << 20;
+
+/// Bytes of answers handed to the writer at once: those of `ptc serve`.
+const ENOUGH_OUTPUT: usize = 32 << 10;
+
+/// The members of a request that a minimal server looks at.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// The bare loop: reads each line as a request and gives every `tools/call` the same answer. Reader and
+/// writer threads are those of `ptc serve`.
+///
+/// # Errors
+/// No threads.
+pub fn echo(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> io::Result<()> {
+    let mut input = lines::spawn_reader(input, MAX_FRAME_BYTES)?;
+    let output = Output::spawn(output)?;
+    let mut out = Vec::with_capacity(2 * ENOUGH_OUTPUT);
+    while let Some(batch) = input.blocking_recv() {
+        let Input::Lines(batch) = batch else { continue };
+        for line in lines::split(&batch) {
+            let Ok(Request { id, method, params }) = serde_json::from_slice(line) else { continue };
+            if method != "tools/call" || params.is_none() {
+                continue;
+            }
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            out.extend_from_slice(id.get().as_bytes());
+            out.extend_from_slice(br#","result":{"content":[{"type":"text","text":"3"}],"isError":false}}"#);
+            out.push(b'\n');
+            if out.len() >= ENOUGH_OUTPUT {
+                output.send(std::mem::replace(&mut out, Vec::with_capacity(2 * ENOUGH_OUTPUT)));
+            }
+        }
+        if !out.is_empty() {
+            output.send(std::mem::replace(&mut out, Vec::with_capacity(2 * ENOUGH_OUTPUT)));
+        }
+    }
+    output.finish_blocking();
+    Ok(())
+}
+
+/// What is sent to which server.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    /// What it is called.
+    pub name: &'static str,
+    /// Arguments of this binary that start it.
+    arguments: &'static [&'static str],
+    /// Method and parameters.
+    request: &'static str,
+    /// The end of every answer.
+    answer: &'static str,
+}
+
+const EVAL: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}"#;
+const THREE: &str = r#""result":{"content":[{"type":"text","text":"3"}],"isError":false}}"#;
+
+/// What is measured; the first one is the measure of the others.
+pub const SIDES: [Side; 3] = [
+    Side { name: "bare loop", arguments: &["bench", "echo-server"], request: EVAL, answer: THREE },
+    Side { name: "ptc serve, lisp_eval (+ 1 2)", arguments: &["serve"], request: EVAL, answer: THREE },
+    Side {
+        name: "ptc serve, ping",
+        arguments: &["serve"],
+        request: r#""method":"ping""#,
+        answer: r#""result":{}}"#,
+    },
+];
+
+/// One side of the bench: medians of its rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Requests a second by the wall clock.
+    pub per_second: f64,
+    /// CPU time of the server process for one request.
+    pub cpu: Duration,
+}
+
+/// Measures every side: `rounds` rounds in turn, after one to warm up.
+///
+/// # Errors
+/// A server that does not start, or that answers something else.
+pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.len()]> {
+    let mut servers = Vec::new();
+    for side in SIDES {
+        servers.push(Server::start(side, requests)?);
+    }
+    for server in &mut servers {
+        server.warm_up()?;
+    }
+    let mut all: [Vec<(Duration, Duration)>; SIDES.len()] = Default::default();
+    for _ in 0..rounds.max(1) {
+        for (server, taken) in servers.iter_mut().zip(&mut all) {
+            taken.push(server.round()?);
+        }
+    }
+    let median = |mut taken: Vec<Duration>| {
+        taken.sort_unstable();
+        taken[taken.len() / 2]
+    };
+    Ok(all.map(|taken| {
+        let wall = median(taken.iter().map(|(wall, _)| *wall).collect());
+        let cpu = median(taken.iter().map(|(_, cpu)| *cpu).collect());
+        Measured {
+            per_second: requests as f64 / wall.as_secs_f64(),
+            cpu: cpu.div_f64(requests.max(1) as f64),
+        }
+    }))
+}
+
+/// A server under load.
+struct Server {
+    side: Side,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    requests: Vec<u8>,
+    count: usize,
+    /// Bytes of all answers of one round.
+    answer_bytes: usize,
+}
+
+impl Server {
+    fn start(side: Side, count: usize) -> io::Result<Server> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(side.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("no pipes"));
+        };
+        let mut requests = Vec::new();
+        for id in 0..count {
+            writeln!(requests, r#"{{"jsonrpc":"2.0","id":{id},{}}}"#, side.request)?;
+        }
+        Ok(Server { side, child, input: Some(input), output, requests, count, answer_bytes: 0 })
+    }
+
+    /// One round whose answers are looked at: each has its own id and says what it should.
+    fn warm_up(&mut self) -> io::Result<()> {
+        let mut answers = Vec::new();
+        self.exchange(|part| answers.extend_from_slice(part))?;
+        self.answer_bytes = answers.len();
+        let mut answered = vec![false; self.count];
+        for line in lines::split(&answers) {
+            let wrong = || io::Error::other(format!("unexpected answer: {}", String::from_utf8_lossy(line)));
+            let text = std::str::from_utf8(line).map_err(|_| wrong())?;
+            let id = text.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.split_once(','));
+            let (id, rest) = id.ok_or_else(wrong)?;
+            let place = id.parse::<usize>().ok().and_then(|id| answered.get_mut(id)).ok_or_else(wrong)?;
+            if rest != self.side.answer || std::mem::replace(place, true) {
+                return Err(wrong());
+            }
+        }
+        Ok(())
+    }
+
+    /// Wall clock and CPU time of the server for one round.
+    fn round(&mut self) -> io::Result<(Duration, Duration)> {
+        let mut bytes = 0;
+        let cpu = self.cpu()?;
+        let begun = Instant::now();
+        self.exchange(|part| bytes += part.len())?;
+        let wall = begun.elapsed();
+        if bytes != self.answer_bytes {
+            return Err(io::Error::other(format!("{}: other answers than before", self.side.name)));
+        }
+        Ok((wall, self.cpu()?.saturating_sub(cpu)))
+    }
+
+    /// Writes all requests and reads as many lines.
+    fn exchange(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let (Some(mut input), requests) = (self.input.take(), &self.requests) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let output = &mut self.output;
+        let mut missing = self.count;
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || input.write_all(requests).map(|()| input));
+            let mut buffer = vec![0; 256 << 10];
+            while missing > 0 {
+                let read = output.read(&mut buffer)?;
+                if read == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                let part = &buffer[..read];
+                take(part);
+                missing = missing.saturating_sub(part.iter().filter(|&&byte| byte == b'\n').count());
+            }
+            let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
+            self.input = Some(written?);
+            Ok(())
+        })
+    }
+
+    fn cpu(&self) -> io::Result<Duration> {
+        super::clock::cpu_of(self.child.id())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The server ends with its input; whatever it says about that does not matter any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
