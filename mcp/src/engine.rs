@@ -9,8 +9,11 @@ pub type Cancel = Box<dyn FnOnce() + Send>;
 
 /// Runs programs.
 pub trait Engine: Sync {
+    /// What a thread that runs programs itself keeps between them.
+    type Warm: Default;
+
     /// Runs a program that is known to be over at once, on this thread; `None` means to submit it.
-    fn run_now(&self, _program: &str, _options: &RunOptions) -> Option<Outcome> {
+    fn run_now(&self, _warm: &mut Self::Warm, _program: &str, _options: &RunOptions) -> Option<Outcome> {
         None
     }
 
@@ -19,8 +22,10 @@ pub trait Engine: Sync {
 }
 
 impl Engine for ptc_runtime::Runtime {
-    fn run_now(&self, program: &str, options: &RunOptions) -> Option<Outcome> {
-        ptc_runtime::Runtime::run_now(self, program, options)
+    type Warm = ptc_runtime::Warm;
+
+    fn run_now(&self, warm: &mut Self::Warm, program: &str, options: &RunOptions) -> Option<Outcome> {
+        ptc_runtime::Runtime::run_now(self, warm, program, options)
     }
 
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {

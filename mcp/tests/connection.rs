@@ -36,7 +36,9 @@ impl Drop for SayWhenDropped {
 }
 
 impl Engine for Script {
-    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
+    type Warm = ();
+
+    fn run_now(&self, (): &mut (), program: &str, _: &RunOptions) -> Option<Outcome> {
         (program == "tiny").then(|| outcome(program.into()))
     }
 

@@ -4,15 +4,20 @@
 //! of fuel and bytes far below its own limits, so it cannot hold its thread. When it needs more, fails, or
 //! asks its host for something, it is forgotten and run again by a worker: nothing of it was seen by
 //! anybody, since only host calls have effects and none was issued.
+//!
+//! A caller that runs many keeps some isolates with their programs loaded; see [`Warm`].
 
 use crate::driver::isolate_options;
 use crate::engine::Engine;
+use crate::limits::Limits;
 use crate::options::RunOptions;
 use crate::outcome::{Outcome, Usage};
 use crate::program_cache::CachedProgram;
 use crate::rendering;
-use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions};
+use ptc_vm::bytecode::Program;
+use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark, UnitId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Fuel of a program that counts as tiny.
@@ -39,8 +44,72 @@ fn has_tiny_context(options: &RunOptions) -> bool {
     options.context.as_ref().is_none_or(|context| context.len() <= TINY_CONTEXT)
 }
 
+/// Isolates of one thread in which a tiny program is loaded and ready to run again. Each is as it was before
+/// its first run: one that cannot be taken back there is closed.
+#[derive(Default)]
+pub struct Warm(Vec<Box<Loaded>>);
+
+/// Loaded programs kept by one caller.
+const KEPT: usize = 16;
+
+struct Loaded {
+    program: Arc<Program>,
+    limits: Limits,
+    strict_data: bool,
+    isolate: Isolate,
+    unit: UnitId,
+    mark: Mark,
+}
+
+impl Warm {
+    /// Takes the isolate of a program out, if it is there.
+    fn take(&mut self, program: &Arc<Program>, options: &RunOptions) -> Option<Box<Loaded>> {
+        let fits = |loaded: &Loaded| {
+            Arc::ptr_eq(&loaded.program, program)
+                && loaded.limits == options.limits
+                && loaded.strict_data == options.strict_data
+        };
+        let place = self.0.iter().rposition(|loaded| fits(loaded))?;
+        Some(self.0.remove(place))
+    }
+
+    /// Keeps an isolate, the one that has not been used for longest giving way.
+    fn keep(&mut self, loaded: Box<Loaded>) {
+        if self.0.len() >= KEPT {
+            self.0.remove(0).close();
+        }
+        self.0.push(loaded);
+    }
+}
+
+impl Loaded {
+    fn new(program: &Arc<Program>, options: &RunOptions) -> Option<Box<Loaded>> {
+        let full = isolate_options(options, Interrupt::default());
+        let mut isolate = Isolate::new(IsolateOptions {
+            memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
+            fuel: full.fuel.min(ALLOWED_FUEL),
+            ..full
+        });
+        if let Some(context) = &options.context {
+            isolate.set_context(context.as_bytes()).ok()?;
+        }
+        // A program that cannot be loaded within the allowance is not tiny.
+        let unit = isolate.load(program.clone()).ok()?;
+        let mark = isolate.mark(unit);
+        let (limits, strict_data) = (options.limits, options.strict_data);
+        Some(Box::new(Loaded { program: program.clone(), limits, strict_data, isolate, unit, mark }))
+    }
+
+    fn close(self) {
+        let leaked = self.isolate.close();
+        if leaked != 0 {
+            tracing::error!(leaked, "a program left bytes on its account");
+        }
+    }
+}
+
 /// Runs a tiny program to its end; `None` when a worker has to run it.
-pub(crate) fn run(engine: &Engine, source: &str, options: &RunOptions) -> Option<Outcome> {
+pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
     if !has_tiny_context(options) || source.len() as u64 > options.limits.max_program_bytes {
         return None;
     }
@@ -49,43 +118,43 @@ pub(crate) fn run(engine: &Engine, source: &str, options: &RunOptions) -> Option
         return None;
     }
     // A defect shows again on the worker, which knows how to tell its caller.
-    let outcome = catch_unwind(AssertUnwindSafe(|| attempt(engine, &cached, source, options))).ok().flatten();
+    let work = AssertUnwindSafe(|| attempt(engine, warm, &cached, source, options));
+    let outcome = catch_unwind(work).ok().flatten();
     if outcome.is_none() {
         cached.set_tiny(false);
     }
     outcome
 }
 
-fn attempt(engine: &Engine, cached: &CachedProgram, source: &str, options: &RunOptions) -> Option<Outcome> {
+fn attempt(
+    engine: &Engine,
+    warm: &mut Warm,
+    cached: &CachedProgram,
+    source: &str,
+    options: &RunOptions,
+) -> Option<Outcome> {
     let begun = Instant::now();
-    let full = isolate_options(options, Interrupt::default());
-    let mut isolate = Isolate::new(IsolateOptions {
-        memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
-        fuel: full.fuel.min(ALLOWED_FUEL),
-        ..full
-    });
-    let outcome = finish(&mut isolate, cached, source, options, begun);
-    let leaked = isolate.close();
-    if leaked != 0 {
-        tracing::error!(leaked, source = %options.source_name, "a program left bytes on its account");
+    // A context is read before the program is loaded, so it cannot be changed for another one.
+    let reusable = options.context.is_none();
+    let kept = if reusable { warm.take(&cached.program, options) } else { None };
+    let mut loaded = match kept {
+        Some(loaded) => loaded,
+        None => Loaded::new(&cached.program, options)?,
+    };
+    let outcome = finish(&mut loaded, source, options, begun);
+    if reusable && outcome.is_some() && loaded.isolate.rewind(&loaded.mark) {
+        warm.keep(loaded);
+    } else {
+        loaded.close();
     }
     let mut outcome = outcome?;
     rendering::scrub(&mut outcome, &engine.secrets);
     Some(outcome)
 }
 
-fn finish(
-    isolate: &mut Isolate,
-    cached: &CachedProgram,
-    source: &str,
-    options: &RunOptions,
-    begun: Instant,
-) -> Option<Outcome> {
-    if let Some(context) = &options.context {
-        isolate.set_context(context.as_bytes()).ok()?;
-    }
-    let unit = isolate.load(cached.program.clone()).ok()?;
-    isolate.start(unit);
+fn finish(loaded: &mut Loaded, source: &str, options: &RunOptions, begun: Instant) -> Option<Outcome> {
+    let Loaded { isolate, unit, .. } = loaded;
+    isolate.start(*unit);
     let exit = isolate.run(ALLOWED_FUEL);
     if !matches!(exit, Exit::Done | Exit::Return) {
         return None;

@@ -72,7 +72,7 @@ pub(crate) struct ProgramCache {
 
 #[derive(Default)]
 struct Inner {
-    programs: HashMap<Arc<str>, Entry>,
+    programs: HashMap<Arc<str>, Entry, foldhash::fast::RandomState>,
     bytes: usize,
     clock: u64,
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{ServerEntry, Startup};
 use crate::engine::Engine;
+use crate::inline::Warm;
 use crate::limits::Limits;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
@@ -244,8 +245,8 @@ impl Runtime {
 
     /// Runs a program on this very thread, if earlier runs of it were over at once and asked their host for
     /// nothing. `None` means that it has to be submitted; nothing has happened then.
-    pub fn run_now(&self, source: &str, options: &RunOptions) -> Option<Outcome> {
-        inline::run(&self.engine, source, options)
+    pub fn run_now(&self, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
+        inline::run(&self.engine, warm, source, options)
     }
 
     /// Every configured server, sorted by name.

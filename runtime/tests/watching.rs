@@ -9,7 +9,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, StartPolicy};
+use ptc_runtime::{Runtime, StartPolicy, Warm};
 use ptc_vm::Reason;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -96,7 +96,10 @@ async fn a_cancelled_run_and_a_runtime_that_ends_give_an_outcome_too() {
 }
 
 async fn learn(runtime: &Runtime, program: &str, options: &RunOptions) -> Outcome {
-    assert!(runtime.run_now(program, options).is_none(), "nothing is known of {program}");
+    assert!(
+        runtime.run_now(&mut Warm::default(), program, options).is_none(),
+        "nothing is known of {program}"
+    );
     runtime.run(program, options.clone()).await
 }
 
@@ -106,13 +109,14 @@ async fn a_program_known_to_be_tiny_runs_on_its_callers_thread() {
     let options = RunOptions { want_json: true, context: Some("{\"n\": 3}".into()), ..RunOptions::default() };
     let program = "(println data/n) {:sum (reduce + (range data/n))}";
     let learnt = learn(&runtime, program, &options).await;
-    let now = runtime.run_now(program, &options).expect("tiny");
+    let mut warm = Warm::default();
+    let now = runtime.run_now(&mut warm, program, &options).expect("tiny");
     let (first, second) = (learnt.result.unwrap(), now.result.unwrap());
     assert_eq!((first.text, first.json), (second.text, second.json));
     assert_eq!((learnt.prints, learnt.usage.fuel), (now.prints, now.usage.fuel));
     let failing = "(fail {:why data/n})";
     learn(&runtime, failing, &options).await;
-    assert!(runtime.run_now(failing, &options).is_none(), "failures are left to a worker");
+    assert!(runtime.run_now(&mut warm, failing, &options).is_none(), "failures are left to a worker");
 }
 
 #[tokio::test]
@@ -130,15 +134,50 @@ async fn a_tiny_program_that_grows_is_handed_over_with_nothing_done() {
         ("(if (< data/n 5) 0 (count (str data/n)))", "7"),
     ];
     for (program, answer) in programs {
+        let mut warm = Warm::default();
         learn(&runtime, program, &with(1)).await;
-        assert!(runtime.run_now(program, &with(1)).is_some(), "{program}");
-        let grown = runtime.run_now(program, &with(1_000_000));
+        assert!(runtime.run_now(&mut warm, program, &with(1)).is_some(), "{program}");
+        let grown = runtime.run_now(&mut warm, program, &with(1_000_000));
         if program.contains("(str") {
             assert_eq!(grown.expect("still tiny").result.unwrap().text, answer);
             continue;
         }
         assert!(grown.is_none(), "{program}");
         assert_eq!(runtime.run(program, with(1_000_000)).await.result.unwrap().text, answer);
-        assert!(runtime.run_now(program, &with(1)).is_none(), "what grew once is not tried again: {program}");
+        assert!(
+            runtime.run_now(&mut warm, program, &with(1)).is_none(),
+            "what grew once is not tried again: {program}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let options = RunOptions::default();
+    // Definitions, memoized results, printed lines, names made on the fly.
+    let programs = [
+        "(def total (reduce + (range 10))) (println total) total",
+        "(let [f (memoize (fn [x] (println x) (* x x)))] [(f 3) (f 3)])",
+        "(mapv keyword [\"a\" \"b\"])",
+        "(get-in {:a {:b 1}} [:a :b])",
+        "(return (re-find #\"b+\" \"abbc\"))",
+    ];
+    let mut warm = Warm::default();
+    for program in programs {
+        let learnt = learn(&runtime, program, &options).await;
+        for _ in 0..3 {
+            let now = runtime.run_now(&mut warm, program, &options).expect(program);
+            assert_eq!(now.result.unwrap().text, learnt.result.as_ref().unwrap().text, "{program}");
+            assert_eq!((&now.prints, now.usage.fuel), (&learnt.prints, learnt.usage.fuel), "{program}");
+            assert_eq!(now.usage.peak_bytes, learnt.usage.peak_bytes, "{program}");
+        }
+    }
+    // More programs than are kept.
+    for n in 0..100 {
+        let program = format!("(+ {n} {})", n % 20);
+        learn(&runtime, &program, &options).await;
+        let now = runtime.run_now(&mut warm, &program, &options).expect("tiny");
+        assert_eq!(now.result.unwrap().text, (n + n % 20).to_string());
     }
 }

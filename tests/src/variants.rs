@@ -191,7 +191,41 @@ pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
         let name = variant.name;
         assert!(agree(&usual, &other), "{name} differs: {source}\nusual: {usual:#?}\n{name}: {other:#?}");
     }
+    run_again(source, budget);
     Some(usual)
+}
+
+/// Runs a program twice in one isolate, which is rewound in between.
+///
+/// # Panics
+/// When the second run differs in anything, memory included.
+fn run_again(source: &str, budget: &Budget) {
+    let Ok(compiled) = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default())
+    else {
+        return;
+    };
+    let mut isolate = Isolate::new(IsolateOptions {
+        fuel: budget.fuel,
+        memory_bytes: budget.memory_bytes,
+        parallel_width: 3,
+        print_bytes: 4_096,
+        ..IsolateOptions::default()
+    });
+    let Ok(unit) = isolate.load(compiled.program) else { return };
+    let mark = isolate.mark(unit);
+    let run = |isolate: &mut Isolate| {
+        isolate.start(unit);
+        let exit = drive(isolate, USUAL.slice);
+        let (fuel, peak) = (isolate.fuel_used(), isolate.peak_bytes());
+        let ending = ending_of(isolate, exit);
+        (Ran { ending, prints: isolate.prints(), fuel }, peak)
+    };
+    let first = run(&mut isolate);
+    if isolate.rewind(&mark) {
+        let second = run(&mut isolate);
+        assert_eq!(first, second, "rewound differs: {source}");
+    }
+    assert_eq!(isolate.close(), 0, "bytes left behind: {source}");
 }
 
 fn agree(a: &Ran, b: &Ran) -> bool {

@@ -57,7 +57,25 @@ pub struct Fuel {
     interrupt: Interrupt,
 }
 
+/// How much fuel was left at some moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FuelMark {
+    slice: i64,
+    left: u64,
+}
+
 impl Fuel {
+    /// What is left now.
+    pub(crate) fn mark(&self) -> FuelMark {
+        FuelMark { slice: self.slice, left: self.left }
+    }
+
+    /// Gives back what was spent since the mark.
+    pub(crate) fn restore(&mut self, mark: FuelMark) {
+        self.slice = mark.slice;
+        self.left = mark.left;
+    }
+
     /// A full tank.
     pub fn new(limit: u64, interrupt: Interrupt) -> Fuel {
         Fuel { slice: 0, left: limit, limit, interrupt }

@@ -96,7 +96,10 @@ impl Heap {
             counters.attention.set(self.live > self.limit || !self.garbage.is_empty());
             counters.draining.set(false);
         });
-        GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
+        // Between scopes the thread has no garbage, only room for it.
+        if !self.garbage.is_empty() {
+            GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
+        }
     }
 
     /// Ends [`Heap::enter`].
@@ -108,7 +111,37 @@ impl Heap {
             counters.limit.set(u64::MAX);
             counters.attention.set(false);
         });
-        GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
+        GARBAGE.with(|garbage| {
+            let mut garbage = garbage.borrow_mut();
+            if !garbage.is_empty() {
+                mem::swap(&mut self.garbage, &mut garbage);
+            }
+        });
+    }
+}
+
+/// What an account said at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeapMark {
+    live: u64,
+    peak: u64,
+    copied: u64,
+}
+
+impl Heap {
+    /// What the account says now.
+    pub(crate) fn mark(&self) -> HeapMark {
+        HeapMark { live: self.live, peak: self.peak, copied: self.copied }
+    }
+
+    /// Takes the account back to a mark, if as much is alive as then.
+    pub(crate) fn restore(&mut self, mark: &HeapMark) -> bool {
+        let same = self.live == mark.live && self.garbage.is_empty();
+        if same {
+            self.peak = mark.peak;
+            self.copied = mark.copied;
+        }
+        same
     }
 }
 

@@ -56,6 +56,12 @@ impl Prints {
         }
     }
 
+    /// No lines, and the whole budget again.
+    pub(crate) fn restart(&mut self) {
+        drop(self.take());
+        self.cut = false;
+    }
+
     /// Takes all lines out.
     pub fn take(&mut self) -> Vec<String> {
         let lines = std::mem::take(&mut self.lines);

@@ -5,7 +5,8 @@ use super::frame::{Id, Message};
 use super::log_level::LogLevel;
 use super::notify::{self, ProgressToken};
 use super::params::Params;
-use super::reply::{Reply, RpcError};
+use super::plain::PlainCall;
+use super::reply::{self, Reply, RpcError};
 use super::surface::{CurrentTools, Surface};
 use super::version::{Era, Version};
 use crate::tool::arguments::{self, EvalCall};
@@ -106,6 +107,8 @@ pub struct Handler {
     server_info: Value,
     result_meta: Box<RawValue>,
     tools: CurrentTools,
+    /// Options of a call without context and schema.
+    plain: RunOptions,
 }
 
 #[derive(Serialize)]
@@ -135,7 +138,25 @@ impl Handler {
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
         let tools = CurrentTools::new(&surface, &result_meta)?;
-        Ok(Handler { surface, server_info, result_meta, tools })
+        let mut plain = RunOptions { strict_data: true, limits: surface.limits, ..RunOptions::default() };
+        run_options(surface.profile, None, &mut plain);
+        Ok(Handler { surface, server_info, result_meta, tools, plain })
+    }
+
+    /// Options of a plain call. `None`: [`Handler::handle`] has something to say about it.
+    pub fn plain_options(&self, call: &PlainCall<'_>, session: &Session) -> Option<&RunOptions> {
+        let usual = !session.draining && session.log.is_none();
+        let fits = call.program.len() as u64 <= self.surface.limits.max_program_bytes;
+        (usual && fits && !call.program.trim_ascii_start().is_empty()).then_some(&self.plain)
+    }
+
+    /// Writes the answer to a plain call whose program has ended.
+    pub fn finish_plain(&self, call: &PlainCall<'_>, outcome: Outcome, out: &mut Vec<u8>) {
+        if let Some(text) = profile::plain_text(self.surface.profile, &outcome) {
+            return reply::text_result(call.id(), text, out);
+        }
+        let ticket = Ticket { id: call.to_id(), era: Era::Handshake, schema: None, log: None };
+        out.extend_from_slice(self.finish(&ticket, outcome).as_bytes());
     }
 
     /// Replaces the entries of `tools/list`; false when they are the same as before.
@@ -277,8 +298,7 @@ impl Handler {
                 Ok(call) => call,
                 Err(message) => return refused(EdgeReason::ArgsError, message),
             };
-        let mut options =
-            RunOptions { context, strict_data: true, limits: self.surface.limits, ..RunOptions::default() };
+        let mut options = RunOptions { context, ..self.plain.clone() };
         run_options(self.surface.profile, schema.as_ref(), &mut options);
         ticket.schema = schema;
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);

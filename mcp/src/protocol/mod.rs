@@ -3,6 +3,7 @@
 //! # Layout
 //!
 //! - [`frame`]: one line of JSON-RPC, classified.
+//! - [`plain`]: the most frequent request, read in one pass.
 //! - [`params`]: the parameters of every method we know, read in one pass.
 //! - [`version`]: protocol revisions and the two eras.
 //! - [`reply`]: the JSON-RPC envelope of an answer.
@@ -15,6 +16,7 @@ pub mod handler;
 pub mod log_level;
 pub mod notify;
 pub mod params;
+pub mod plain;
 pub mod reply;
 pub mod surface;
 pub mod version;

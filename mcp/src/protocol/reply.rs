@@ -80,6 +80,16 @@ impl From<FrameError> for RpcError {
     }
 }
 
+/// Writes the answer of a tool that is one text and no error.
+pub(super) fn text_result(id: &str, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":");
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *out, text);
+    out.extend_from_slice(b"}],\"isError\":false}}\n");
+}
+
 /// One complete line for the peer, newline included; or several, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply(Vec<u8>);

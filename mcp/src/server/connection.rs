@@ -4,12 +4,13 @@ use super::admission::{Admission, Load};
 use super::mailbox::Mailbox;
 use crate::engine::Engine;
 use crate::protocol::handler::{Action, Handler, Session, Subscription};
+use crate::protocol::plain::PlainCall;
 use crate::protocol::{FrameError, Id, Message, Reply, frame, notify, reply::RpcError};
 use std::sync::Arc;
 use tokio::time::Instant;
 
 /// State of one connection. A single task owns it, so nothing is locked.
-pub struct Connection<'e, E> {
+pub struct Connection<'e, E: Engine> {
     engine: &'e E,
     handler: Arc<Handler>,
     max_frame_bytes: usize,
@@ -17,9 +18,13 @@ pub struct Connection<'e, E> {
     admission: Admission<'e, E>,
     subscriptions: Vec<Subscription>,
     mailbox: Arc<Mailbox>,
+    warm: E::Warm,
     out: Vec<u8>,
     open: bool,
 }
+
+/// Most room that a fresh buffer for answers begins with.
+const MOST_ROOM: usize = 64 << 10;
 
 impl<'e, E: Engine> Connection<'e, E> {
     /// A connection on which nothing has been said.
@@ -38,6 +43,7 @@ impl<'e, E: Engine> Connection<'e, E> {
             mailbox: admission.mailbox(),
             admission,
             subscriptions: Vec::new(),
+            warm: E::Warm::default(),
             out: Vec::new(),
             open: true,
         }
@@ -60,7 +66,9 @@ impl<'e, E: Engine> Connection<'e, E> {
 
     /// What has to be sent; nothing of it is kept.
     pub fn take_output(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
+        // As much will probably be written next.
+        let room = self.out.len().min(MOST_ROOM);
+        std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }
 
     /// How much has to be sent.
@@ -80,6 +88,11 @@ impl<'e, E: Engine> Connection<'e, E> {
     pub fn line(&mut self, line: &[u8]) {
         if line.len() > self.max_frame_bytes {
             return self.reject(FrameError::Parse);
+        }
+        if let Some(call) = PlainCall::read(line)
+            && self.run_plain(&call)
+        {
+            return;
         }
         let message = match frame::parse(line) {
             Ok(message) => message,
@@ -104,7 +117,7 @@ impl<'e, E: Engine> Connection<'e, E> {
                 self.subscriptions.push(subscription);
             }
             Action::Run(call) => {
-                if let Some(outcome) = self.engine.run_now(&call.program, &call.options) {
+                if let Some(outcome) = self.engine.run_now(&mut self.warm, &call.program, &call.options) {
                     let reply = self.handler.finish(&call.ticket, outcome);
                     self.send(&reply);
                 } else if let Err((ticket, in_flight)) = self.admission.admit(*call) {
@@ -113,6 +126,19 @@ impl<'e, E: Engine> Connection<'e, E> {
                 }
             }
         }
+    }
+
+    /// Runs a plain call if it is over at once; false when it has to take the usual way.
+    fn run_plain(&mut self, call: &PlainCall<'_>) -> bool {
+        let Some(options) = self.handler.plain_options(call, &self.session) else { return false };
+        let nothing_in_flight = self.admission.is_idle() && self.subscriptions.is_empty();
+        if !nothing_in_flight && self.is_in_flight(&call.to_id()) {
+            return false;
+        }
+        let outcome = self.engine.run_now(&mut self.warm, &call.program, options);
+        let Some(outcome) = outcome else { return false };
+        self.handler.finish_plain(call, outcome, &mut self.out);
+        true
     }
 
     /// Answers a line that could not be read.

@@ -51,7 +51,7 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
             }
             return;
         }
-        let newline = pending[old..].iter().rposition(|&byte| byte == b'\n').map(|index| old + index);
+        let newline = memchr::memrchr(b'\n', &pending[old..]).map(|index| old + index);
         let Some(last) = newline else {
             if discarding {
                 pending.clear();
@@ -80,7 +80,13 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
 /// The lines of a batch, without newline and carriage return.
 pub fn split(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     let body = batch.strip_suffix(b"\n").unwrap_or(batch);
-    body.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', body).chain([body.len()]);
+    ends.map(move |end| {
+        let line = &body[start..end];
+        start = end + 1;
+        line.strip_suffix(b"\r").unwrap_or(line)
+    })
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub async fn serve<E: Engine>(
     Ok(())
 }
 
-struct Loop<'l, E> {
+struct Loop<'l, E: Engine> {
     connection: Connection<'l, E>,
     handler: Arc<Handler>,
     output: &'l Output,

@@ -16,7 +16,9 @@
 //!
 //! # Layout
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
+//! - `rewind`: running a loaded program once more
 
+mod rewind;
 mod schedule;
 
 use crate::builtins::HostFunction;
@@ -36,6 +38,7 @@ use crate::reason::Reason;
 use crate::regex::RegexCache;
 use crate::symbol::Symbols;
 use crate::value::{UnitId, Value};
+pub use rewind::Mark;
 use schedule::Schedule;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -268,6 +271,9 @@ impl Isolate {
 
     /// Takes the printed lines.
     pub fn prints(&mut self) -> Vec<String> {
+        if self.world.as_ref().is_none_or(|world| world.cx.prints.lines().is_empty()) {
+            return Vec::new();
+        }
         self.scope(|world, _| world.cx.prints.take())
     }
 

@@ -358,7 +358,7 @@ impl Schedule {
     }
 
     /// Ends and drops all fibers.
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.abandon();
         self.slots.clear();
         self.free.clear();
