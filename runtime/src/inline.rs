@@ -117,9 +117,14 @@ pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunO
     if !cached.is_tiny() {
         return None;
     }
+    // Filled in place: an outcome is large.
+    let mut outcome = None;
     // A defect shows again on the worker, which knows how to tell its caller.
-    let work = AssertUnwindSafe(|| attempt(engine, warm, &cached, source, options));
-    let outcome = catch_unwind(work).ok().flatten();
+    let ended =
+        catch_unwind(AssertUnwindSafe(|| attempt(engine, warm, &cached, source, options, &mut outcome)));
+    if ended.is_err() {
+        outcome = None;
+    }
     if outcome.is_none() {
         cached.set_tiny(false);
     }
@@ -132,24 +137,22 @@ fn attempt(
     cached: &CachedProgram,
     source: &str,
     options: &RunOptions,
-) -> Option<Outcome> {
+    outcome: &mut Option<Outcome>,
+) {
     let begun = Instant::now();
     // A context is read before the program is loaded, so it cannot be changed for another one.
     let reusable = options.context.is_none();
     let kept = if reusable { warm.take(&cached.program, options) } else { None };
-    let mut loaded = match kept {
-        Some(loaded) => loaded,
-        None => Loaded::new(&cached.program, options)?,
-    };
-    let outcome = finish(&mut loaded, source, options, begun);
+    let Some(mut loaded) = kept.or_else(|| Loaded::new(&cached.program, options)) else { return };
+    *outcome = finish(&mut loaded, source, options, begun);
     if reusable && outcome.is_some() && loaded.isolate.rewind(&loaded.mark) {
         warm.keep(loaded);
     } else {
         loaded.close();
     }
-    let mut outcome = outcome?;
-    rendering::scrub(&mut outcome, &engine.secrets);
-    Some(outcome)
+    if let Some(outcome) = outcome {
+        rendering::scrub(outcome, &engine.secrets);
+    }
 }
 
 fn finish(loaded: &mut Loaded, source: &str, options: &RunOptions, begun: Instant) -> Option<Outcome> {

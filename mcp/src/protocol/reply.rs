@@ -82,12 +82,16 @@ impl From<FrameError> for RpcError {
 
 /// Writes the answer of a tool that is one text and no error.
 pub(super) fn text_result(id: &str, text: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    const BEFORE: &[u8] = br#","result":{"content":[{"type":"text","text":"#;
+    const AFTER: &[u8] = b"}],\"isError\":false}}\n";
+    const HEAD: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+    out.reserve(HEAD.len() + id.len() + BEFORE.len() + text.len() + 2 + AFTER.len());
+    out.extend_from_slice(HEAD);
     out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":");
+    out.extend_from_slice(BEFORE);
     // Writing a string to memory cannot fail.
     let _ = serde_json::to_writer(&mut *out, text);
-    out.extend_from_slice(b"}],\"isError\":false}}\n");
+    out.extend_from_slice(AFTER);
 }
 
 /// One complete line for the peer, newline included; or several, in their order.

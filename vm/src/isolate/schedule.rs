@@ -351,8 +351,10 @@ impl Schedule {
     /// Ends all fibers without freeing them: that may take long after a deep recursion, and the outcome
     /// need not wait for it.
     pub(super) fn abandon(&mut self) {
-        self.cancelled.extend(self.calls.keys().copied());
-        self.calls.clear();
+        if !self.calls.is_empty() {
+            self.cancelled.extend(self.calls.keys().copied());
+            self.calls.clear();
+        }
         self.ready.clear();
         self.hungry.clear();
     }

@@ -119,6 +119,9 @@ enum Open<'v> {
 
 /// Writes the text of `pr-str`; stops early when the buffer is full.
 pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+    if !matches!(value, Value::Vector(_) | Value::Map(_) | Value::Set(_)) {
+        return if buffer.is_full() { Ok(()) } else { write_leaf(cx, buffer, value) };
+    }
     let mut work: Vec<Open<'_>> = Vec::new();
     let mut next = Some(value);
     while !buffer.is_full() {
