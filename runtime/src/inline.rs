@@ -139,7 +139,7 @@ fn attempt(
     options: &RunOptions,
     outcome: &mut Option<Outcome>,
 ) {
-    let begun = Instant::now();
+    let begun = options.timed.then(Instant::now);
     // A context is read before the program is loaded, so it cannot be changed for another one.
     let reusable = options.context.is_none();
     let kept = if reusable { warm.take(&cached.program, options) } else { None };
@@ -155,7 +155,12 @@ fn attempt(
     }
 }
 
-fn finish(loaded: &mut Loaded, source: &str, options: &RunOptions, begun: Instant) -> Option<Outcome> {
+fn finish(
+    loaded: &mut Loaded,
+    source: &str,
+    options: &RunOptions,
+    begun: Option<Instant>,
+) -> Option<Outcome> {
     let Loaded { isolate, unit, .. } = loaded;
     isolate.start(*unit);
     let exit = isolate.run(ALLOWED_FUEL);
@@ -171,7 +176,7 @@ fn finish(loaded: &mut Loaded, source: &str, options: &RunOptions, begun: Instan
         usage: Usage {
             fuel: isolate.fuel_used(),
             peak_bytes: isolate.peak_bytes(),
-            duration: begun.elapsed(),
+            duration: begun.map(|begun| begun.elapsed()).unwrap_or_default(),
             upstream_calls: 0,
         },
     })

@@ -19,6 +19,9 @@ pub struct RunOptions {
     pub json_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: String,
+    /// Measure `Usage::duration` also of a program that is over at once: looking at the clock costs a share
+    /// of it.
+    pub timed: bool,
     /// The clock as the program sees it, in milliseconds since 1970; `None` means the real one.
     pub now_ms: Option<i64>,
 }
@@ -33,6 +36,7 @@ impl Default for RunOptions {
             want_json: false,
             json_bytes: usize::MAX,
             source_name: "program".into(),
+            timed: true,
             now_ms: None,
         }
     }

@@ -5,6 +5,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretString};
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What replaces a secret.
@@ -16,7 +17,14 @@ const SHORTEST: usize = 4;
 /// Known secret values. Clones share one registry.
 #[derive(Clone, Default)]
 pub struct SecretRegistry {
-    inner: Arc<RwLock<Inner>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Something is registered: read without the lock by everything that goes out.
+    any: AtomicBool,
+    inner: RwLock<Inner>,
 }
 
 #[derive(Default)]
@@ -38,7 +46,7 @@ impl SecretRegistry {
         }
         let quoted = serde_json::Value::from(value).to_string();
         let escaped = &quoted[1..quoted.len() - 1];
-        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.shared.inner.write().unwrap_or_else(PoisonError::into_inner);
         for form in [value, escaped] {
             if !inner.values.iter().any(|known| known.expose_secret() == form) {
                 inner.values.push(SecretString::from(form.to_owned()));
@@ -49,11 +57,15 @@ impl SecretRegistry {
             .match_kind(MatchKind::LeftmostLongest)
             .build(inner.values.iter().map(|value| value.expose_secret()))
             .ok();
+        self.shared.any.store(true, Ordering::Release);
     }
 
     /// Replaces every registered value.
     pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        if self.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let inner = self.shared.inner.read().unwrap_or_else(PoisonError::into_inner);
         match &inner.finder {
             Some(finder) if finder.is_match(text) => {
                 let replacements = vec![REDACTED; finder.patterns_len()];
@@ -72,7 +84,7 @@ impl SecretRegistry {
 
     /// True when there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner).finder.is_none()
+        !self.shared.any.load(Ordering::Acquire)
     }
 }
 

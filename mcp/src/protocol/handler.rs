@@ -10,6 +10,7 @@ use super::reply::{self, Reply, RpcError};
 use super::surface::{CurrentTools, Surface};
 use super::version::{Era, Version};
 use crate::tool::arguments::{self, EvalCall};
+use crate::tool::caps::Profile;
 use crate::tool::profile::{self, ToolResult};
 use crate::tool::record::{Record, run_options};
 use crate::tool::schema::Schema;
@@ -107,7 +108,7 @@ pub struct Handler {
     server_info: Value,
     result_meta: Box<RawValue>,
     tools: CurrentTools,
-    /// Options of a call without context and schema.
+    /// Options of a call without context and schema, when nobody reads a log of it.
     plain: RunOptions,
 }
 
@@ -138,7 +139,12 @@ impl Handler {
         });
         let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
         let tools = CurrentTools::new(&surface, &result_meta)?;
-        let mut plain = RunOptions { strict_data: true, limits: surface.limits, ..RunOptions::default() };
+        let mut plain = RunOptions {
+            strict_data: true,
+            limits: surface.limits,
+            timed: surface.profile == Profile::Debug,
+            ..RunOptions::default()
+        };
         run_options(surface.profile, None, &mut plain);
         Ok(Handler { surface, server_info, result_meta, tools, plain })
     }
@@ -298,7 +304,7 @@ impl Handler {
                 Ok(call) => call,
                 Err(message) => return refused(EdgeReason::ArgsError, message),
             };
-        let mut options = RunOptions { context, ..self.plain.clone() };
+        let mut options = RunOptions { context, timed: true, ..self.plain.clone() };
         run_options(self.surface.profile, schema.as_ref(), &mut options);
         ticket.schema = schema;
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
