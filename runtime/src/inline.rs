@@ -14,7 +14,6 @@ use crate::options::RunOptions;
 use crate::outcome::{Outcome, Usage};
 use crate::program_cache::CachedProgram;
 use crate::rendering;
-use ptc_vm::bytecode::Program;
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark, UnitId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -53,7 +52,8 @@ pub struct Warm(Vec<Box<Loaded>>);
 const KEPT: usize = 16;
 
 struct Loaded {
-    program: Arc<Program>,
+    source: Box<str>,
+    program: Arc<CachedProgram>,
     limits: Limits,
     strict_data: bool,
     isolate: Isolate,
@@ -62,15 +62,24 @@ struct Loaded {
 }
 
 impl Warm {
-    /// Takes the isolate of a program out, if it is there.
-    fn take(&mut self, program: &Arc<Program>, options: &RunOptions) -> Option<Box<Loaded>> {
+    /// Takes the isolate of a program out, if it is there and the program is still good.
+    fn take(&mut self, engine: &Engine, source: &str, options: &RunOptions) -> Option<Box<Loaded>> {
+        // A context is read before the program is loaded, so it cannot be changed for another one.
+        if options.context.is_some() {
+            return None;
+        }
         let fits = |loaded: &Loaded| {
-            Arc::ptr_eq(&loaded.program, program)
+            *loaded.source == *source
                 && loaded.limits == options.limits
                 && loaded.strict_data == options.strict_data
         };
         let place = self.0.iter().rposition(|loaded| fits(loaded))?;
-        Some(self.0.remove(place))
+        let loaded = self.0.remove(place);
+        if loaded.program.is_tiny() && loaded.program.is_current(&engine.catalog) {
+            return Some(loaded);
+        }
+        loaded.close();
+        None
     }
 
     /// Keeps an isolate, the one that has not been used for longest giving way.
@@ -83,7 +92,9 @@ impl Warm {
 }
 
 impl Loaded {
-    fn new(program: &Arc<Program>, options: &RunOptions) -> Option<Box<Loaded>> {
+    /// Loads a program that was tiny the last time.
+    fn new(engine: &Engine, source: &str, options: &RunOptions) -> Option<Box<Loaded>> {
+        let program = engine.cache.get(source, &engine.catalog).filter(|program| program.is_tiny())?;
         let full = isolate_options(options, Interrupt::default());
         let mut isolate = Isolate::new(IsolateOptions {
             memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
@@ -91,13 +102,19 @@ impl Loaded {
             ..full
         });
         if let Some(context) = &options.context {
-            isolate.set_context(context.as_bytes()).ok()?;
+            if isolate.set_context(context.as_bytes()).is_err() {
+                program.set_tiny(false);
+                return None;
+            }
         }
         // A program that cannot be loaded within the allowance is not tiny.
-        let unit = isolate.load(program.clone()).ok()?;
+        let Ok(unit) = isolate.load(program.program.clone()) else {
+            program.set_tiny(false);
+            return None;
+        };
         let mark = isolate.mark(unit);
         let (limits, strict_data) = (options.limits, options.strict_data);
-        Some(Box::new(Loaded { program: program.clone(), limits, strict_data, isolate, unit, mark }))
+        Some(Box::new(Loaded { source: source.into(), program, limits, strict_data, isolate, unit, mark }))
     }
 
     fn close(self) {
@@ -113,46 +130,32 @@ pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunO
     if !has_tiny_context(options) || source.len() as u64 > options.limits.max_program_bytes {
         return None;
     }
-    let cached = engine.cache.get(source, &engine.catalog)?;
-    if !cached.is_tiny() {
-        return None;
-    }
-    // Filled in place: an outcome is large.
-    let mut outcome = None;
-    // A defect shows again on the worker, which knows how to tell its caller.
-    let ended =
-        catch_unwind(AssertUnwindSafe(|| attempt(engine, warm, &cached, source, options, &mut outcome)));
-    if ended.is_err() {
-        outcome = None;
-    }
-    if outcome.is_none() {
-        cached.set_tiny(false);
-    }
-    outcome
+    catch_unwind(AssertUnwindSafe(|| attempt(engine, warm, source, options))).unwrap_or_else(|_| {
+        // A defect shows again on the worker, which knows how to tell its caller.
+        if let Some(program) = engine.cache.get(source, &engine.catalog) {
+            program.set_tiny(false);
+        }
+        None
+    })
 }
 
-fn attempt(
-    engine: &Engine,
-    warm: &mut Warm,
-    cached: &CachedProgram,
-    source: &str,
-    options: &RunOptions,
-    outcome: &mut Option<Outcome>,
-) {
+fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
     let begun = options.timed.then(Instant::now);
-    // A context is read before the program is loaded, so it cannot be changed for another one.
-    let reusable = options.context.is_none();
-    let kept = if reusable { warm.take(&cached.program, options) } else { None };
-    let Some(mut loaded) = kept.or_else(|| Loaded::new(&cached.program, options)) else { return };
-    *outcome = finish(&mut loaded, source, options, begun);
-    if reusable && outcome.is_some() && loaded.isolate.rewind(&loaded.mark) {
+    let mut loaded = match warm.take(engine, source, options) {
+        Some(loaded) => loaded,
+        None => Loaded::new(engine, source, options)?,
+    };
+    let mut outcome = finish(&mut loaded, source, options, begun);
+    match &mut outcome {
+        Some(outcome) => rendering::scrub(outcome, &engine.secrets),
+        None => loaded.program.set_tiny(false),
+    }
+    if outcome.is_some() && options.context.is_none() && loaded.isolate.rewind(&loaded.mark) {
         warm.keep(loaded);
     } else {
         loaded.close();
     }
-    if let Some(outcome) = outcome {
-        rendering::scrub(outcome, &engine.secrets);
-    }
+    outcome
 }
 
 fn finish(

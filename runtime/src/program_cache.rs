@@ -56,6 +56,11 @@ impl CachedProgram {
         self.tiny.load(Ordering::Relaxed)
     }
 
+    /// True while no tool list is another one than those that the program was checked against.
+    pub(crate) fn is_current(&self, catalog: &SharedCatalog) -> bool {
+        self.checked.are_current(catalog)
+    }
+
     /// Writes only what is new: many threads read this.
     pub(crate) fn set_tiny(&self, tiny: bool) {
         if self.is_tiny() != tiny {
@@ -101,7 +106,7 @@ impl ProgramCache {
         entry.used = now;
         let program = entry.program.clone();
         drop(inner);
-        program.checked.are_current(catalog).then_some(program)
+        program.is_current(catalog).then_some(program)
     }
 
     /// Keeps a program, dropping the least recently used ones for it.

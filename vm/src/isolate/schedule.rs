@@ -245,8 +245,15 @@ impl Schedule {
 
     /// A fiber has returned. `Some` when it was the main one.
     pub(super) fn finish(&mut self, id: FiberId, value: Value, cx: &mut Context) -> Option<Value> {
+        let place = self.slots.get_mut(id.0 as usize)?;
+        if place.as_ref().is_some_and(|slot| slot.parent.is_none()) {
+            // Dropped where it is: a fiber is large.
+            *place = None;
+            self.free.push(id.0);
+            return Some(value);
+        }
         let mut slot = self.remove(id)?;
-        let Some((parent, index)) = slot.parent else { return Some(value) };
+        let (parent, index) = slot.parent?;
         let prints = slot.fiber.prints.take();
         drop(slot);
         if let Some(parent_slot) = self.slot(parent) {
