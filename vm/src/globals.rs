@@ -59,6 +59,13 @@ impl Globals {
         self.slots.len() as u32 - 1
     }
 
+    /// Takes all values away; the slots stay.
+    pub(crate) fn undefine(&mut self) {
+        for slot in &mut self.slots {
+            *slot = Slot { value: None, callee: Globals::NO_CALLEE };
+        }
+    }
+
     /// The value of a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&Value> {

@@ -32,7 +32,7 @@ impl Isolate {
         self.scope(|world, cancelled| {
             world.result = Value::Nil;
             world.schedule.clear();
-            world.globals.fill(None);
+            world.globals.undefine();
             world.cx.data = Value::Nil;
             world.cx.memos = Default::default();
             world.cx.prints.restart();
