@@ -1,11 +1,14 @@
 //! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc`.
 
 use ptc_compiler::diagnostic::Diagnostic;
+use ptc_mcp::protocol::plain::PlainCall;
+use ptc_mcp::protocol::{Action, Handler, Session, Surface, frame};
 use ptc_mcp::tool::EdgeReason;
 use ptc_mcp::tool::caps::Profile;
 use ptc_mcp::tool::profile::{ToolResult, apply};
 use ptc_mcp::tool::record::Record;
 use ptc_mcp::tool::schema::Schema;
+use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
     Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Report,
     Usage,
@@ -206,4 +209,43 @@ fn an_error_after_side_effects_names_the_calls_made() {
         json!([{ "server": "shop", "tool": "list", "effect": "write", "count": 1 }])
     );
     assert_eq!(structured["prints"], json!(["first line", "second line"]));
+}
+
+#[test]
+fn a_plain_call_runs_and_is_answered_as_by_the_general_way() {
+    let line = br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#;
+    let quiet =
+        |text: &str| Outcome { prints: Vec::new(), ..outcome(Ok(answer(text, Some(Ok("1".into()))))) };
+    let mut cut = quiet("abc");
+    if let Ok(answer) = &mut cut.result {
+        answer.truncated = true;
+    }
+    let mut noted = quiet("3");
+    noted.notes.push("a note".into());
+    let outcomes =
+        [quiet("3"), quiet("\"two\\n\u{e9}\u{1}\""), quiet(&"x".repeat(200_000)), cut, noted, good(), bad()];
+    for profile in [Profile::Slim, Profile::Structured, Profile::Debug] {
+        let surface = Surface {
+            tools: Vec::new(),
+            changes: false,
+            instructions: String::new(),
+            profile,
+            limits: Limits::default(),
+        };
+        let handler = Handler::new(surface).expect("handler");
+        let session = Session::default();
+        let call = PlainCall::read(line).expect("plain");
+        let general = handler.handle(frame::parse(line).expect("message"), &mut Session::default());
+        let Action::Run(general) = general else { panic!("no run") };
+        let options = handler.plain_options(&call, &session).expect("usual").clone();
+        let timed = ptc_runtime::options::RunOptions { timed: true, ..options };
+        assert_eq!(format!("{timed:?}"), format!("{:?}", general.options));
+        assert_eq!(call.program, general.program);
+        for outcome in &outcomes {
+            let mut out = Vec::new();
+            handler.finish_plain(&call, outcome.clone(), &mut out);
+            let reply = handler.finish(&general.ticket, outcome.clone());
+            assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(reply.as_bytes()));
+        }
+    }
 }
