@@ -46,7 +46,11 @@ fn has_tiny_context(options: &RunOptions) -> bool {
 /// Isolates of one thread in which a tiny program is loaded and ready to run again. Each is as it was before
 /// its first run: one that cannot be taken back there is closed.
 #[derive(Default)]
-pub struct Warm(Vec<Box<Loaded>>);
+pub struct Warm {
+    loaded: Vec<Loaded>,
+    /// Runs so far.
+    runs: u64,
+}
 
 /// Loaded programs kept by one caller.
 const KEPT: usize = 16;
@@ -59,41 +63,45 @@ struct Loaded {
     isolate: Isolate,
     unit: UnitId,
     mark: Mark,
+    /// The run that used it last.
+    used: u64,
 }
 
 impl Warm {
-    /// Takes the isolate of a program out, if it is there and the program is still good.
-    fn take(&mut self, engine: &Engine, source: &str, options: &RunOptions) -> Option<Box<Loaded>> {
-        // A context is read before the program is loaded, so it cannot be changed for another one.
-        if options.context.is_some() {
-            return None;
-        }
+    /// Where the isolate of a program is; it is loaded if need be. `None`: the program is not tiny.
+    fn place(&mut self, engine: &Engine, source: &str, options: &RunOptions) -> Option<usize> {
+        self.runs += 1;
         let fits = |loaded: &Loaded| {
             *loaded.source == *source
                 && loaded.limits == options.limits
                 && loaded.strict_data == options.strict_data
         };
-        let place = self.0.iter().rposition(|loaded| fits(loaded))?;
-        let loaded = self.0.remove(place);
-        if loaded.program.is_tiny() && loaded.program.is_current(&engine.catalog) {
-            return Some(loaded);
+        if let Some(place) = self.loaded.iter().position(fits) {
+            let loaded = &mut self.loaded[place];
+            loaded.used = self.runs;
+            if loaded.program.is_tiny() && loaded.program.is_current(&engine.catalog) {
+                return Some(place);
+            }
+            self.close(place);
         }
-        loaded.close();
-        None
+        let loaded = Loaded::new(engine, source, options, self.runs)?;
+        if self.loaded.len() >= KEPT
+            && let Some((oldest, _)) = self.loaded.iter().enumerate().min_by_key(|(_, loaded)| loaded.used)
+        {
+            self.close(oldest);
+        }
+        self.loaded.push(loaded);
+        Some(self.loaded.len() - 1)
     }
 
-    /// Keeps an isolate, the one that has not been used for longest giving way.
-    fn keep(&mut self, loaded: Box<Loaded>) {
-        if self.0.len() >= KEPT {
-            self.0.remove(0).close();
-        }
-        self.0.push(loaded);
+    fn close(&mut self, place: usize) {
+        self.loaded.swap_remove(place).close();
     }
 }
 
 impl Loaded {
     /// Loads a program that was tiny the last time.
-    fn new(engine: &Engine, source: &str, options: &RunOptions) -> Option<Box<Loaded>> {
+    fn new(engine: &Engine, source: &str, options: &RunOptions, used: u64) -> Option<Loaded> {
         let program = engine.cache.get(source, &engine.catalog).filter(|program| program.is_tiny())?;
         let full = isolate_options(options, Interrupt::default());
         let mut isolate = Isolate::new(IsolateOptions {
@@ -101,20 +109,15 @@ impl Loaded {
             fuel: full.fuel.min(ALLOWED_FUEL),
             ..full
         });
-        if let Some(context) = &options.context {
-            if isolate.set_context(context.as_bytes()).is_err() {
-                program.set_tiny(false);
-                return None;
-            }
-        }
-        // A program that cannot be loaded within the allowance is not tiny.
-        let Ok(unit) = isolate.load(program.program.clone()) else {
+        let context = options.context.as_deref().map_or(Ok(()), |text| isolate.set_context(text.as_bytes()));
+        let Ok(unit) = context.and_then(|()| isolate.load(program.program.clone())) else {
+            // What cannot be loaded within the allowance is not tiny.
             program.set_tiny(false);
             return None;
         };
         let mark = isolate.mark(unit);
         let (limits, strict_data) = (options.limits, options.strict_data);
-        Some(Box::new(Loaded { source: source.into(), program, limits, strict_data, isolate, unit, mark }))
+        Some(Loaded { source: source.into(), program, limits, strict_data, isolate, unit, mark, used })
     }
 
     fn close(self) {
@@ -135,52 +138,62 @@ pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunO
         if let Some(program) = engine.cache.get(source, &engine.catalog) {
             program.set_tiny(false);
         }
+        warm.loaded.clear();
         None
     })
 }
 
 fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
     let begun = options.timed.then(Instant::now);
-    let mut loaded = match warm.take(engine, source, options) {
-        Some(loaded) => loaded,
-        None => Loaded::new(engine, source, options)?,
-    };
-    let mut outcome = finish(&mut loaded, source, options, begun);
-    match &mut outcome {
-        Some(outcome) => rendering::scrub(outcome, &engine.secrets),
-        None => loaded.program.set_tiny(false),
-    }
-    if outcome.is_some() && options.context.is_none() && loaded.isolate.rewind(&loaded.mark) {
-        warm.keep(loaded);
-    } else {
+    let mut outcome;
+    if options.context.is_some() {
+        // A context is read before the program is loaded, so the isolate is of no use for another one.
+        let mut loaded = Loaded::new(engine, source, options, 0)?;
+        outcome = loaded.finish(source, options, begun);
         loaded.close();
+    } else {
+        let place = warm.place(engine, source, options)?;
+        let loaded = &mut warm.loaded[place];
+        outcome = loaded.finish(source, options, begun);
+        if outcome.is_none() || !loaded.isolate.rewind(&loaded.mark) {
+            warm.close(place);
+        }
+    }
+    if let Some(outcome) = &mut outcome {
+        rendering::scrub(outcome, &engine.secrets);
     }
     outcome
 }
 
-fn finish(
-    loaded: &mut Loaded,
-    source: &str,
-    options: &RunOptions,
-    begun: Option<Instant>,
-) -> Option<Outcome> {
-    let Loaded { isolate, unit, .. } = loaded;
-    isolate.start(*unit);
-    let exit = isolate.run(ALLOWED_FUEL);
-    if !matches!(exit, Exit::Done | Exit::Return) {
-        return None;
+impl Loaded {
+    /// Runs it. `None`: it was not tiny this time.
+    fn finish(&mut self, source: &str, options: &RunOptions, begun: Option<Instant>) -> Option<Outcome> {
+        let outcome = self.run(source, options, begun);
+        if outcome.is_none() {
+            self.program.set_tiny(false);
+        }
+        outcome
     }
-    let result = rendering::result(isolate, &exit, source, options).ok()?;
-    Some(Outcome {
-        result,
-        prints: isolate.prints(),
-        upstream_calls: Vec::new(),
-        notes: Vec::new(),
-        usage: Usage {
-            fuel: isolate.fuel_used(),
-            peak_bytes: isolate.peak_bytes(),
-            duration: begun.map(|begun| begun.elapsed()).unwrap_or_default(),
-            upstream_calls: 0,
-        },
-    })
+
+    fn run(&mut self, source: &str, options: &RunOptions, begun: Option<Instant>) -> Option<Outcome> {
+        let Loaded { isolate, unit, .. } = self;
+        isolate.start(*unit);
+        let exit = isolate.run(ALLOWED_FUEL);
+        if !matches!(exit, Exit::Done | Exit::Return) {
+            return None;
+        }
+        let result = rendering::result(isolate, &exit, source, options).ok()?;
+        Some(Outcome {
+            result,
+            prints: isolate.prints(),
+            upstream_calls: Vec::new(),
+            notes: Vec::new(),
+            usage: Usage {
+                fuel: isolate.fuel_used(),
+                peak_bytes: isolate.peak_bytes(),
+                duration: begun.map(|begun| begun.elapsed()).unwrap_or_default(),
+                upstream_calls: 0,
+            },
+        })
+    }
 }
