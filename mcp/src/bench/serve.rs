@@ -94,6 +94,9 @@ pub const SIDES: [Side; 3] = [
 pub struct Measured {
     /// Requests a second by the wall clock.
     pub per_second: f64,
+    /// Requests a second as a part of the bare loop's in the same round, which what else the machine does
+    /// disturbs less.
+    pub of_bare: f64,
     /// CPU time of the server process for one request.
     pub cpu: Duration,
 }
@@ -116,18 +119,22 @@ pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.le
             taken.push(server.round()?);
         }
     }
-    let median = |mut taken: Vec<Duration>| {
-        taken.sort_unstable();
-        taken[taken.len() / 2]
-    };
+    let bare: Vec<f64> = all[0].iter().map(|(wall, _)| wall.as_secs_f64()).collect();
     Ok(all.map(|taken| {
-        let wall = median(taken.iter().map(|(wall, _)| *wall).collect());
-        let cpu = median(taken.iter().map(|(_, cpu)| *cpu).collect());
+        let wall = |(wall, _): &(Duration, Duration)| wall.as_secs_f64();
         Measured {
-            per_second: requests as f64 / wall.as_secs_f64(),
-            cpu: cpu.div_f64(requests.max(1) as f64),
+            per_second: requests as f64 / median(taken.iter().map(wall)),
+            of_bare: median(taken.iter().zip(&bare).map(|(taken, bare)| bare / wall(taken))),
+            cpu: Duration::from_secs_f64(median(taken.iter().map(|(_, cpu)| cpu.as_secs_f64())))
+                .div_f64(requests.max(1) as f64),
         }
     }))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// A server under load.
