@@ -4,8 +4,8 @@ use super::Generator;
 use crate::ir::{Arity, Function, Slots};
 use crate::resolve::{Failed, too_many_locals};
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small};
-use ptc_vm::bytecode::{Dst, Instruction, Proto, Shape, Src};
+use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
+use ptc_vm::bytecode::{Dst, Instruction, Pinned, Proto, Shape, Src};
 
 /// Registers a function may use.
 const MAX_REGISTERS: u8 = 250;
@@ -253,6 +253,24 @@ impl<'g> Emitter<'g> {
         }
     }
 
+    /// Where the code ends with the increment of a loop variable in its place, puts the short cut through it
+    /// and the `LoopBack` to come before it.
+    pub(super) fn count_loop(&mut self, span: Span, head: Label) {
+        let Some(&Instruction::AddSmall { a, value: step, dst, written: Written::Increment }) =
+            self.buffers.code.last()
+        else {
+            return;
+        };
+        if a != take(dst.0) || self.last_arrival == self.buffers.code.len() {
+            return;
+        }
+        let at = self.buffers.code.len() - 1;
+        let short_cut = Instruction::CountLoop { variable: Pinned(dst.0), step, to: Far(0) };
+        self.buffers.code.insert(at, short_cut);
+        self.buffers.spans.insert(at, span);
+        self.patch_to(Patch(at), head);
+    }
+
     pub(super) fn patch_to(&mut self, patch: Patch, label: Label) {
         let distance = label.0 as i64 - patch.0 as i64 - 1;
         let (near, far) = (i16::try_from(distance), Far(distance as i32));
@@ -264,6 +282,7 @@ impl<'g> Emitter<'g> {
         match &mut self.buffers.code[patch.0] {
             Instruction::Jump { to }
             | Instruction::LoopBack { to, .. }
+            | Instruction::CountLoop { to, .. }
             | Instruction::JumpIfFalse { to, .. }
             | Instruction::JumpIfTrue { to, .. }
             | Instruction::JumpIfNil { to, .. }

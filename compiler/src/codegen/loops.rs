@@ -64,6 +64,7 @@ impl Emitter<'_> {
             self.emit(span, Instruction::Move { src: take(from), dst: Dst(to) });
         }
         self.top = saved;
+        self.count_loop(span, head.label);
         let jump = Instruction::LoopBack { counter: Pinned(head.counter), to: Far(0) };
         let patch = self.jump(span, jump);
         self.patch_to(patch, head.label);

@@ -533,6 +533,9 @@ instructions! {
     Jump "jump" Jump { to: Far };
     /// Backward jump of `loop` and `recur`: pays fuel and counts one round in the counter register.
     LoopBack "loop" Jump { counter: Pinned, to: Far };
+    /// A short cut through the two instructions that follow it: an `AddSmall` of the same variable and the
+    /// `LoopBack` to the same target. Does what they do where that is simple; else they do it.
+    CountLoop "count" Branch { variable: Pinned, step: Small, to: Far };
     /// Jumps when the value is nil or false.
     JumpIfFalse "jump-false" Branch { condition: Src, to: Far };
     /// Jumps when the value is neither nil nor false.

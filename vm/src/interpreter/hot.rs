@@ -337,6 +337,17 @@ impl Machine<'_> {
                             put(registers, dst.0, Value::Bool(!truthy));
                         }
                         Instruction::Jump { to } => jump!(to),
+                        Instruction::CountLoop { variable, step, to } => {
+                            if let Value::Int(int) = registers[usize::from(variable.0)]
+                                && let Some(sum) = int.checked_add(i64::from(step.0))
+                                && slice > 0
+                                && !is_limited
+                            {
+                                put(registers, variable.0, Value::Int(sum));
+                                slice -= 1;
+                                jump!(to);
+                            }
+                        }
                         Instruction::LoopBack { counter, to } => {
                             // The last round of the limit and of the slice are for the complete table.
                             if slice <= 0 {

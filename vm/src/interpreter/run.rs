@@ -388,6 +388,8 @@ impl Machine<'_> {
                 }
 
                 Instruction::Jump { to } => jump!(to.0),
+                // The next two instructions do it.
+                Instruction::CountLoop { .. } => {}
                 Instruction::LoopBack { counter, to } => {
                     jump!(to.0);
                     if let Value::Int(rounds) = &mut registers[usize::from(counter.0)] {
