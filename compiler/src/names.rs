@@ -6,7 +6,7 @@ use crate::resolve::symbol::find_builtin;
 use crate::syntax::Special;
 use ptc_vm::builtins::BuiltinId;
 use std::cell::Cell;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 /// A quick hash, seeded so that texts cannot be chosen to collide.
 pub(crate) type HashState = foldhash::fast::RandomState;
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
 
     /// The name of a text, and whether it is a new one.
     pub(crate) fn intern_noting(&mut self, text: &'a str) -> (Name, bool) {
-        let hash = self.hash.hash_one(text);
+        let hash = self.hash_of(text);
         if let Some(number) = self.find_hashed(text, hash) {
             return (number, false);
         }
@@ -66,6 +66,13 @@ impl<'a> Names<'a> {
         self.known.push(Known { text, special, builtin: Cell::new(None) });
         self.numbers.insert(hash, number);
         (Name(number as u32), true)
+    }
+
+    fn hash_of(&self, text: &str) -> u64 {
+        let mut hasher = self.hash.build_hasher();
+        // Without the mark that a text ends with when it is part of something larger.
+        hasher.write(text.as_bytes());
+        hasher.finish()
     }
 
     fn find_hashed(&self, text: &str, hash: u64) -> Option<Name> {
@@ -101,7 +108,7 @@ impl<'a> Names<'a> {
 
     /// The name of a text that the program mentions.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.find_hashed(text, self.hash.hash_one(text))
+        self.find_hashed(text, self.hash_of(text))
     }
 
     pub(crate) fn len(&self) -> usize {

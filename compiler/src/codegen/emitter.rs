@@ -50,7 +50,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     fn new() -> Buffers {
-        Buffers { code: Vec::with_capacity(64), spans: Vec::with_capacity(64), slots: Vec::with_capacity(16) }
+        Buffers { code: Vec::with_capacity(32), spans: Vec::with_capacity(32), slots: Vec::with_capacity(16) }
     }
 }
 

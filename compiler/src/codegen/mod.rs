@@ -50,8 +50,8 @@ pub(crate) fn generate(
     let mut generator = Generator {
         tables,
         element,
-        protos: Vec::new(),
-        buffers: Vec::new(),
+        protos: Vec::with_capacity(4),
+        buffers: Vec::with_capacity(4),
         far: false,
         too_far: false,
         last_uses,

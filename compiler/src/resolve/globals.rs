@@ -68,6 +68,10 @@ impl<'a> Globals<'a> {
     /// The names that any `def` of the program can define, one for each, and those of the session.
     pub(crate) fn of(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
         let mut globals = Globals::default();
+        if !defined.is_empty() || !externals.session.is_empty() {
+            globals.places = vec![0; names.len()];
+            globals.known.reserve(defined.len() + externals.session.len().min(names.len()));
+        }
         for &name in defined {
             globals.entry(name).definitions += 1;
         }

@@ -337,15 +337,21 @@ static BUILTINS: [Builtin; COUNT] = {
     all
 };
 
-type ByName = HashMap<(Option<Category>, &'static str), BuiltinId, foldhash::fast::RandomState>;
+/// Numbers by name.
+#[derive(Default)]
+struct ByName {
+    /// Names as they are written without a namespace.
+    plain: HashMap<&'static str, BuiltinId, foldhash::fast::RandomState>,
+    qualified: HashMap<(Category, &'static str), BuiltinId, foldhash::fast::RandomState>,
+}
 
 static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
-    let mut names = ByName::with_capacity_and_hasher(COUNT * 2, Default::default());
+    let mut names = ByName::default();
     for (row, builtin) in BUILTINS.iter().enumerate() {
         let id = BuiltinId(row as u16);
-        names.insert((Some(builtin.category), builtin.name), id);
+        names.qualified.insert((builtin.category, builtin.name), id);
         if !matches!(builtin.category, Category::Internal | Category::Json) {
-            names.entry((None, builtin.name)).or_insert(id);
+            names.plain.entry(builtin.name).or_insert(id);
         }
     }
     names
@@ -386,14 +392,12 @@ pub fn all() -> impl Iterator<Item = (BuiltinId, &'static Builtin)> {
 
 /// The builtin of a name: plain, or qualified by one of [`NAMESPACES`].
 pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
-    let category = match namespace {
-        None => None,
-        Some(namespace) => Some(NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?.1),
-    };
-    let qualified = BY_NAME.get(&(category, name));
+    let Some(namespace) = namespace else { return BY_NAME.plain.get(name).copied() };
+    let (_, category) = NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?;
+    let qualified = BY_NAME.qualified.get(&(*category, name));
     // `core/x` is whatever plain `x` is: most strings and numbers functions live there in Clojure too.
     let found = match category {
-        Some(Category::Core) => qualified.or_else(|| BY_NAME.get(&(None, name))),
+        Category::Core => qualified.or_else(|| BY_NAME.plain.get(name)),
         _ => qualified,
     };
     found.copied()
@@ -401,5 +405,5 @@ pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
 
 /// An internal builtin, by its `%name`.
 pub fn internal(name: &str) -> Option<BuiltinId> {
-    BY_NAME.get(&(Some(Category::Internal), name)).copied()
+    BY_NAME.qualified.get(&(Category::Internal, name)).copied()
 }

@@ -251,7 +251,9 @@ impl Walk<'_> {
                 }
                 Effect::Fill(reg) if state.has(reg) => Some(Rule::WriteToFull(reg)),
                 Effect::Fill(reg) => {
-                    before_fill.get_or_insert(*state);
+                    if flow == Flow::Branch {
+                        before_fill.get_or_insert(*state);
+                    }
                     state.fill(reg);
                     None
                 }
