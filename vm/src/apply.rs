@@ -18,39 +18,48 @@ use smallvec::SmallVec;
 pub type Arguments = SmallVec<[Value; 3]>;
 
 /// Combinators nest this deep before a machine takes over; [`apply`] recurses as deep.
-const DEPTH: u32 = 4;
+const DEPTH: u8 = 4;
 
 /// Whether [`apply`] can call the value.
+#[inline]
 pub(crate) fn is_direct(function: &Value) -> bool {
-    is_direct_at(function, DEPTH)
+    depth_of(function).is_some_and(|depth| depth <= DEPTH)
 }
 
-fn is_direct_at(function: &Value, depth: u32) -> bool {
+/// How deep combinators nest in a function that needs no frame; `None` for other functions.
+#[inline]
+fn depth_of(function: &Value) -> Option<u8> {
     match function {
-        Value::Builtin(builtin) => matches!(builtin.info().implementation, Implementation::Plain(_)),
-        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => true,
-        Value::Combinator(node) => match node.kind {
-            CombinatorKind::Reduced
-            | CombinatorKind::Endless(_)
-            | CombinatorKind::Transducer(_)
-            | CombinatorKind::Reducer
-            | CombinatorKind::Completing
-            | CombinatorKind::Memoize => false,
-            CombinatorKind::Constantly => true,
-            // Its other parts are arguments.
-            CombinatorKind::Partial | CombinatorKind::Fnil => {
-                depth > 0 && node.parts().first().is_some_and(|part| is_direct_at(part, depth - 1))
-            }
-            CombinatorKind::Comp
-            | CombinatorKind::Juxt
-            | CombinatorKind::Complement
-            | CombinatorKind::EveryPred
-            | CombinatorKind::SomeFn => {
-                depth > 0 && node.parts().iter().all(|part| is_direct_at(part, depth - 1))
-            }
-        },
-        _ => false,
+        Value::Builtin(builtin) => {
+            matches!(builtin.info().implementation, Implementation::Plain(_)).then_some(0)
+        }
+        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => Some(0),
+        Value::Combinator(node) => node.direct_depth(),
+        _ => None,
     }
+}
+
+/// The same for a combinator of these parts. It is asked for when the combinator is made, because machines
+/// ask before every call.
+pub(crate) fn direct_depth(kind: CombinatorKind, parts: &[Value]) -> Option<u8> {
+    let called = match kind {
+        CombinatorKind::Reduced
+        | CombinatorKind::Endless(_)
+        | CombinatorKind::Transducer(_)
+        | CombinatorKind::Reducer
+        | CombinatorKind::Completing
+        | CombinatorKind::Memoize => return None,
+        CombinatorKind::Constantly => return Some(0),
+        // Its other parts are arguments.
+        CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1)?,
+        CombinatorKind::Comp
+        | CombinatorKind::Juxt
+        | CombinatorKind::Complement
+        | CombinatorKind::EveryPred
+        | CombinatorKind::SomeFn => parts,
+    };
+    let deepest = called.iter().try_fold(0, |deepest: u8, part| Some(deepest.max(depth_of(part)?)))?;
+    Some(deepest.saturating_add(1))
 }
 
 /// Calls a function for which [`is_direct`] holds. Costs the fuel of any call.
@@ -58,22 +67,38 @@ fn is_direct_at(function: &Value, depth: u32) -> bool {
 /// # Errors
 /// What the function faults with; memory, deadline and cancellation.
 pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value]) -> Result<Value> {
-    let value = match function {
-        Value::Builtin(builtin) => match builtin.info().implementation {
-            Implementation::Plain(run) => {
-                cx.fuel.slice -= 1;
-                check_arity(*builtin, arguments.len())?;
-                run(cx, arguments)
-            }
-            _ => Err(not_callable(cx, function)),
-        },
+    if let (Value::Keyword(symbol), [Value::Map(map)]) = (function, &*arguments) {
+        cx.tick(1)?;
+        let row = map.find_named(cx, *symbol);
+        return Ok(row.map_or(Value::Nil, |row| map.entries()[row].value.clone()));
+    }
+    let result = match function {
+        Value::Builtin(builtin) => call_plain(cx, *builtin, arguments),
         Value::Combinator(node) => apply_combinator(cx, node, arguments),
         data => call_data(cx, data, arguments),
-    }?;
-    if heap::attention() {
-        attend(cx)?;
-    }
+    };
+    if heap::attention() { attended(cx, result) } else { result }
+}
+
+/// The safepoint after a call.
+#[cold]
+fn attended(cx: &mut Context, result: Result<Value>) -> Result<Value> {
+    let value = result?;
+    attend(cx)?;
     Ok(value)
+}
+
+#[inline]
+fn call_plain(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) -> Result<Value> {
+    let info = builtin.info();
+    let Implementation::Plain(run) = info.implementation else {
+        return Err(not_callable(cx, &Value::Builtin(builtin)));
+    };
+    cx.fuel.slice -= 1;
+    if !info.arity.accepts(arguments.len()) {
+        return Err(arity_fault(builtin, arguments.len()));
+    }
+    run(cx, arguments)
 }
 
 fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]) -> Result<Value> {
@@ -92,7 +117,10 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
                     *argument = default.clone();
                 }
             }
-            apply(cx, &parts[0], arguments)
+            match &parts[0] {
+                Value::Builtin(builtin) => call_plain(cx, *builtin, arguments),
+                function => apply(cx, function, arguments),
+            }
         }
         CombinatorKind::Comp => {
             let mut parts = parts.iter().rev();

@@ -1,5 +1,6 @@
 //! Functions made by functions: a closed set, so that calling one is data for the interpreter.
 
+use crate::apply::direct_depth;
 use crate::heap;
 use crate::value::{Value, drop_children};
 use std::rc::Rc;
@@ -144,6 +145,8 @@ pub struct Combinator {
     /// Which function.
     pub kind: CombinatorKind,
     parts: Vec<Value>,
+    /// How deep combinators nest in it when calling it needs no frame; see [`crate::apply`].
+    direct_depth: Option<u8>,
 }
 
 /// Logical bytes beside the parts.
@@ -153,7 +156,13 @@ impl Combinator {
     /// A combinator of these functions and values.
     pub fn new(kind: CombinatorKind, parts: Vec<Value>) -> Rc<Combinator> {
         heap::charge(COMBINATOR_BYTES + parts.capacity() * size_of::<Value>());
-        Rc::new(Combinator { kind, parts })
+        let direct_depth = direct_depth(kind, &parts);
+        Rc::new(Combinator { kind, parts, direct_depth })
+    }
+
+    /// How deep combinators nest in it when calling it needs no frame.
+    pub(crate) fn direct_depth(&self) -> Option<u8> {
+        self.direct_depth
     }
 
     /// The functions and values it is made of.

@@ -7,6 +7,7 @@ use crate::fault::Result;
 use crate::hash::hash_value;
 use crate::heap;
 use crate::sort;
+use crate::string::StringNode;
 use crate::symbol::Symbol;
 use crate::value::{Value, drop_children};
 use hashbrown::HashTable;
@@ -175,6 +176,26 @@ impl<V: Payload> Table<V> {
         }
     }
 
+    /// Position of a string key.
+    #[inline]
+    fn find_string(&self, node: &Rc<StringNode>) -> Option<usize> {
+        let Some(index) = self.index() else {
+            let is_same = |entry: &Entry<V>| matches!(&entry.key, Value::Str(key) if Rc::ptr_eq(key, node));
+            if let Some(row) = self.entries.iter().position(is_same) {
+                return Some(row);
+            }
+            return self.find_text(node.as_str(), node.hash(), node.symbol());
+        };
+        let hash = node.hash();
+        let matches = |key: &Value| match key {
+            Value::Str(key) => Rc::ptr_eq(key, node) || key.as_str() == node.as_str(),
+            _ => false,
+        };
+        index
+            .find(spread(hash), |&(stored, row)| stored == hash && matches(&self.entries[row as usize].key))
+            .map(|&(_, row)| row as usize)
+    }
+
     /// Position of exactly this key: numbers by type, keywords and strings apart.
     ///
     /// # Errors
@@ -182,7 +203,7 @@ impl<V: Payload> Table<V> {
     pub fn find(&self, cx: &mut Context, key: &Value) -> Result<Option<usize>> {
         match key {
             Value::Keyword(symbol) => return Ok(self.find_keyword(cx, *symbol)),
-            Value::Str(node) => return Ok(self.find_text(node.as_str(), node.hash(), node.symbol())),
+            Value::Str(node) => return Ok(self.find_string(node)),
             _ => {}
         }
         match self.index() {
@@ -371,6 +392,12 @@ impl<V: Payload> Table<V> {
         V: Default,
     {
         Rc::get_mut(this).map(|table| std::mem::take(&mut table.entries[row].value))
+    }
+
+    /// The value at a position, to be changed in place. `None` when somebody else holds the table.
+    #[inline]
+    pub(crate) fn value_mut(this: &mut Rc<Table<V>>, row: usize) -> Option<&mut V> {
+        Some(&mut Rc::get_mut(this)?.entries[row].value)
     }
 
     fn unique(this: Rc<Table<V>>) -> Rc<Table<V>> {

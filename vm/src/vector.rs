@@ -187,6 +187,21 @@ impl VectorNode {
         VectorNode::update(this, |items| items.push(item))
     }
 
+    /// [`VectorNode::push`] where the vector stands.
+    #[inline]
+    pub(crate) fn append(this: &mut Rc<VectorNode>, item: Value) {
+        match Rc::get_mut(this) {
+            Some(VectorNode { repr: Repr::Owned { items, .. } }) => {
+                let before = items.capacity();
+                items.push(item);
+                if items.capacity() != before {
+                    heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
+                }
+            }
+            _ => *this = VectorNode::push(this.clone(), item),
+        }
+    }
+
     /// Puts one item in front: amortised constant time when nobody else holds the vector, as a program
     /// that collects with `cons` needs.
     pub fn push_front(this: Rc<VectorNode>, item: Value) -> Rc<VectorNode> {

@@ -374,10 +374,13 @@ fn update_at_once(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     // One unit for the way down, one for the way back.
     cx.tick(2)?;
     let row = map.find(cx, &key)?;
-    let old = match row {
-        Some(row) => MapNode::take_at(&mut map, row).unwrap_or_else(|| map.entries()[row].value.clone()),
-        None => Value::Nil,
-    };
+    if let Some(row) = row
+        && let Some(slot) = MapNode::value_mut(&mut map, row)
+    {
+        *slot = apply(cx, &arguments[2], &mut [take(slot)])?;
+        return Ok(Step::Return(Value::Map(map)));
+    }
+    let old = row.map(|row| map.entries()[row].value.clone()).unwrap_or_default();
     let value = apply(cx, &arguments[2], &mut [old])?;
     Ok(Step::Return(Value::Map(match row {
         Some(row) => MapNode::replace_at(map, row, value),

@@ -7,7 +7,7 @@ use super::{Action, Native, is_running};
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::interpreter::slots::fill_value;
+use crate::interpreter::slots::{fill, fill_copy, fill_value};
 use crate::map::{MapNode, SetNode};
 use crate::order;
 use crate::value::Value;
@@ -165,6 +165,41 @@ impl Each {
     /// After a function of the program: see [`Native::again`](super::Native::again).
     #[inline]
     pub(super) fn again(
+        &mut self,
+        cx: &mut Context,
+        returned: Value,
+        window: &mut [Value],
+        action: &mut Option<Action>,
+    ) -> Result<bool> {
+        let is_test = matches!(self.kind, Kind::Filter | Kind::Remove);
+        if (is_test || matches!(self.kind, Kind::Map | Kind::Keep)) && is_running(&self.function, window) {
+            // The most frequent kinds without a detour over what the others need.
+            if is_test {
+                let item = take(&mut self.item);
+                if returned.is_truthy() == (self.kind == Kind::Filter) {
+                    self.out.push(item);
+                }
+            } else if self.kind == Kind::Map || !returned.is_nil() {
+                self.out.push(returned);
+            }
+            let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+                *action = Some(self.finish(cx)?);
+                return Ok(false);
+            };
+            self.next += 1;
+            if is_test {
+                fill_copy(&mut window[1], &item);
+                fill(&mut self.item, item);
+            } else {
+                fill_value(&mut window[1], item);
+            }
+            return Ok(true);
+        }
+        self.again_slow(cx, returned, window, action)
+    }
+
+    #[inline(never)]
+    fn again_slow(
         &mut self,
         cx: &mut Context,
         returned: Value,
@@ -344,18 +379,15 @@ impl Each {
 
     fn group(&mut self, cx: &mut Context, key: Value) -> Result<()> {
         let item = take(&mut self.item);
-        if let Value::Map(mut groups) = take(&mut self.extra().state) {
-            groups = match groups.find(cx, &key)? {
-                // Nobody else holds the map, so the group is taken out and grows in place.
-                Some(row) => match MapNode::take_at(&mut groups, row) {
-                    Some(Value::Vector(group)) => {
-                        MapNode::replace_at(groups, row, Value::Vector(VectorNode::push(group, item)))
-                    }
-                    _ => groups,
-                },
-                None => MapNode::insert(groups, cx, key, Value::vector(vec![item]))?,
-            };
-            self.extra().state = Value::Map(groups);
+        let state = &mut self.extra().state;
+        let Value::Map(groups) = state else { return Ok(()) };
+        // Nobody else holds the map nor the group, which grows in place.
+        if let Some(row) = groups.find(cx, &key)? {
+            if let Some(Value::Vector(group)) = MapNode::value_mut(groups, row) {
+                VectorNode::append(group, item);
+            }
+        } else if let Value::Map(groups) = take(state) {
+            *state = Value::Map(MapNode::insert(groups, cx, key, Value::vector(vec![item]))?);
         }
         Ok(())
     }
