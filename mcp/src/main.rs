@@ -1,9 +1,11 @@
 //! The `ptc` binary.
 
+mod allocator;
+
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
     ptc_mcp::cli::main()

@@ -6,12 +6,14 @@
 //! Nothing here depends on time or on chance but the seeds of hash tables, which move a count by less than
 //! the tolerance of the script.
 
+#[path = "../../../../mcp/src/allocator.rs"]
+mod allocator;
 mod cases;
 
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 /// Everything that counts happens in here: the counter starts when this function is entered and stops when it
 /// returns.

@@ -1,0 +1,73 @@
+//! mimalloc as the global allocator, called without an alignment where none is needed.
+//!
+//! Version 3 of mimalloc serves an aligned request by asking for `size + alignment - 1` bytes, unless the
+//! size is a power of two. Where that sum falls into the next size class (48, 80, 96, 160 … bytes: vectors,
+//! maps and their items) there is never a page of the class that the fast path looks into, so every
+//! allocation takes the slow path and a block of the larger class. All blocks of 16 bytes and more are
+//! aligned to 16 bytes anyway, which is all that almost any type needs.
+
+use libmimalloc_sys as mimalloc;
+use std::alloc::{GlobalAlloc, Layout};
+
+/// The allocator.
+pub(crate) struct Mimalloc;
+
+/// What mimalloc aligns every block of this size or more to (`MI_MAX_ALIGN_SIZE`); smaller blocks are
+/// aligned to their size.
+const NATURAL: usize = 16;
+
+/// Whether a block of this size is aligned well enough without being asked.
+#[inline]
+const fn is_natural(size: usize, alignment: usize) -> bool {
+    alignment <= NATURAL && alignment <= size
+}
+
+// SAFETY: mimalloc's functions have the contract of `GlobalAlloc`: blocks are at least as large as asked,
+// null says that there is no memory, `mi_free` and `mi_realloc` take blocks of either kind of allocation, and
+// blocks are aligned to the alignment asked for or, by `is_natural`, to at least what the layout needs.
+unsafe impl GlobalAlloc for Mimalloc {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let (size, alignment) = (layout.size(), layout.align());
+        // SAFETY: any size and any power of two are fine.
+        unsafe {
+            if is_natural(size, alignment) {
+                mimalloc::mi_malloc(size).cast()
+            } else {
+                mimalloc::mi_malloc_aligned(size, alignment).cast()
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let (size, alignment) = (layout.size(), layout.align());
+        // SAFETY: as in `alloc`.
+        unsafe {
+            if is_natural(size, alignment) {
+                mimalloc::mi_zalloc(size).cast()
+            } else {
+                mimalloc::mi_zalloc_aligned(size, alignment).cast()
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
+        // SAFETY: the caller's block comes from this allocator.
+        unsafe { mimalloc::mi_free(block.cast()) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let alignment = layout.align();
+        // SAFETY: the caller's block comes from this allocator; the rest as in `alloc`.
+        unsafe {
+            if is_natural(size, alignment) {
+                mimalloc::mi_realloc(block.cast(), size).cast()
+            } else {
+                mimalloc::mi_realloc_aligned(block.cast(), size, alignment).cast()
+            }
+        }
+    }
+}
