@@ -337,7 +337,7 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         }
         _ => return Ok(Step::TailCall(function, super::Arguments::new())),
     };
-    let machine = Reduce::new(function, items, next, first, false);
+    let machine = Reduce::new(cx, function, items, next, first, false);
     Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))
 }
 
@@ -354,7 +354,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     };
     let function = callable(cx, "reduce-kv", take(&mut arguments[0]))?;
     let init = take(&mut arguments[1]);
-    Ok(Step::Enter(Native::Reduce(Reduce::new(function, items, 0, init, true))))
+    Ok(Step::Enter(Native::Reduce(Reduce::new(cx, function, items, 0, init, true))))
 }
 
 /// The items of a vector as pairs with their indexes.
@@ -397,6 +397,19 @@ fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let target = take(&mut arguments[0]);
     let path = super::Arguments::from_elem(take(&mut arguments[1]), 1);
     update_path(cx, "update", target, path, false, &mut arguments[2..])
+}
+
+/// `update` with a function that needs no frame.
+///
+/// # Errors
+/// As `update`.
+pub(crate) fn update_directly(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
+    cx.fuel.slice -= 1;
+    match update(cx, arguments)? {
+        Step::Return(value) => Ok(value),
+        // Only other functions make it enter or call anything.
+        Step::Enter(_) | Step::TailCall(..) => Ok(Value::Nil),
+    }
 }
 
 fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {

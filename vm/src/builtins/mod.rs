@@ -5,7 +5,7 @@
 
 pub mod arity;
 mod bits;
-mod callbacks;
+pub(crate) mod callbacks;
 #[cfg(test)]
 mod collection_tests;
 mod collections;

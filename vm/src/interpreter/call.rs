@@ -339,6 +339,13 @@ impl Machine<'_> {
                 }
                 Action::Pause => return Ok(Some(Stop::SliceEnd)),
                 Action::Fork => return Ok(Some(Stop::Fork)),
+                Action::Failed(fault, site) => {
+                    // As if the function had its frame: the fault is located from there.
+                    let frame =
+                        Frame::Code { unit: site.unit, proto: site.proto, pc: site.at + 1, base: top };
+                    Fiber::push_frame(&mut self.fiber.frames, frame);
+                    return Err(fault);
+                }
             };
             if let Some(end) = self.settle(called, &mut returned) {
                 return Ok(end);

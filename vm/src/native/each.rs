@@ -1,6 +1,7 @@
 //! One function over one collection: `map`, `filter`, `group-by`, `min-by` and their relatives differ
 //! only in what they do with the results, so they are one machine with a closed set of kinds.
 
+use super::forward::Forward;
 use super::items::Items;
 use super::sort::{self, Sort};
 use super::{Action, Native, is_running};
@@ -90,6 +91,8 @@ pub struct Each {
     /// The item that the running call is about.
     item: Value,
     out: Items,
+    /// The function, when all it does is call a builtin.
+    forward: Option<Box<Forward>>,
     /// What only some kinds need.
     extra: Option<Box<Extra>>,
 }
@@ -128,7 +131,9 @@ impl Each {
             _ => Value::Nil,
         };
         let extra = (!state.is_nil()).then(|| Box::new(Extra { state, ..Extra::default() }));
-        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, extra })
+        let arguments = if matches!(kind, Kind::MapIndexed | Kind::KeepIndexed) { 2 } else { 1 };
+        let forward = Forward::of(cx, &function, arguments);
+        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, forward, extra })
     }
 
     #[inline]
@@ -151,7 +156,7 @@ impl Each {
         {
             return Ok(end);
         }
-        if is_direct(&self.function) {
+        if self.forward.is_some() || is_direct(&self.function) {
             return self.run(cx);
         }
         let function = self.function.clone();
@@ -233,10 +238,17 @@ impl Each {
             if cx.fuel.slice < 0 {
                 return Ok(Action::Pause);
             }
-            let value = match self.next_call() {
-                None => return self.finish(cx),
-                Some((argument, None)) => apply(cx, &self.function, &mut [argument])?,
-                Some((index, Some(item))) => apply(cx, &self.function, &mut [index, item])?,
+            let result = match (self.next_call(), &self.forward) {
+                (None, _) => return self.finish(cx),
+                (Some((argument, None)), None) => apply(cx, &self.function, &mut [argument]),
+                (Some((index, Some(item))), None) => apply(cx, &self.function, &mut [index, item]),
+                (Some((argument, None)), Some(forward)) => forward.call(cx, &mut [argument]),
+                (Some((index, Some(item))), Some(forward)) => forward.call(cx, &mut [index, item]),
+            };
+            let value = match (result, &self.forward) {
+                (Ok(value), _) => value,
+                (Err(fault), Some(forward)) => return Ok(forward.failed(fault)),
+                (Err(fault), None) => return Err(fault),
             };
             if let Some(end) = self.accept(cx, value)? {
                 return Ok(end);

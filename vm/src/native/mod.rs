@@ -7,6 +7,7 @@
 pub mod bounded;
 pub mod combine;
 pub mod each;
+pub mod forward;
 pub mod items;
 pub mod map_many;
 pub mod memoize;
@@ -25,7 +26,7 @@ pub mod walk;
 
 use crate::apply::Arguments;
 use crate::context::Context;
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
 use crate::value::Value;
 use std::rc::Rc;
 
@@ -47,6 +48,8 @@ pub enum Action {
     Become(Native),
     /// Run its branches as fibers (only [`parallel::Parallel`]).
     Fork,
+    /// Fault at this instruction of a function that has no frame.
+    Failed(Box<Fault>, forward::Site),
 }
 
 /// The closed set of machines. The large and rare ones are boxed: the others are moved often.

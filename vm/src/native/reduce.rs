@@ -1,5 +1,6 @@
 //! `reduce`, `reduce-kv` and `reductions`.
 
+use super::forward::Forward;
 use super::items::Items;
 use super::{Action, is_running};
 use crate::apply::{apply, is_direct};
@@ -24,18 +25,22 @@ pub struct Reduce {
     pairs: bool,
     /// Every accumulator so far, for `reductions`.
     trail: Option<Items>,
+    /// The function, when all it does is call a builtin.
+    forward: Option<Box<Forward>>,
 }
 
 impl Reduce {
     /// A machine that starts with `accumulator` at item `next`.
     pub fn new(
+        cx: &Context,
         function: Value,
         input: Rc<VectorNode>,
         next: usize,
         accumulator: Value,
         pairs: bool,
     ) -> Reduce {
-        Reduce { function, input, next, accumulator, pairs, trail: None }
+        let forward = Forward::of(cx, &function, if pairs { 3 } else { 2 });
+        Reduce { function, input, next, accumulator, pairs, trail: None, forward }
     }
 
     /// The same machine, whose result is all accumulators.
@@ -50,10 +55,12 @@ impl Reduce {
             Some(value) => self.accept(value),
             None => take(&mut self.accumulator),
         };
-        let accumulator = if is_direct(&self.function) {
-            match self.run(cx, accumulator)? {
-                Some(accumulator) => accumulator,
-                None => return Ok(Action::Pause),
+        let accumulator = if self.forward.is_some() || is_direct(&self.function) {
+            match (self.run(cx, accumulator), &self.forward) {
+                (Ok(Some(accumulator)), _) => accumulator,
+                (Ok(None), _) => return Ok(Action::Pause),
+                (Err(fault), Some(forward)) => return Ok(forward.failed(fault)),
+                (Err(fault), None) => return Err(fault),
             }
         } else {
             accumulator
@@ -107,6 +114,18 @@ impl Reduce {
                 self.accumulator = accumulator;
                 return Ok(None);
             }
+            if let Some(forward) = &self.forward
+                && self.trail.is_none()
+                && let Some(item) = self.input.as_slice().and_then(|items| items.get(self.next))
+                && forward.count(cx, &mut accumulator, item)?
+            {
+                if Rc::strong_count(&self.input) == 1 {
+                    // As elsewhere the last user of a collection frees it on the way.
+                    drop(VectorNode::take_item(&mut self.input, self.next));
+                }
+                self.next += 1;
+                continue;
+            }
             self.note(&accumulator);
             let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
                 return Ok(Some(accumulator));
@@ -116,11 +135,19 @@ impl Reduce {
                 Value::Vector(pair) if self.pairs => {
                     let key = pair.get(0).unwrap_or_default();
                     let value = pair.get(1).unwrap_or_default();
-                    apply(cx, &self.function, &mut [accumulator, key, value])?
+                    self.apply(cx, &mut [accumulator, key, value])?
                 }
-                _ => apply(cx, &self.function, &mut [accumulator, item])?,
+                _ => self.apply(cx, &mut [accumulator, item])?,
             };
             accumulator = self.accept(value);
+        }
+    }
+
+    #[inline]
+    fn apply(&self, cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+        match &self.forward {
+            Some(forward) => forward.call(cx, arguments),
+            None => apply(cx, &self.function, arguments),
         }
     }
 

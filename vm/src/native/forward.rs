@@ -1,0 +1,249 @@
+//! Functions of the program that do nothing but call a builtin with their parameters, keys of them and
+//! constants: `(fn [m word] (update m word (fnil inc 0)))`, `#(str "t" %)`. A machine calls the builtin
+//! itself, item after item, without a frame.
+//!
+//! No program can tell: such a call costs the fuel of the two calls that it is, and a fault is reported from
+//! inside the function ([`Action::Failed`]).
+
+use super::Action;
+use crate::apply::is_direct;
+use crate::builtins::{Implementation, callbacks};
+use crate::bytecode::instruction::{Instruction, Src};
+use crate::bytecode::{ProtoIndex, Shape};
+use crate::combinator::CombinatorKind;
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::heap;
+use crate::interpreter::attend;
+use crate::map::MapNode;
+use crate::symbol::Symbol;
+use crate::value::{UnitId, Value};
+use smallvec::SmallVec;
+use std::mem::take;
+
+/// Most arguments of the builtin.
+const MOST: usize = 4;
+
+/// Registers of the functions that are looked at: larger ones do more than forward.
+const REGISTERS: usize = 16;
+
+/// Where an argument of the builtin comes from.
+#[derive(Clone)]
+enum Operand {
+    /// A parameter of the function, which nothing else needs.
+    Parameter(usize),
+    /// The value of a key in a parameter.
+    Field(usize, Symbol),
+    /// A constant.
+    Constant(Value),
+}
+
+/// A function that forwards.
+pub struct Forward {
+    run: fn(&mut Context, &mut [Value]) -> Result<Value>,
+    operands: SmallVec<[Operand; MOST]>,
+    /// It counts: `(update accumulator key inc)`, perhaps with `fnil`.
+    count: Option<Count>,
+    site: Site,
+}
+
+/// What [`Forward::count`] adds, and the fuel of the calls that do so.
+#[derive(Clone, Copy)]
+struct Count {
+    step: i64,
+    calls: i64,
+}
+
+/// An instruction of a function.
+#[derive(Clone, Copy)]
+pub struct Site {
+    /// The program.
+    pub unit: UnitId,
+    /// The function.
+    pub proto: ProtoIndex,
+    /// Position in its code.
+    pub at: u32,
+}
+
+impl Forward {
+    /// The function as one that forwards `count` arguments, if it is one.
+    pub(crate) fn of(cx: &Context, function: &Value, count: u8) -> Option<Box<Forward>> {
+        let Value::Closure(closure) = function else { return None };
+        let unit = cx.units.get(closure.unit.0 as usize)?;
+        let proto = unit.program.protos.get(usize::from(closure.proto.0))?;
+        let ([before @ .., call, Instruction::Return { src }], true) =
+            (proto.code.as_slice(), cx.hot_loop && proto.shape == Shape { fixed: count, variadic: false })
+        else {
+            return None;
+        };
+        let mut registers = [const { None::<Operand> }; REGISTERS];
+        for parameter in 1..=usize::from(count) {
+            *registers.get_mut(parameter)? = Some(Operand::Parameter(parameter - 1));
+        }
+        for instruction in before {
+            let (operand, dst) = match *instruction {
+                Instruction::Move { src, dst } => (read(&registers, src)?, dst),
+                Instruction::LoadConst { constant, dst } => {
+                    (Operand::Constant(unit.constants.get(usize::from(constant.0))?.clone()), dst)
+                }
+                Instruction::GetKey { src, constant, dst } => {
+                    let (Operand::Parameter(parameter), Value::Keyword(key)) =
+                        (read(&registers, src)?, unit.constants.get(usize::from(constant.0))?)
+                    else {
+                        return None;
+                    };
+                    (Operand::Field(parameter, *key), dst)
+                }
+                _ => return None,
+            };
+            *registers.get_mut(usize::from(dst.0))? = Some(operand);
+        }
+        let mut operands = SmallVec::new();
+        let (builtin, result) = match *call {
+            Instruction::Call1 { builtin, a, dst } => {
+                operands.push(read(&registers, a)?);
+                (builtin, dst.0)
+            }
+            Instruction::Call2 { builtin, a, b, dst } => {
+                operands.push(read(&registers, a)?);
+                operands.push(read(&registers, b)?);
+                (builtin, dst.0)
+            }
+            Instruction::CallBuiltin { builtin, window } if usize::from(window.count) <= MOST => {
+                for register in
+                    usize::from(window.at) + 1..=usize::from(window.at) + usize::from(window.count)
+                {
+                    operands.push(registers.get(register)?.clone()?);
+                }
+                (builtin, window.at)
+            }
+            _ => return None,
+        };
+        let passed = |index| {
+            operands
+                .iter()
+                .filter(|operand| matches!(operand, Operand::Parameter(at) if *at == index))
+                .count()
+        };
+        let info = builtin.info();
+        if src.reg != result
+            || !info.arity.accepts(operands.len())
+            || (0..usize::from(count)).any(|parameter| passed(parameter) > 1)
+        {
+            return None;
+        }
+        let run = match (info.implementation, operands.as_slice()) {
+            (Implementation::Plain(run), _) => run,
+            (Implementation::Callback(_), [_, _, Operand::Constant(function)])
+                if info.name == "update" && is_direct(function) =>
+            {
+                callbacks::update_directly
+            }
+            _ => return None,
+        };
+        let count = match operands.as_slice() {
+            [
+                Operand::Parameter(0),
+                Operand::Parameter(1) | Operand::Field(1, _),
+                Operand::Constant(function),
+            ] if count == 2 && info.name == "update" => count_of(function),
+            _ => None,
+        };
+        let site = Site { unit: closure.unit, proto: closure.proto, at: before.len() as u32 };
+        Some(Box::new(Forward { run, operands, count, site }))
+    }
+
+    /// Calls the function.
+    ///
+    /// # Errors
+    /// What the builtin faults with; memory, deadline and cancellation. The machine reports it by
+    /// [`Forward::failed`].
+    #[inline]
+    pub(crate) fn call(&self, cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+        cx.fuel.slice -= 1;
+        let mut all = [const { Value::Nil }; MOST];
+        // What is read goes before what is given away.
+        for (slot, operand) in all.iter_mut().zip(&self.operands) {
+            if let Operand::Field(parameter, key) = operand
+                && let Value::Map(map) = &arguments[*parameter]
+                && let Some(row) = map.find_named(cx, *key)
+            {
+                *slot = map.entries()[row].value.clone();
+            }
+        }
+        for (slot, operand) in all.iter_mut().zip(&self.operands) {
+            match operand {
+                Operand::Parameter(parameter) => *slot = take(&mut arguments[*parameter]),
+                Operand::Constant(value) => *slot = value.clone(),
+                Operand::Field(..) => {}
+            }
+        }
+        let value = (self.run)(cx, &mut all[..self.operands.len()])?;
+        if heap::attention() {
+            attend(cx)?;
+        }
+        Ok(value)
+    }
+
+    /// Counts an item where the accumulator stands: values that are moved about cost more than all else here.
+    /// False when that needs [`Forward::call`]; nothing has changed or was paid for.
+    ///
+    /// # Errors
+    /// As [`Forward::call`].
+    #[inline]
+    pub(crate) fn count(&self, cx: &mut Context, accumulator: &mut Value, item: &Value) -> Result<bool> {
+        let (Some(count), Value::Map(counts)) = (self.count, accumulator) else { return Ok(false) };
+        let key = match (self.operands.get(1), item) {
+            (Some(Operand::Parameter(_)), item) => item,
+            (Some(Operand::Field(_, key)), Value::Map(map)) => match map.find_named(cx, *key) {
+                Some(row) => &map.entries()[row].value,
+                None => return Ok(false),
+            },
+            _ => return Ok(false),
+        };
+        // Comparing other keys may cost fuel, which must not be paid twice.
+        if !matches!(key, Value::Str(_) | Value::Keyword(_)) {
+            return Ok(false);
+        }
+        let Some(row) = counts.find(cx, key)? else { return Ok(false) };
+        let Some(Value::Int(counted)) = MapNode::value_mut(counts, row) else { return Ok(false) };
+        let Some(next) = counted.checked_add(count.step) else { return Ok(false) };
+        // The calls of the function and of `update`; the way down and back; the calls that count.
+        cx.fuel.slice -= 2;
+        cx.tick(2)?;
+        *counted = next;
+        cx.fuel.slice -= count.calls;
+        if heap::attention() {
+            attend(cx)?;
+        }
+        Ok(true)
+    }
+
+    /// The end of the machine after a fault of [`Forward::call`].
+    #[cold]
+    pub(crate) fn failed(&self, fault: Box<Fault>) -> Action {
+        Action::Failed(fault, self.site)
+    }
+}
+
+/// What a function of one number adds, when it is `inc` or `dec`.
+fn count_of(function: &Value) -> Option<Count> {
+    let (builtin, calls) = match function {
+        Value::Builtin(builtin) => (builtin, 1),
+        Value::Combinator(node) if node.kind == CombinatorKind::Fnil => match node.parts() {
+            [Value::Builtin(builtin), ..] => (builtin, 2),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let step = match builtin.info().name {
+        "inc" => 1,
+        "dec" => -1,
+        _ => return None,
+    };
+    Some(Count { step, calls })
+}
+
+fn read(registers: &[Option<Operand>; REGISTERS], src: Src) -> Option<Operand> {
+    registers.get(usize::from(src.reg))?.clone()
+}
