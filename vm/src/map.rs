@@ -119,6 +119,13 @@ impl<V: Payload> Table<V> {
         self.extra.get()?.index.as_ref()
     }
 
+    /// The index where it is worth asking. A small table is scanned, even one that was large: that it has no
+    /// index need not be looked up at the far end of the node.
+    #[inline]
+    fn useful_index(&self) -> Option<&HashTable<(u32, u32)>> {
+        if self.entries.len() <= SCAN { None } else { self.index() }
+    }
+
     fn index_mut(&mut self) -> Option<&mut HashTable<(u32, u32)>> {
         self.extra.get_mut()?.index.as_mut()
     }
@@ -147,7 +154,7 @@ impl<V: Payload> Table<V> {
     /// Position of a keyword key.
     #[inline]
     pub fn find_keyword(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        match self.index() {
+        match self.useful_index() {
             None => self.entries.iter().position(|entry| matches!(entry.key, Value::Keyword(key) if key == symbol)),
             Some(index) => index
                 .find(spread(cx.symbols.hash(symbol)), |&(_, row)| {
@@ -166,7 +173,7 @@ impl<V: Payload> Table<V> {
             },
             _ => false,
         };
-        match self.index() {
+        match self.useful_index() {
             None => self.entries.iter().position(|entry| matches(&entry.key)),
             Some(index) => index
                 .find(spread(hash), |&(stored, row)| {
@@ -179,7 +186,7 @@ impl<V: Payload> Table<V> {
     /// Position of a string key.
     #[inline]
     fn find_string(&self, node: &Rc<StringNode>) -> Option<usize> {
-        let Some(index) = self.index() else {
+        let Some(index) = self.useful_index() else {
             let is_same = |entry: &Entry<V>| matches!(&entry.key, Value::Str(key) if Rc::ptr_eq(key, node));
             if let Some(row) = self.entries.iter().position(is_same) {
                 return Some(row);
@@ -206,7 +213,7 @@ impl<V: Payload> Table<V> {
             Value::Str(node) => return Ok(self.find_string(node)),
             _ => {}
         }
-        match self.index() {
+        match self.useful_index() {
             None => {
                 for (row, entry) in self.entries.iter().enumerate() {
                     if same_key(cx, &entry.key, key)? {
@@ -257,7 +264,7 @@ impl<V: Payload> Table<V> {
     /// [`Table::find_flexible`] for a keyword.
     #[inline]
     pub fn find_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        if self.index().is_none() {
+        if self.useful_index().is_none() {
             let mut text_row = None;
             for (row, entry) in self.entries.iter().enumerate() {
                 match &entry.key {

@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 /// A value of the language.
 #[derive(Default)]
+#[repr(u64)]
 pub enum Value {
     /// nil.
     #[default]

@@ -7,9 +7,11 @@
 //! - [`relations`]: equality, hashes and the order agree
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
+//! - [`forwarding`]: functions without a frame behave as functions with one
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
+mod forwarding;
 mod printing;
 mod programs;
 mod relations;
