@@ -11,7 +11,7 @@ const CASES: &[(&str, &str)] = &[
     (r#"(reduce (fn [m w] (update m w dec)) {"a" 1} (map str ["a" "a"]))"#, r#"{"a" -1}"#),
     (
         r#"(reduce (fn [m w] (update m (:k w) (fnil inc 5))) {} [{:k 1} {:k 1} {:j 2} {:k 2.5}])"#,
-        "{nil 6 1 7 2.5 6}",
+        "{1 7 2.5 6 nil 6}",
     ),
     (
         r#"(reduce (fn [m w] (update m (:k w) (fnil inc 0))) {} [{:k "x"} {"k" "x"} {:k :x}])"#,

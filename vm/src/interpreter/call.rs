@@ -343,7 +343,7 @@ impl Machine<'_> {
                     // As if the function had its frame: the fault is located from there.
                     let frame =
                         Frame::Code { unit: site.unit, proto: site.proto, pc: site.at + 1, base: top };
-                    Fiber::push_frame(&mut self.fiber.frames, frame);
+                    self.fiber.frames.push(frame);
                     return Err(fault);
                 }
             };
