@@ -451,14 +451,17 @@ impl Table<Value> {
         keys: impl Iterator<Item = Value>,
         values: impl ExactSizeIterator<Item = Value>,
     ) -> Rc<MapNode> {
-        let mut entries = SmallVec::with_capacity(values.len());
-        entries.extend(keys.zip(values).map(|(key, value)| Entry { key, value }));
-        let mut node = Table { entries, extra: OnceCell::new() };
-        if node.entries.len() > SCAN {
-            node.build_index(cx);
+        // Filled where it is going to stay: a node is large to move.
+        let mut this = Rc::new(Table { entries: SmallVec::new(), extra: OnceCell::new() });
+        if let Some(node) = Rc::get_mut(&mut this) {
+            node.entries.reserve_exact(values.len());
+            node.entries.extend(keys.zip(values).map(|(key, value)| Entry { key, value }));
+            if node.entries.len() > SCAN {
+                node.build_index(cx);
+            }
+            heap::charge(node.bytes());
         }
-        heap::charge(node.bytes());
-        Rc::new(node)
+        this
     }
 
     /// A map of keys and values, alternating; the first of equal keys wins. The keys are strings.

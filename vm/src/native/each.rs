@@ -8,6 +8,8 @@ use super::{Action, Native, is_running};
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::heap;
+use crate::interpreter::attend;
 use crate::interpreter::slots::{fill, fill_copy, fill_value};
 use crate::map::{MapNode, SetNode};
 use crate::order;
@@ -156,6 +158,9 @@ impl Each {
         {
             return Ok(end);
         }
+        if matches!((&self.function, self.kind), (Value::Keyword(_), Kind::Map | Kind::GroupBy)) {
+            return self.run_keyword(cx);
+        }
         if self.forward.is_some() || is_direct(&self.function) {
             return self.run(cx);
         }
@@ -252,6 +257,36 @@ impl Each {
             };
             if let Some(end) = self.accept(cx, value)? {
                 return Ok(end);
+            }
+        }
+    }
+
+    /// [`Each::run`] for `(map :key rows)` and `(group-by :key rows)`: a row is looked at where it is.
+    fn run_keyword(&mut self, cx: &mut Context) -> Result<Action> {
+        let Value::Keyword(symbol) = self.function else { return self.run(cx) };
+        loop {
+            if cx.fuel.slice < 0 {
+                return Ok(Action::Pause);
+            }
+            let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+                return self.finish(cx);
+            };
+            self.next += 1;
+            let value = match &item {
+                Value::Map(map) => {
+                    cx.tick(1)?;
+                    map.find_named(cx, symbol).map(|row| map.entries()[row].value.clone()).unwrap_or_default()
+                }
+                _ => apply(cx, &self.function, &mut [item.clone()])?,
+            };
+            if heap::attention() {
+                attend(cx)?;
+            }
+            if self.kind == Kind::Map {
+                self.out.push(value);
+            } else {
+                fill(&mut self.item, item);
+                self.group(cx, value)?;
             }
         }
     }
