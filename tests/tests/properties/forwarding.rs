@@ -37,7 +37,7 @@ const CASES: &[(&str, &str)] = &[
         r#"(do (defn add [m w] (update m w inc)) (reduce add {:a "x"} [:a]))"#,
         "arithmetic_error (update m w inc)",
     ),
-    (r#"(map #(subs % 1) ["ab" 5])"#, "type_error (subs % 1)"),
+    (r#"(map #(subs % 1) ["ab" 5])"#, "type_error #(subs % 1)"),
 ];
 
 #[test]
