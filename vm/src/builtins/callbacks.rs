@@ -400,14 +400,11 @@ fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 }
 
 /// `update` with a function that needs no frame.
-///
-/// # Errors
-/// As `update`.
 pub(crate) fn update_directly(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
     cx.fuel.slice -= 1;
     match update(cx, arguments)? {
         Step::Return(value) => Ok(value),
-        // Only other functions make it enter or call anything.
+        // Only other functions make it call anything.
         Step::Enter(_) | Step::TailCall(..) => Ok(Value::Nil),
     }
 }
