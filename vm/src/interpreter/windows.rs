@@ -22,12 +22,17 @@ pub(super) fn take() -> Vec<Value> {
     })
 }
 
-/// Keeps a window for later. What a fault left in it is dropped now, in the scope of its isolate.
-pub(super) fn give(window: Vec<Value>) {
+/// Keeps a window for later. What a fault left in it is dropped now, in the scope of its isolate; after a
+/// return there is nothing.
+pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
-    for register in &mut window {
-        if register.is_heap() {
-            *register = Value::Nil;
+    if is_empty {
+        debug_assert!(!window.iter().any(Value::is_heap), "a function has left registers full");
+    } else {
+        for register in &mut window {
+            if register.is_heap() {
+                *register = Value::Nil;
+            }
         }
     }
     // While a thread ends there is no pool; the window holds no values of the heap and may go.
