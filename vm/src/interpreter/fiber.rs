@@ -209,7 +209,7 @@ impl Fiber {
         let has_returned = self.frames.is_empty();
         self.natives.clear();
         self.frames.clear();
-        if self.stack.room() == WINDOW {
+        if self.stack.room() >= WINDOW {
             windows::give(self.stack.release(), has_returned);
         }
         self.stack.clear();

@@ -8,6 +8,9 @@ use std::cell::RefCell;
 /// Windows kept per thread.
 const KEPT: usize = 256;
 
+/// Most registers that a kept window has room for: those of a few calls inside one another.
+const LARGEST: usize = 4 * WINDOW;
+
 thread_local! {
     static POOL: RefCell<Vec<Vec<Value>>> = const { RefCell::new(Vec::new()) };
 }
@@ -26,6 +29,10 @@ pub(super) fn take() -> Vec<Value> {
 /// return there is nothing.
 pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
+    if window.capacity() > LARGEST {
+        return;
+    }
+    window.truncate(WINDOW);
     if is_empty {
         debug_assert!(!window.iter().any(Value::is_heap), "a function has left registers full");
     } else {
