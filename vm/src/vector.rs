@@ -5,6 +5,7 @@
 //! [`VectorNode::get`], [`VectorNode::iter`] and [`VectorNode::as_slice`].
 
 use crate::heap;
+use crate::interpreter::slots::{fill, fill_copy};
 use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
@@ -69,6 +70,32 @@ impl VectorNode {
             return items.get_mut(*start + index).map(std::mem::take);
         }
         this.get(index)
+    }
+
+    /// [`VectorNode::take_item`] into a slot that is empty: the value is written where it stays. False when
+    /// there is no such item.
+    #[inline]
+    pub(crate) fn take_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
+            let Some(item) = items.get_mut(*start + index) else { return false };
+            fill(slot, std::mem::take(item));
+            return true;
+        }
+        match &this.repr {
+            Repr::Range { start, step, len } => {
+                if index < *len {
+                    fill(slot, Value::Int(start + step * index as i64));
+                }
+                index < *len
+            }
+            _ => match this.as_slice().and_then(|items| items.get(index)) {
+                Some(item) => {
+                    fill_copy(slot, item);
+                    true
+                }
+                None => false,
+            },
+        }
     }
 
     /// The items in memory; `None` for a range.

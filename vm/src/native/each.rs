@@ -192,16 +192,13 @@ impl Each {
             } else if self.kind == Kind::Map || !returned.is_nil() {
                 self.out.push(returned);
             }
-            let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+            if !VectorNode::take_into(&mut self.input, self.next, &mut window[1]) {
                 *action = Some(self.finish(cx)?);
                 return Ok(false);
-            };
+            }
             self.next += 1;
             if is_test {
-                fill_copy(&mut window[1], &item);
-                fill(&mut self.item, item);
-            } else {
-                fill_value(&mut window[1], item);
+                fill_copy(&mut self.item, &window[1]);
             }
             return Ok(true);
         }

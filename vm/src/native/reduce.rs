@@ -88,19 +88,22 @@ impl Reduce {
         };
         if self.trail.is_some() {
             self.note(&accumulator);
+        } else if !self.pairs && is_running(&self.function, window) {
+            if !VectorNode::take_into(&mut self.input, self.next, &mut window[2]) {
+                *action = Some(self.finish(accumulator));
+                return false;
+            }
+            self.next += 1;
+            fill_value(&mut window[1], accumulator);
+            return true;
         }
         let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
             *action = Some(self.finish(accumulator));
             return false;
         };
         self.next += 1;
-        if self.pairs || !is_running(&self.function, window) {
-            *action = Some(self.call(accumulator, item));
-            return false;
-        }
-        fill_value(&mut window[1], accumulator);
-        fill_value(&mut window[2], item);
-        true
+        *action = Some(self.call(accumulator, item));
+        false
     }
 
     /// Calls a function that needs no frame for item after item. `None` when the slice is used up.
