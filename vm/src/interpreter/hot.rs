@@ -11,7 +11,10 @@
 use super::chain;
 use super::fiber::{Frame, WINDOW};
 use super::operations::make_record;
-use super::quick::{Below, call_many, call_one, call_two, fits, get_key, load_capture, modulo, related};
+use super::quick::{
+    Below, call_many, call_one, call_two, fits, get_key, load_capture, make_closure, make_vector, modulo,
+    related,
+};
 use super::run::{put, read};
 use super::slots::{clear, fill_copy};
 use super::{Machine, Stop};
@@ -231,6 +234,14 @@ impl Machine<'_> {
                                 _ => load_capture(registers, index, dst),
                             }
                         }
+                        Instruction::LoadGlobal { global, dst } => {
+                            let slot = unit.globals[usize::from(global.0)];
+                            let Some(value) = self.globals.get(slot) else { leave!() };
+                            if self.fiber.overlay.is_some() {
+                                leave!();
+                            }
+                            fill_copy(&mut registers[usize::from(dst.0)], value);
+                        }
                         Instruction::Add { a, b, dst } => {
                             binary!(
                                 a,
@@ -438,6 +449,18 @@ impl Machine<'_> {
                             }
                             put(registers, dst.0, item);
                         }
+                        Instruction::MakeVector { items, dst } => {
+                            if heap::attention() {
+                                leave!();
+                            }
+                            make_vector(registers, items, dst);
+                        }
+                        Instruction::MakeClosure { proto, captures, dst } => {
+                            if heap::attention() {
+                                leave!();
+                            }
+                            make_closure(registers, unit_id, proto, captures, dst);
+                        }
                         Instruction::MakeRecord { keys, items, dst } => {
                             if heap::attention() {
                                 leave!();
@@ -537,7 +560,6 @@ impl Machine<'_> {
                         }
                         // Named, so that the jump table needs no range check and a new instruction is thought of.
                         Instruction::LoadSelf { .. }
-                        | Instruction::LoadGlobal { .. }
                         | Instruction::StoreGlobal { .. }
                         | Instruction::IsDefined { .. }
                         | Instruction::Quotient { .. }
@@ -545,13 +567,11 @@ impl Machine<'_> {
                         | Instruction::SubtractConst { .. }
                         | Instruction::QuotientConst { .. }
                         | Instruction::RemainderConst { .. }
-                        | Instruction::MakeVector { .. }
                         | Instruction::AppendVector { .. }
                         | Instruction::MakeMap { .. }
                         | Instruction::AppendMap { .. }
                         | Instruction::MakeSet { .. }
                         | Instruction::AppendSet { .. }
-                        | Instruction::MakeClosure { .. }
                         | Instruction::CallBuiltin { .. }
                         | Instruction::Call1 { .. }
                         | Instruction::Call2 { .. }

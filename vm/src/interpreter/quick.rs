@@ -3,18 +3,20 @@
 use super::call::Called;
 use super::fiber::{Frame, WINDOW};
 use super::hot::Hot;
+use super::operations::take_args;
 use super::run::read;
 use super::slots::{clear, fill, fill_copy, take_or_copy};
 use super::{Machine, operations};
 use crate::apply::check_arity;
 use crate::builtins::{BuiltinId, Implementation, Step};
 use crate::bytecode::ProtoIndex;
-use crate::bytecode::instruction::{Constant, Dst, Relation, Src, Window};
+use crate::bytecode::instruction::{Args, Constant, Dst, Relation, Src, Window};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
 use crate::unit::Unit;
-use crate::value::Value;
+use crate::value::{Closure, UnitId, Value};
+use crate::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -146,6 +148,26 @@ pub(super) fn load_capture(registers: &mut Registers, index: Constant, dst: Dst)
     {
         fill_copy(target, &closure.captures()[usize::from(index.0)]);
     }
+}
+
+/// A vector of the arguments.
+#[inline(never)]
+pub(super) fn make_vector(registers: &mut Registers, items: Args, dst: Dst) {
+    let items = VectorNode::new(take_args(registers, items));
+    fill(&mut registers[usize::from(dst.0)], Value::Vector(items));
+}
+
+/// A closure over the arguments.
+#[inline(never)]
+pub(super) fn make_closure(
+    registers: &mut Registers,
+    unit: UnitId,
+    proto: ProtoIndex,
+    captures: Args,
+    dst: Dst,
+) {
+    let closure = Closure::new(unit, proto, take_args(registers, captures));
+    fill(&mut registers[usize::from(dst.0)], Value::Closure(closure));
 }
 
 /// `(mod a b)` of integers.
