@@ -401,7 +401,8 @@ fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 
 /// `update` with a function that needs no frame.
 pub(crate) fn update_directly(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
-    cx.fuel.slice -= 1;
+    // The call is paid for before it may fault, as by the interpreter.
+    cx.tick(1)?;
     match update(cx, arguments)? {
         Step::Return(value) => Ok(value),
         // Only other functions make it call anything.
