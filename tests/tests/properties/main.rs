@@ -8,6 +8,7 @@
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
+//! - [`waiting`]: what a waiting program holds depends on itself alone
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
@@ -17,6 +18,7 @@ mod programs;
 mod relations;
 mod sorting;
 mod values;
+mod waiting;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

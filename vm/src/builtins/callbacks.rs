@@ -399,9 +399,8 @@ fn update(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     update_path(cx, "update", target, path, false, &mut arguments[2..])
 }
 
-/// `update` with a function that needs no frame.
+/// `update` with a function that needs no frame. The call is paid for before it may fault.
 pub(crate) fn update_directly(cx: &mut Context, arguments: Arguments<'_>) -> Result<Value> {
-    // The call is paid for before it may fault, as by the interpreter.
     cx.tick(1)?;
     match update(cx, arguments)? {
         Step::Return(value) => Ok(value),

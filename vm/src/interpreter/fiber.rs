@@ -192,15 +192,35 @@ impl Fiber {
         }
     }
 
-    /// Makes the fiber small before it waits: empty registers above the last full one are given back. The
-    /// slot of the answer stays.
-    pub(crate) fn park(&mut self, answer: u32) {
+    /// Makes the fiber small before it waits: registers above those of the functions that run are given back.
+    /// The slot of the answer stays.
+    ///
+    /// What is kept must not depend on scalars left in registers: in a kept window they are another program's.
+    pub(crate) fn park(&mut self, answer: u32, units: &[Rc<Unit>]) {
         // The stack of a deep recursion is not worth the look.
         const SMALL: usize = 16 * WINDOW;
         if self.stack.len() <= SMALL {
-            let full = self.stack.iter().rposition(|register| !register.is_nil()).map_or(0, |last| last + 1);
-            self.stack.shrink(full.max(answer as usize + 1));
+            let full = self.stack.iter().rposition(Value::is_heap).map_or(0, |last| last + 1);
+            self.stack.shrink(full.max(answer as usize + 1).max(self.in_use(units)));
         }
+    }
+
+    /// Registers up to the end of the topmost function of the program, and what frames above it keep.
+    fn in_use(&self, units: &[Rc<Unit>]) -> usize {
+        let mut most = 0;
+        for frame in self.frames.iter().rev() {
+            match *frame {
+                Frame::Native { top, .. } => most = most.max(top as usize),
+                Frame::Chain { base, .. } => most = most.max(base as usize + 1),
+                Frame::Code { unit, proto, base, .. } => {
+                    let proto = units
+                        .get(unit.0 as usize)
+                        .and_then(|unit| unit.program.protos.get(usize::from(proto.0)));
+                    return most.max(base as usize + proto.map_or(WINDOW, |proto| proto.registers.into()));
+                }
+            }
+        }
+        most
     }
 
     /// Drops everything, for an end that is not a return.

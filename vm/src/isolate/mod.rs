@@ -342,7 +342,7 @@ impl World {
                     };
                 }
                 Stop::Host { function, arguments, dst } => {
-                    break Exit::HostCall(self.schedule.suspend(fiber, function, arguments, dst));
+                    break Exit::HostCall(self.schedule.suspend(fiber, function, arguments, dst, &self.cx));
                 }
                 Stop::Fork => {
                     if let Err(fault) = self.schedule.fork(fiber, &mut self.cx) {

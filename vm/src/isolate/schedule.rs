@@ -148,13 +148,14 @@ impl Schedule {
         function: HostFunction,
         arguments: Vec<Value>,
         dst: u32,
+        cx: &Context,
     ) -> CallId {
         let call = CallId(self.next_call);
         self.next_call += 1;
         self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });
         if let Some(slot) = self.slot(id) {
             slot.call = Some(call);
-            slot.fiber.park(dst);
+            slot.fiber.park(dst, &cx.units);
         }
         call
     }
