@@ -42,7 +42,8 @@ fn full(span: Span, what: &str) -> Diagnostic {
     )
 }
 
-/// Floats are the same by their bits.
+/// Floats are the same by their bits. Only asked about rows of one hash, which are nearly always the same.
+#[inline(never)]
 fn is_same(a: &Const, b: &Const) -> bool {
     match (a, b) {
         (Const::Float(a), Const::Float(b)) => a.to_bits() == b.to_bits(),
@@ -108,13 +109,14 @@ impl Tables {
         let Tables { constants, rows, hash, .. } = self;
         let is_it = |row: usize| constants.get(row).is_some_and(|known| is_same(known, &constant));
         let hashed = hash_of(hash, &constant);
-        if let Some(row) = rows.find(hashed, is_it) {
+        let Ok(new) = u16::try_from(constants.len()) else {
+            return rows.find(hashed, is_it).map(|row| row as u16).ok_or_else(|| full(span, "constants"));
+        };
+        if let Some(row) = rows.find_or_insert(hashed, usize::from(new), is_it) {
             return Ok(row as u16);
         }
-        let row = u16::try_from(constants.len()).map_err(|_| full(span, "constants"))?;
         constants.push(constant);
-        rows.insert(hashed, usize::from(row));
-        Ok(row)
+        Ok(new)
     }
 
     /// The row of a literal that so far needed none.
@@ -127,8 +129,14 @@ impl Tables {
         }
     }
 
+    /// The row of a keyword that has one.
+    #[inline]
+    pub(crate) fn known_keyword(&self, name: Name) -> Option<u16> {
+        self.of_names.get(name.number() as usize).and_then(|rows| u16::try_from(rows.keyword).ok())
+    }
+
     pub(crate) fn keyword(&mut self, span: Span, name: Name, text: &str) -> Result<u16, Diagnostic> {
-        if let Ok(row) = u16::try_from(self.of_name(name).keyword) {
+        if let Some(row) = self.known_keyword(name) {
             return Ok(row);
         }
         let symbol = self.symbol(name, text);

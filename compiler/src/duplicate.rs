@@ -22,6 +22,18 @@ fn find_among_few<'a>(items: &'a [Form<'a>], step: usize) -> Option<Option<&'a F
     Some(repeated)
 }
 
+/// Keywords that differ in the low bits of their numbers, as the keys of nearly all map literals do.
+fn are_different_keywords(items: &[Form<'_>], step: usize) -> bool {
+    let mut seen = 0_u64;
+    items.iter().step_by(step).all(|form| {
+        let FormKind::Keyword(name) = form.kind else { return false };
+        let bit = 1 << (name.number() % u64::BITS);
+        let is_new = seen & bit == 0;
+        seen |= bit;
+        is_new
+    })
+}
+
 fn is_plain(form: &Form<'_>) -> bool {
     matches!(
         form.kind,
@@ -48,6 +60,9 @@ fn is_same_plain(a: &Form<'_>, b: &Form<'_>) -> bool {
 /// The first form that repeats an earlier one. `step` is 2 for a map (keys only) and 1 for a set.
 pub(crate) fn find_duplicate<'a>(items: &'a [Form<'a>], step: usize) -> Option<&'a Form<'a>> {
     if items.len() <= step {
+        return None;
+    }
+    if are_different_keywords(items, step) {
         return None;
     }
     if items.len() <= FEW * step

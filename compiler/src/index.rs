@@ -37,19 +37,44 @@ impl Index {
         }
     }
 
-    /// Adds a row that is not there yet.
-    pub(crate) fn insert(&mut self, hash: u64, row: usize) {
-        // A quarter at least stays free.
+    /// The row of this hash for which `is_it` holds; when there is none, `new` is added in the same search.
+    #[inline]
+    pub(crate) fn find_or_insert(
+        &mut self,
+        hash: u64,
+        new: usize,
+        mut is_it: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
+        // A quarter at least stays free, so the search ends.
         if self.used * 4 >= self.places.len() * 3 {
-            let grown = vec![(0, 0); (self.places.len() * 2).max(8)];
-            for (hash, row) in std::mem::replace(&mut self.places, grown) {
-                if row != 0 {
-                    self.put(hash, row);
-                }
+            self.grow();
+        }
+        let hash = hash as u32;
+        let mask = self.places.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let place = &mut self.places[at];
+            let (known, row) = *place;
+            if row == 0 {
+                *place = (hash, new as u32 + 1);
+                self.used += 1;
+                return None;
+            }
+            if known == hash && is_it(row as usize - 1) {
+                return Some(row as usize - 1);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let grown = vec![(0, 0); (self.places.len() * 2).max(8)];
+        for (hash, row) in std::mem::replace(&mut self.places, grown) {
+            if row != 0 {
+                self.put(hash, row);
             }
         }
-        self.used += 1;
-        self.put(hash as u32, row as u32 + 1);
     }
 
     fn put(&mut self, hash: u32, row: u32) {
@@ -74,7 +99,8 @@ mod tests {
             let hash = |row: usize| (row as u64 % 7) << 3;
             for row in 0..200 {
                 assert_eq!(index.find(hash(row), |found| found == row), None);
-                index.insert(hash(row), row);
+                assert_eq!(index.find_or_insert(hash(row), row, |found| found == row), None);
+                assert_eq!(index.find_or_insert(hash(row), 1_000, |found| found == row), Some(row));
             }
             for row in 0..200 {
                 assert_eq!(index.find(hash(row), |found| found == row), Some(row));

@@ -57,14 +57,15 @@ impl<'a> Names<'a> {
     /// The name of a text, and whether it is a new one.
     pub(crate) fn intern_noting(&mut self, text: &'a str) -> (Name, bool) {
         let hash = self.hash_of(text);
-        if let Some(number) = self.find_hashed(text, hash) {
-            return (number, false);
-        }
         let number = self.known.len();
+        let Names { numbers, known, .. } = self;
+        let is_it = |number: usize| known.get(number).is_some_and(|known| known.text == text);
+        if let Some(number) = numbers.find_or_insert(hash, number, is_it) {
+            return (Name(number as u32), false);
+        }
         // Forms that the compiler inserts are those of the names behind the mark.
         let special = Special::lookup(text.strip_prefix(MADE).unwrap_or(text));
         self.known.push(Known { text, special, builtin: Cell::new(None) });
-        self.numbers.insert(hash, number);
         (Name(number as u32), true)
     }
 
@@ -73,11 +74,6 @@ impl<'a> Names<'a> {
         // Without the mark that a text ends with when it is part of something larger.
         hasher.write(text.as_bytes());
         hasher.finish()
-    }
-
-    fn find_hashed(&self, text: &str, hash: u64) -> Option<Name> {
-        let is_it = |number: usize| self.known.get(number).is_some_and(|known| known.text == text);
-        self.numbers.find(hash, is_it).map(|number| Name(number as u32))
     }
 
     /// A new name that no text means.
@@ -108,7 +104,8 @@ impl<'a> Names<'a> {
 
     /// The name of a text that the program mentions.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.find_hashed(text, self.hash_of(text))
+        let is_it = |number: usize| self.known.get(number).is_some_and(|known| known.text == text);
+        self.numbers.find(self.hash_of(text), is_it).map(|number| Name(number as u32))
     }
 
     pub(crate) fn len(&self) -> usize {

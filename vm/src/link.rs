@@ -85,6 +85,10 @@ fn constant_value(
         Const::Vector(rows) => Value::vector(items(rows)),
         Const::Combinator(kind, rows) => Value::Combinator(Combinator::new(*kind, items(rows))),
         Const::Map(rows) => {
+            if let Some(keys) = different_keywords(earlier, rows) {
+                let values = rows.iter().skip(1).step_by(2).map(|&row| item(row));
+                return Ok(Value::Map(MapNode::from_distinct(cx, keys, values)));
+            }
             let mut map = MapNode::with_capacity(rows.len() / 2);
             for pair in rows.chunks_exact(2) {
                 map = MapNode::insert(map, cx, item(pair[0]), item(pair[1]))?;
@@ -99,4 +103,21 @@ fn constant_value(
             Value::Set(set)
         }
     })
+}
+
+/// The keys of a map of a few entries that are different keywords, as most are: they need not be looked for.
+fn different_keywords<'v>(earlier: &'v [Value], rows: &'v [u16]) -> Option<impl Iterator<Item = Value> + 'v> {
+    const FEW: usize = 8;
+    if rows.is_empty() || rows.len() > 2 * FEW || rows.len() % 2 == 1 {
+        return None;
+    }
+    let mut keys = [Symbol::from_index(0); FEW];
+    for (at, pair) in rows.chunks_exact(2).enumerate() {
+        let Value::Keyword(key) = earlier[usize::from(pair[0])] else { return None };
+        if keys[..at].contains(&key) {
+            return None;
+        }
+        keys[at] = key;
+    }
+    Some(keys.into_iter().take(rows.len() / 2).map(Value::Keyword))
 }

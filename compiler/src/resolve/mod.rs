@@ -399,8 +399,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
         // Constants need no expressions, one level deeper they would be refused like any form.
         if self.depth < MAX_DEPTH && items.iter().all(is_plain_constant) {
-            let literals = self.list(items.len());
-            return self.constant_collection(form, items, literals);
+            return self.constant_collection(form, items);
         }
         let resolved = self.all(items);
         let mut rows = Vec::with_capacity(resolved.len());
@@ -421,18 +420,20 @@ impl<'a, 'x> Resolver<'a, 'x> {
         Ok(self.expr(form.span, kind))
     }
 
-    fn constant_collection(
-        &mut self,
-        form: &Form<'a>,
-        items: &'a [Form<'a>],
-        mut literals: List<'a, Literal>,
-    ) -> Resolved<'a> {
+    /// A collection of forms that are [`is_plain_constant`].
+    fn constant_collection(&mut self, form: &Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
+        let mut rows = Vec::with_capacity(items.len());
         for item in items {
-            literals.push(self.plain_literal(item)?);
-        }
-        let mut rows = Vec::with_capacity(literals.len());
-        for (item, literal) in items.iter().zip(literals) {
-            rows.push(self.tables.literal(item.span, literal)?);
+            rows.push(match item.kind {
+                FormKind::Keyword(name) => match self.tables.known_keyword(name) {
+                    Some(row) => row,
+                    None => self.tables.keyword(item.span, name, self.names.text(name))?,
+                },
+                FormKind::Int(value) => self.tables.constant(item.span, Const::Int(value))?,
+                FormKind::Str(text) => self.tables.constant(item.span, Const::Str(text.into()))?,
+                FormKind::Bool(value) => self.tables.constant(item.span, Const::Bool(value))?,
+                _ => self.tables.constant(item.span, Const::Nil)?,
+            });
         }
         self.constant(form.span, collection_of(form, rows))
     }

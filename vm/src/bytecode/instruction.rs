@@ -205,10 +205,43 @@ pub enum Effect {
     Jump(i32),
 }
 
+/// Who looks at effects one after another. A function of one effect is one; the verifier, which looks at
+/// every effect of every program, has a method for each kind.
+pub trait Visit {
+    /// [`Effect::Read`].
+    fn read(&mut self, register: u8);
+    /// [`Effect::Take`].
+    fn take(&mut self, register: u8);
+    /// [`Effect::Fill`].
+    fn fill(&mut self, register: u8);
+    /// [`Effect::ClearFrom`].
+    fn clear_from(&mut self, register: u16);
+    /// [`Effect::Jump`].
+    fn jump(&mut self, distance: i32);
+}
+
+impl<F: FnMut(Effect)> Visit for F {
+    fn read(&mut self, register: u8) {
+        self(Effect::Read(register));
+    }
+    fn take(&mut self, register: u8) {
+        self(Effect::Take(register));
+    }
+    fn fill(&mut self, register: u8) {
+        self(Effect::Fill(register));
+    }
+    fn clear_from(&mut self, register: u16) {
+        self(Effect::ClearFrom(register));
+    }
+    fn jump(&mut self, distance: i32) {
+        self(Effect::Jump(distance));
+    }
+}
+
 /// A field of an instruction: its text and its effects.
 pub trait Field {
-    /// Calls `visit` for every effect, reads before writes.
-    fn effects(&self, visit: &mut impl FnMut(Effect));
+    /// Tells every effect, reads before writes.
+    fn effects(&self, visit: &mut impl Visit);
     /// Writes the operand as the disassembler shows it.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
@@ -216,7 +249,7 @@ pub trait Field {
 macro_rules! plain_field {
     ($($type:ty: $format:literal;)+) => {
         $(impl Field for $type {
-            fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+            fn effects(&self, _visit: &mut impl Visit) {}
             fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { write!(f, $format, self.0) }
         })+
     };
@@ -230,14 +263,14 @@ plain_field! {
 }
 
 impl Field for Int {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}", self.value())
     }
 }
 
 impl Field for AgainstInt {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl Visit) {
         self.src().effects(visit);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,8 +280,8 @@ impl Field for AgainstInt {
 }
 
 impl Field for Dst {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
-        visit(Effect::Fill(self.0));
+    fn effects(&self, visit: &mut impl Visit) {
+        visit.fill(self.0);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "r{}", self.0)
@@ -256,8 +289,8 @@ impl Field for Dst {
 }
 
 impl Field for Src {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
-        visit(if self.last { Effect::Take(self.reg) } else { Effect::Read(self.reg) });
+    fn effects(&self, visit: &mut impl Visit) {
+        if self.last { visit.take(self.reg) } else { visit.read(self.reg) }
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}r{}", if self.last { "~" } else { "" }, self.reg)
@@ -265,8 +298,8 @@ impl Field for Src {
 }
 
 impl Field for Pinned {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
-        visit(Effect::Read(self.0));
+    fn effects(&self, visit: &mut impl Visit) {
+        visit.read(self.0);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "&r{}", self.0)
@@ -274,12 +307,12 @@ impl Field for Pinned {
 }
 
 impl Field for Args {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl Visit) {
         for reg in u16::from(self.at)..u16::from(self.at) + u16::from(self.count) {
             // A register past the window is reported by the verifier through ClearFrom.
             match u8::try_from(reg) {
-                Ok(reg) => visit(Effect::Take(reg)),
-                Err(_) => visit(Effect::ClearFrom(reg)),
+                Ok(reg) => visit.take(reg),
+                Err(_) => visit.clear_from(reg),
             }
         }
     }
@@ -293,10 +326,10 @@ impl Field for Args {
 }
 
 impl Field for Window {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
+    fn effects(&self, visit: &mut impl Visit) {
         Args { at: self.at.wrapping_add(1), count: self.count }.effects(visit);
-        visit(Effect::ClearFrom(u16::from(self.at)));
-        visit(Effect::Fill(self.at));
+        visit.clear_from(u16::from(self.at));
+        visit.fill(self.at);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "r{} ", self.at)?;
@@ -305,8 +338,8 @@ impl Field for Window {
 }
 
 impl Field for Near {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
-        visit(Effect::Jump(i32::from(self.0)));
+    fn effects(&self, visit: &mut impl Visit) {
+        visit.jump(i32::from(self.0));
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:+}", self.0)
@@ -314,8 +347,8 @@ impl Field for Near {
 }
 
 impl Field for Far {
-    fn effects(&self, visit: &mut impl FnMut(Effect)) {
-        visit(Effect::Jump(self.0));
+    fn effects(&self, visit: &mut impl Visit) {
+        visit.jump(self.0);
     }
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:+}", self.0)
@@ -323,21 +356,21 @@ impl Field for Far {
 }
 
 impl Field for BuiltinId {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
     }
 }
 
 impl Field for bool {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
 impl Field for Written {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Written::Increment => "inc",
@@ -348,7 +381,7 @@ impl Field for Written {
 }
 
 impl Field for Relation {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Relation::Equal => "=",
@@ -362,7 +395,7 @@ impl Field for Relation {
 }
 
 impl Field for Side {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Side::Right => "right",
@@ -372,7 +405,7 @@ impl Field for Side {
 }
 
 impl Field for Signal {
-    fn effects(&self, _visit: &mut impl FnMut(Effect)) {}
+    fn effects(&self, _visit: &mut impl Visit) {}
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Signal::Return => "return",
@@ -400,8 +433,8 @@ macro_rules! instructions {
                 match self { $(Instruction::$name { .. } => Flow::$flow,)+ }
             }
 
-            /// Calls `visit` for every effect of every operand, in order.
-            pub fn effects(&self, visit: &mut impl FnMut(Effect)) {
+            /// Tells every effect of every operand, in order.
+            pub fn effects(&self, visit: &mut impl Visit) {
                 match self { $(Instruction::$name { $($field),* } => { $($field.effects(visit);)* let _ = &visit; })+ }
             }
         }

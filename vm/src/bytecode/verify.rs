@@ -7,7 +7,7 @@
 //! linear in the size of the code, and it proves that no register write can hide a live value (which
 //! would leak it) and no read can meet an empty register.
 
-use super::instruction::{Effect, Flow, Instruction};
+use super::instruction::{Effect, Flow, Instruction, Visit};
 use super::program::{Const, Program, Proto};
 use std::fmt;
 
@@ -162,6 +162,90 @@ impl Targets {
     }
 }
 
+/// What the effects of one instruction do to the state.
+struct Step<'s> {
+    state: &'s mut Full,
+    /// The function's declared count.
+    registers: u16,
+    is_branch: bool,
+    /// The first broken rule.
+    failure: Option<Rule>,
+    jump: Option<i32>,
+    /// The state on the way to the target of a branch that fills a register on the other way.
+    before_fill: Option<Full>,
+}
+
+impl Step<'_> {
+    #[cold]
+    fn fail(&mut self, rule: Rule) {
+        self.failure.get_or_insert(rule);
+    }
+
+    /// A declared register with a value; else the rule that is broken.
+    #[inline]
+    fn must_be_full(&mut self, register: u8) -> bool {
+        let is_full = u16::from(register) < self.registers && self.state.has(register);
+        if !is_full {
+            self.fail(match u16::from(register) < self.registers {
+                true => Rule::ReadOfEmpty(register),
+                false => Rule::RegisterCount(u16::from(register)),
+            });
+        }
+        is_full
+    }
+
+    /// The register that an instruction owns beside its operand.
+    fn read_second(&mut self, register: u8) {
+        if !self.state.has(register) {
+            self.fail(Rule::ReadOfEmpty(register));
+        }
+    }
+}
+
+impl Visit for Step<'_> {
+    #[inline]
+    fn read(&mut self, register: u8) {
+        self.must_be_full(register);
+    }
+
+    #[inline]
+    fn take(&mut self, register: u8) {
+        if self.must_be_full(register) {
+            self.state.empty(register);
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, register: u8) {
+        if u16::from(register) >= self.registers {
+            return self.fail(Rule::RegisterCount(u16::from(register)));
+        }
+        if self.state.has(register) {
+            return self.fail(Rule::WriteToFull(register));
+        }
+        if self.is_branch {
+            self.before_fill.get_or_insert(*self.state);
+        }
+        self.state.fill(register);
+    }
+
+    fn clear_from(&mut self, register: u16) {
+        match u8::try_from(register) {
+            Ok(from) => {
+                if let Some(full) = self.state.first_from(from) {
+                    self.fail(Rule::WindowNotClear(u16::from(full)));
+                }
+            }
+            Err(_) => self.fail(Rule::RegisterCount(register)),
+        }
+    }
+
+    #[inline]
+    fn jump(&mut self, distance: i32) {
+        self.jump = Some(distance);
+    }
+}
+
 struct Walk<'p> {
     program: &'p Program,
     proto: &'p Proto,
@@ -233,46 +317,20 @@ impl Walk<'_> {
     /// Applies one instruction; true when the next one can follow.
     fn step(&mut self, instruction: &Instruction, state: &mut Full) -> Result<bool, VerifyError> {
         self.check_indices(instruction)?;
-        let mut failure = None;
-        let mut jump = None;
-        let mut before_fill = None;
         let flow = instruction.flow();
-        let registers = self.proto.registers;
-        instruction.effects(&mut |effect| {
-            let rule = match effect {
-                Effect::Read(reg) | Effect::Take(reg) | Effect::Fill(reg) if u16::from(reg) >= registers => {
-                    Some(Rule::RegisterCount(u16::from(reg)))
-                }
-                Effect::Read(reg) | Effect::Take(reg) if !state.has(reg) => Some(Rule::ReadOfEmpty(reg)),
-                Effect::Read(_) => None,
-                Effect::Take(reg) => {
-                    state.empty(reg);
-                    None
-                }
-                Effect::Fill(reg) if state.has(reg) => Some(Rule::WriteToFull(reg)),
-                Effect::Fill(reg) => {
-                    if flow == Flow::Branch {
-                        before_fill.get_or_insert(*state);
-                    }
-                    state.fill(reg);
-                    None
-                }
-                Effect::ClearFrom(from) => match u8::try_from(from) {
-                    Ok(from) => state.first_from(from).map(|reg| Rule::WindowNotClear(u16::from(reg))),
-                    Err(_) => Some(Rule::RegisterCount(from)),
-                },
-                Effect::Jump(distance) => {
-                    jump = Some(distance);
-                    None
-                }
-            };
-            failure = failure.or(rule);
-        });
-        if let Instruction::Next { seq, .. } = instruction
-            && !state.has(seq.0.wrapping_add(1))
-        {
-            failure = failure.or(Some(Rule::ReadOfEmpty(seq.0.wrapping_add(1))));
+        let mut step = Step {
+            state,
+            registers: self.proto.registers,
+            is_branch: flow == Flow::Branch,
+            failure: None,
+            jump: None,
+            before_fill: None,
+        };
+        instruction.effects(&mut step);
+        if let Instruction::Next { seq, .. } = instruction {
+            step.read_second(seq.0.wrapping_add(1));
         }
+        let Step { state, failure, jump, before_fill, .. } = step;
         if let Some(rule) = failure {
             return Err(self.error(rule));
         }
