@@ -80,7 +80,7 @@ impl Tables {
             constants: Vec::with_capacity(room),
             symbols: Vec::with_capacity(room),
             globals: Vec::new(),
-            rows: if room == 0 { Index::default() } else { Index::with_room(room) },
+            rows: if room == 0 { Index::default() } else { Index::with_room(room * 2) },
             of_names: Vec::with_capacity(room + room / 4),
             hash: HashState::default(),
         }

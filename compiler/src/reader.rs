@@ -15,6 +15,9 @@ pub const MAX_NESTING: usize = 64;
 /// Digits of an integer literal.
 pub const MAX_DIGITS: usize = 100;
 
+/// Fewer digits than this are an integer of 64 bits whatever they are.
+const ALWAYS_SMALL: usize = 19;
+
 /// An open bracket.
 struct Open {
     token: Token,
@@ -432,7 +435,12 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn integer(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
-        let digits = text.trim_start_matches('-');
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.len() < ALWAYS_SMALL {
+            let value = digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+            let value = if digits.len() == text.len() { value } else { -value };
+            return self.push(span, FormKind::Int(value));
+        }
         if digits.len() > MAX_DIGITS {
             self.push(span, FormKind::Int(0))?;
             let message = format!("integer literal exceeds {MAX_DIGITS} digit limit");

@@ -86,7 +86,7 @@ fn constant_value(
         Const::Combinator(kind, rows) => Value::Combinator(Combinator::new(*kind, items(rows))),
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {
-                let values = rows.iter().skip(1).step_by(2).map(|&row| item(row));
+                let values = rows.chunks_exact(2).map(|pair| item(pair[1]));
                 return Ok(Value::Map(MapNode::from_distinct(cx, keys, values)));
             }
             let mut map = MapNode::with_capacity(rows.len() / 2);

@@ -177,20 +177,17 @@ impl<'a> Resolver<'a, '_> {
         uses_rest: bool,
         placeholders: &[(Name, usize)],
     ) -> Result<Arity<'a>, Failed> {
-        let mut shown = bumpalo::collections::String::new_in(self.arena);
         for index in 1..=highest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == index) {
                 self.function().bind(*name, slot);
             }
-            let _ = write!(shown, "{}p{index}", if index > 1 { " " } else { "" });
         }
         if uses_rest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == 0) {
                 self.function().bind(*name, slot);
             }
-            shown.push_str(if highest > 0 { " & rest" } else { "& rest" });
         }
         let count = highest + usize::from(uses_rest);
         self.function().recur = Some(RecurTarget { first: 0, count: count as u8, used: false });
@@ -208,11 +205,30 @@ impl<'a> Resolver<'a, '_> {
             span: form.span,
             fixed: highest as u8,
             variadic: uses_rest,
-            parameters: shown.into_bump_str(),
+            parameters: self.short_parameters(highest, uses_rest),
             body,
             has_recur,
             unread: Cell::new(Slots::EMPTY),
         })
+    }
+
+    /// The parameters of a short function as it is shown.
+    fn short_parameters(&self, highest: usize, uses_rest: bool) -> &'a str {
+        match (highest, uses_rest) {
+            (0, false) => "",
+            (1, false) => "p1",
+            (2, false) => "p1 p2",
+            _ => {
+                let mut shown = bumpalo::collections::String::new_in(self.arena);
+                for index in 1..=highest {
+                    let _ = write!(shown, "{}p{index}", if index > 1 { " " } else { "" });
+                }
+                if uses_rest {
+                    shown.push_str(if highest > 0 { " & rest" } else { "& rest" });
+                }
+                shown.into_bump_str()
+            }
+        }
     }
 
     fn is_value_body(&self, form: &Form<'_>) -> bool {
