@@ -118,8 +118,8 @@ impl FunctionScope {
 
 /// Finds a name in the innermost function or captures it through all functions between.
 pub(crate) fn lookup(functions: &mut [FunctionScope], name: Name) -> Option<Place> {
-    let mut found = functions.iter().enumerate().rev();
-    let (level, mut place) = found.find_map(|(level, function)| Some((level, function.find(name)?)))?;
+    let level = functions.iter().rposition(|function| function.find(name).is_some())?;
+    let mut place = functions[level].find(name)?;
     if let Place::Local(slot) = place {
         functions[level].note_use(slot);
     }
