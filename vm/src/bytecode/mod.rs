@@ -17,6 +17,7 @@
 //! At `Return` only register 0 and the returned register may be full.
 
 pub mod disassemble;
+mod effect;
 pub mod instruction;
 pub mod program;
 pub mod verify;
