@@ -131,6 +131,12 @@ pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.le
     }))
 }
 
+/// The first lines of a text, with the ends of lines.
+fn lines_of(text: &[u8], count: usize) -> &[u8] {
+    let end = memchr::memchr_iter(b'\n', text).take(count).last();
+    text.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
+}
+
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -166,10 +172,13 @@ impl Server {
         Ok(Server { side, child, input: Some(input), output, requests, count, answer_bytes: 0 })
     }
 
-    /// One round whose answers are looked at: each has its own id and says what it should.
+    /// One round whose answers are looked at: each has its own id and says what it should. One request goes
+    /// before it alone: until a program is known to be tiny it takes a place among the waiting, of which there
+    /// are fewer than requests.
     fn warm_up(&mut self) -> io::Result<()> {
+        self.exchange(self.count.min(1), |_| {})?;
         let mut answers = Vec::new();
-        self.exchange(|part| answers.extend_from_slice(part))?;
+        self.exchange(self.count, |part| answers.extend_from_slice(part))?;
         self.answer_bytes = answers.len();
         let mut answered = vec![false; self.count];
         for line in lines::split(&answers) {
@@ -190,7 +199,7 @@ impl Server {
         let mut bytes = 0;
         let cpu = self.cpu()?;
         let begun = Instant::now();
-        self.exchange(|part| bytes += part.len())?;
+        self.exchange(self.count, |part| bytes += part.len())?;
         let wall = begun.elapsed();
         if bytes != self.answer_bytes {
             return Err(io::Error::other(format!("{}: other answers than before", self.side.name)));
@@ -198,13 +207,15 @@ impl Server {
         Ok((wall, self.cpu()?.saturating_sub(cpu)))
     }
 
-    /// Writes all requests and reads as many lines.
-    fn exchange(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        let (Some(mut input), requests) = (self.input.take(), &self.requests) else {
-            return Err(io::ErrorKind::BrokenPipe.into());
+    /// Writes the first requests and reads as many lines.
+    fn exchange(&mut self, count: usize, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let Some(mut input) = self.input.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let requests = match count {
+            all if all == self.count => &self.requests[..],
+            some => lines_of(&self.requests, some),
         };
         let output = &mut self.output;
-        let mut missing = self.count;
+        let mut missing = count;
         std::thread::scope(|scope| {
             let writer = scope.spawn(move || input.write_all(requests).map(|()| input));
             let mut buffer = vec![0; 256 << 10];
