@@ -88,7 +88,7 @@ impl FrameStack {
         self.slots.get_mut(self.depth.wrapping_sub(2))
     }
 
-    /// The frame below that.
+    /// The frame that called what is below the top: the caller of a chain.
     #[inline(always)]
     pub(crate) fn below_chain(&self) -> Option<Frame> {
         self.slots.get(self.depth.wrapping_sub(3)).copied()

@@ -25,18 +25,14 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     (is_plain && starts_well && at - whole <= MOST).then(|| (if negative { -value } else { value }, at))
 }
 
-/// Reads a number that starts at `start`; gives it and the position after it.
+/// Reads a number that starts at `start`, of any length and form; gives it and the position after it.
 pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Value, usize)> {
     let mut at = start;
-    let negative = bytes[at] == b'-';
-    if negative {
+    if bytes[at] == b'-' {
         at += 1;
     }
     let whole = at;
-    let mut small: i64 = 0;
-    while let Some(digit) = digit(bytes, at) {
-        // Wraps only for numbers that are not used: those with more than 18 digits.
-        small = small.wrapping_mul(10).wrapping_add(i64::from(digit));
+    while digit(bytes, at).is_some() {
         at += 1;
     }
     let digits = at - whole;
@@ -48,11 +44,7 @@ pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Val
     }
     let end = fraction_and_exponent(bytes, at)?;
     if end == at {
-        let value = match digits {
-            0..=18 => Value::Int(if negative { -small } else { small }),
-            _ => long_integer(cx, bytes, start, at, digits)?,
-        };
-        return Ok((value, at));
+        return Ok((long_integer(cx, bytes, start, at, digits)?, at));
     }
     // The grammar has been checked: this is ASCII that the standard library reads too.
     match std::str::from_utf8(&bytes[start..end]).ok().and_then(|text| text.parse::<f64>().ok()) {
