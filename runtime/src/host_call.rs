@@ -9,7 +9,7 @@ use crate::tool_call::{Encoded, encode, parse};
 use crate::tool_check::{no_such_server, no_such_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamState};
 use ptc_vm::builtins::HostFunction;
-use ptc_vm::map::Table;
+use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -135,7 +135,7 @@ fn take_call(context: &RunContext, upstream: &dyn Upstream) -> Result<(), String
 pub(crate) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fault>> {
     let key = cx.keyword("upstream-calls");
     let left = Value::Int(i64::try_from(calls_left).unwrap_or(i64::MAX));
-    Ok(Value::Map(Table::insert(Table::with_capacity(1), cx, key, left)?))
+    Ok(Value::Map(MapNode::insert(MapNode::with_capacity(1), cx, key, left)?))
 }
 
 /// The value of `(tool/servers)`: one map a server, sorted by name.
@@ -158,10 +158,10 @@ pub(crate) fn servers(cx: &mut Context, engine: &Engine) -> Result<Value, Box<Fa
                 entries.push(("error", cx.string(&engine.secrets.scrub(&error))));
             }
         }
-        let mut row = Table::with_capacity(entries.len());
+        let mut row = MapNode::with_capacity(entries.len());
         for (key, value) in entries {
             let key = cx.string(key);
-            row = Table::insert(row, cx, key, value)?;
+            row = MapNode::insert(row, cx, key, value)?;
         }
         rows.push(Value::Map(row));
     }

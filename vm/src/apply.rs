@@ -70,7 +70,7 @@ pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value])
     if let (Value::Keyword(symbol), [Value::Map(map)]) = (function, &*arguments) {
         cx.tick(1)?;
         let row = map.find_named(cx, *symbol);
-        return Ok(row.map_or(Value::Nil, |row| map.entries()[row].value.clone()));
+        return Ok(row.map_or(Value::Nil, |row| map.value(row).clone()));
     }
     let result = match function {
         Value::Builtin(builtin) => call_plain(cx, *builtin, arguments),
@@ -202,11 +202,11 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
             match &source {
                 Value::Map(map) => {
                     let row = map.find_named(cx, *symbol);
-                    Ok(row.map_or(default, |row| map.entries()[row].value.clone()))
+                    Ok(row.map_or(default, |row| map.value(row).clone()))
                 }
                 Value::Set(set) => {
                     let row = set.find_keyword(cx, *symbol);
-                    Ok(row.map_or(default, |row| set.entries()[row].key.clone()))
+                    Ok(row.map_or(default, |row| set.member(row).clone()))
                 }
                 _ => Ok(default),
             }
@@ -230,7 +230,7 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
                 )
                 .hint("Use (s member), or (contains? s member)."));
             };
-            Ok(set.find(cx, &member)?.map_or(Value::Nil, |row| set.entries()[row].key.clone()))
+            Ok(set.find(cx, &member)?.map_or(Value::Nil, |row| set.member(row).clone()))
         }
         Value::Vector(vector) => {
             let (Some(index), 1..=2) = (arguments.next(), count) else {

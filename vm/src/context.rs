@@ -2,6 +2,7 @@
 //! It cannot reach the interpreter: no builtin can call a function of the program (architecture
 //! invariant 3); those that take callbacks are native frames.
 
+use crate::extensions::Extensions;
 use crate::fault::{Fault, Result};
 use crate::fuel::Fuel;
 use crate::heap;
@@ -37,10 +38,28 @@ pub struct Context {
     pub(crate) units: Rc<Vec<Rc<Unit>>>,
     /// How deep collections used as map keys nest in the comparison under way.
     pub(crate) key_depth: u32,
+    /// Which run of the isolate this is.
+    pub(crate) run: Run,
+    /// Keys that came of adding a key to others.
+    pub(crate) extensions: Extensions,
     /// Memory for short texts under construction.
     pub(crate) scratch: String,
     /// Frequent instructions run in the hot loop.
     pub(crate) hot_loop: bool,
+}
+
+/// A run of an isolate; the default one is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run(u32);
+
+impl Run {
+    /// The first one.
+    pub(crate) const FIRST: Run = Run(1);
+
+    /// The one after it.
+    pub(crate) fn next(self) -> Run {
+        Run(self.0.wrapping_add(1).max(1))
+    }
 }
 
 /// Deepest nesting of collections used as keys that ordering and equality follow: the only place

@@ -6,7 +6,8 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{MapNode, Payload, SetNode, Table};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use num_traits::ToPrimitive;
@@ -130,8 +131,8 @@ fn push_maps<'v>(cx: &mut Context, work: &mut Vec<Work<'v>>, a: &'v MapNode, b: 
     }
     for entry in a.entries() {
         cx.tick(1)?;
-        match b.find(cx, &entry.key)? {
-            Some(row) => work.push(Work::Pair(&entry.value, &b.entries()[row].value)),
+        match b.find(cx, entry.key)? {
+            Some(row) => work.push(Work::Pair(entry.value, b.value(row))),
             None => return Ok(false),
         }
     }
@@ -139,16 +140,16 @@ fn push_maps<'v>(cx: &mut Context, work: &mut Vec<Work<'v>>, a: &'v MapNode, b: 
 }
 
 fn sets_equal(cx: &mut Context, a: &SetNode, b: &SetNode) -> Result<bool> {
-    fn contains_all<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>) -> Result<bool> {
-        for entry in a.entries() {
-            cx.tick(1)?;
-            if b.find(cx, &entry.key)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    if a.len() != b.len() {
+        return Ok(false);
     }
-    Ok(a.len() == b.len() && contains_all(cx, a, b)?)
+    for member in a.members() {
+        cx.tick(1)?;
+        if b.find(cx, member)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn equal_leaf(a: &Value, b: &Value, mode: Mode) -> bool {

@@ -69,8 +69,8 @@ fn hash_at(cx: &Context, value: &Value, depth: u32) -> u32 {
             let mut hash = mix(node.len() as u32, 20);
             if depth > 0 && node.len() <= WIDTH {
                 for entry in node.entries() {
-                    let key = hash_at(cx, &entry.key, depth - 1);
-                    hash = hash.wrapping_add(mix(key, hash_at(cx, &entry.value, depth - 1)));
+                    let key = hash_at(cx, entry.key, depth - 1);
+                    hash = hash.wrapping_add(mix(key, hash_at(cx, entry.value, depth - 1)));
                 }
             }
             hash
@@ -78,8 +78,8 @@ fn hash_at(cx: &Context, value: &Value, depth: u32) -> u32 {
         Value::Set(node) => {
             let mut hash = mix(node.len() as u32, 21);
             if depth > 0 && node.len() <= WIDTH {
-                for entry in node.entries() {
-                    hash = hash.wrapping_add(mix(hash_at(cx, &entry.key, depth - 1), 22));
+                for member in node.members() {
+                    hash = hash.wrapping_add(mix(hash_at(cx, member, depth - 1), 22));
                 }
             }
             hash

@@ -7,7 +7,7 @@
 //! The data flows from top to bottom.
 //!
 //! - [`bytecode`]: instructions, compiled programs, disassembler, verifier
-//! - [`value`], [`vector`], [`map`], [`string`], [`temporal`], [`combinator`], [`regex`]: what programs
+//! - [`value`], [`vector`], [`map`], [`set`], `extensions`, [`string`], [`temporal`], [`combinator`], [`regex`]: what programs
 //!   compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
 //! - [`equal`], [`hash`], [`order`]: the relations between values; `sort`: sorting rows by keys; [`arith`]: numbers
@@ -28,6 +28,7 @@ pub mod bytecode;
 pub mod combinator;
 pub mod context;
 pub mod equal;
+mod extensions;
 pub mod fault;
 pub mod fuel;
 mod globals;
@@ -45,6 +46,8 @@ pub mod print;
 mod prints;
 pub mod reason;
 pub mod regex;
+
+pub mod set;
 pub mod similar;
 mod sort;
 pub mod span;

@@ -5,7 +5,8 @@ use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::globals::{Entry, Globals};
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::symbol::Symbol;
 use crate::unit::Unit;
 use crate::value::Value;
@@ -87,7 +88,7 @@ fn constant_value(
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {
                 let values = rows.chunks_exact(2).map(|pair| item(pair[1]));
-                return Ok(Value::Map(MapNode::from_distinct(cx, keys, values)));
+                return Ok(Value::Map(MapNode::from_keys(SetNode::from_distinct(cx, keys), values)));
             }
             let mut map = MapNode::with_capacity(rows.len() / 2);
             for pair in rows.chunks_exact(2) {
@@ -98,7 +99,7 @@ fn constant_value(
         Const::Set(rows) => {
             let mut set = SetNode::with_capacity(rows.len());
             for &row in rows {
-                set = SetNode::insert(set, cx, item(row), ())?;
+                set = SetNode::insert(set, cx, item(row))?;
             }
             Value::Set(set)
         }
@@ -106,7 +107,10 @@ fn constant_value(
 }
 
 /// The keys of a map of a few entries that are different keywords, as most are: they need not be looked for.
-fn different_keywords<'v>(earlier: &'v [Value], rows: &'v [u16]) -> Option<impl Iterator<Item = Value> + 'v> {
+fn different_keywords<'v>(
+    earlier: &'v [Value],
+    rows: &'v [u16],
+) -> Option<impl ExactSizeIterator<Item = Value> + 'v> {
     const FEW: usize = 8;
     if rows.is_empty() || rows.len() > 2 * FEW || rows.len() % 2 == 1 {
         return None;

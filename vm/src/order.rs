@@ -6,7 +6,6 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{Payload, Table};
 use crate::value::Value;
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, ToPrimitive};
@@ -149,26 +148,28 @@ fn compare_deep(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Or
             (Value::Map(a), Value::Map(b)) => {
                 if Rc::ptr_eq(a, b) {
                     Ordering::Equal
+                } else if a.len() != b.len() {
+                    a.len().cmp(&b.len())
                 } else {
-                    match compare_keys(cx, a, b, ties)? {
-                        Ordering::Equal => {
-                            let left = a.order(cx)?;
-                            let right = b.order(cx)?;
-                            for (&l, &r) in left.iter().zip(right).rev() {
-                                let (l, r) = (&a.entries()[l as usize], &b.entries()[r as usize]);
-                                work.push(Work::Pair(&l.value, &r.value));
-                            }
-                            Ordering::Equal
+                    let left = a.order(cx)?;
+                    let right = b.order(cx)?;
+                    let keys = compare_members(cx, (a.keys(), left), (b.keys(), right), ties)?;
+                    if keys == Ordering::Equal {
+                        for (&l, &r) in left.iter().zip(right).rev() {
+                            work.push(Work::Pair(a.value(l as usize), b.value(r as usize)));
                         }
-                        decided => decided,
                     }
+                    keys
                 }
             }
             (Value::Set(a), Value::Set(b)) => {
                 if Rc::ptr_eq(a, b) {
                     Ordering::Equal
+                } else if a.len() != b.len() {
+                    a.len().cmp(&b.len())
                 } else {
-                    compare_keys(cx, a, b, ties)?
+                    let (left, right) = (a.order(cx)?, b.order(cx)?);
+                    compare_members(cx, (a.members(), left), (b.members(), right), ties)?
                 }
             }
             (a, b) => compare_leaf(cx, a, b, ties),
@@ -197,17 +198,15 @@ fn compare_with_range(
     Ok(a.len().cmp(&b.len()))
 }
 
-/// Size, then the sorted keys.
-fn compare_keys<V: Payload>(cx: &mut Context, a: &Table<V>, b: &Table<V>, ties: Ties) -> Result<Ordering> {
-    let sizes = a.len().cmp(&b.len());
-    if sizes != Ordering::Equal {
-        return Ok(sizes);
-    }
-    let left = a.order(cx)?;
-    let right = b.order(cx)?;
+/// Sizes, then the members in order.
+fn compare_members(
+    cx: &mut Context,
+    (a, left): (&[Value], &[u32]),
+    (b, right): (&[Value], &[u32]),
+    ties: Ties,
+) -> Result<Ordering> {
     for (&l, &r) in left.iter().zip(right) {
-        let (l, r) = (&a.entries()[l as usize].key, &b.entries()[r as usize].key);
-        let order = compare_nested(cx, l, r, ties)?;
+        let order = compare_nested(cx, &a[l as usize], &b[r as usize], ties)?;
         if order != Ordering::Equal {
             return Ok(order);
         }

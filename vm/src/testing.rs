@@ -1,6 +1,6 @@
 //! What the unit tests of this crate share: a context without an isolate, on a small native stack.
 
-use crate::context::Context;
+use crate::context::{Context, Run};
 use crate::fuel::{Fuel, Interrupt};
 use crate::heap::{self, Heap};
 use crate::native::memoize::Memos;
@@ -39,6 +39,8 @@ pub(crate) fn with_limits<T: Send + 'static>(
             units: Rc::new(Vec::new()),
             key_depth: 0,
             memos: Memos::default(),
+            run: Run::FIRST,
+            extensions: Default::default(),
             scratch: String::new(),
             hot_loop: true,
         };

@@ -57,7 +57,7 @@ impl Emitter<'_> {
         Ok(Args { at, count: items.len() as u8 })
     }
 
-    /// The constant vector of a map's keys, if they are different keywords and strings.
+    /// The constant set of a map's keys, if they are different keywords and strings.
     fn record_keys(&mut self, span: Span, items: &[Ref<'_>]) -> Result<Option<u16>, Failed> {
         let mut rows = Vec::with_capacity(items.len() / 2);
         for key in items.iter().step_by(2) {
@@ -71,7 +71,7 @@ impl Emitter<'_> {
         if rows.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.generator.tables.constant(span, Const::Vector(rows))?))
+        Ok(Some(self.generator.tables.constant(span, Const::Set(rows))?))
     }
 
     #[inline(never)]

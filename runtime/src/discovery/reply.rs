@@ -1,7 +1,7 @@
 //! Answers of discovery forms: plain data first, measured against their cap, then values of the program.
 
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::map::Table;
+use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 
 /// An answer. It crosses no thread, but it is built before the program may hold values of it.
@@ -79,20 +79,20 @@ impl Reply {
                 Value::vector(items)
             }
             Reply::Map(entries) => {
-                let mut map = Table::with_capacity(entries.len());
+                let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
                     let key = cx.keyword(key);
                     let value = value.into_value(cx)?;
-                    map = Table::insert(map, cx, key, value)?;
+                    map = MapNode::insert(map, cx, key, value)?;
                 }
                 Value::Map(map)
             }
             Reply::Named(entries) => {
-                let mut map = Table::with_capacity(entries.len());
+                let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
                     let key = string(cx, &key)?;
                     let value = value.into_value(cx)?;
-                    map = Table::insert(map, cx, key, value)?;
+                    map = MapNode::insert(map, cx, key, value)?;
                 }
                 Value::Map(map)
             }

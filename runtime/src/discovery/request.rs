@@ -135,11 +135,11 @@ impl Options {
         };
         let mut rows = Vec::with_capacity(known.len());
         for entry in map.entries() {
-            let name = cx.name(&entry.key).filter(|name| known.contains(name)).map(str::to_owned);
+            let name = cx.name(entry.key).filter(|name| known.contains(name)).map(str::to_owned);
             match name {
                 Some(name) => rows.push((name, entry.value.clone())),
                 None => {
-                    let text = shown(cx, &entry.key)?;
+                    let text = shown(cx, entry.key)?;
                     let list: Vec<String> = known.iter().map(|name| format!(":{name}")).collect();
                     return Err(fault(format!("{} got unknown option {text}", form.name()))
                         .hint(format!("The options are {}.", list.join(" and "))));

@@ -3,7 +3,7 @@
 use super::payload::{Chosen, Content, Payload, looks_like_json};
 use crate::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::map::Table;
+use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 
@@ -131,11 +131,11 @@ fn tagged<const N: usize>(
     cx: &mut Context,
     entries: [(&str, Option<Value>); N],
 ) -> Result<Value, Box<Fault>> {
-    let mut map = Table::with_capacity(N);
+    let mut map = MapNode::with_capacity(N);
     for (name, value) in entries {
         if let Some(value) = value {
             let key = cx.keyword(name);
-            map = Table::insert(map, cx, key, value)?;
+            map = MapNode::insert(map, cx, key, value)?;
         }
     }
     Ok(Value::Map(map))

@@ -10,7 +10,7 @@ use super::{ParsedCall, fault};
 use crate::suggest::nearest;
 use crate::tool_check::{Names, Path, Problem, Shape, Verdict, below, items, mismatch, undeclared_note};
 use crate::upstream::Tool;
-use ptc_vm::map::{MapNode, Table};
+use ptc_vm::map::MapNode;
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Fault, Value};
 use serde_json::Value as Json;
@@ -67,7 +67,7 @@ pub(crate) fn encode(
     args: &Value,
     tool: Option<&Tool>,
 ) -> Result<Encoded, Box<Fault>> {
-    let empty = Table::empty();
+    let empty = MapNode::empty();
     let map = if let Value::Map(map) = args { map } else { &empty };
     let schema = tool.map(|tool| &tool.input_schema);
     let mut writer =
@@ -124,8 +124,8 @@ impl<'s> Writer<'s> {
         let names = self.names(schema);
         let mut order = Vec::with_capacity(node.len());
         let mut seen = HashSet::with_capacity(node.len());
-        for (at, entry) in node.entries().iter().enumerate() {
-            let name = key_name(cx, &entry.key, names.as_ref())?;
+        for (at, entry) in node.entries().enumerate() {
+            let name = key_name(cx, entry.key, names.as_ref())?;
             if entry.value.is_nil() && self.is_omitted_when_nil(schema, &name) {
                 continue;
             }
@@ -190,9 +190,7 @@ impl<'s> Writer<'s> {
         self.frames.iter().fold(Path::default(), |path, frame| match frame {
             Frame::Map { node, order, next, schema } => {
                 let at = next.checked_sub(1).and_then(|at| order.get(at));
-                let entry = at.and_then(|&at| node.entries().get(at));
-                let name =
-                    entry.and_then(|entry| key_name(cx, &entry.key, self.names(*schema).as_ref()).ok());
+                let name = at.and_then(|&at| key_name(cx, node.key(at), self.names(*schema).as_ref()).ok());
                 path.entry(&name.unwrap_or_default())
             }
             Frame::List { next, .. } => path.item(next.saturating_sub(1)),
@@ -203,7 +201,7 @@ impl<'s> Writer<'s> {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
                 Frame::Map { node, order, next, schema } => {
-                    let Some(entry) = order.get(*next).and_then(|&at| node.entries().get(at)) else {
+                    let Some(entry) = order.get(*next).map(|&at| node.entry(at)) else {
                         self.out.push(b'}');
                         self.frames.pop();
                         continue;
@@ -276,7 +274,7 @@ impl<'s> Writer<'s> {
                 self.frames.push(Frame::List { node: Items::Vector(node.clone()), next: 0, schema: items });
             }
             Value::Set(node) => {
-                let members = node.ordered(cx)?.map(|entry| entry.key.clone()).collect();
+                let members = node.ordered(cx)?.cloned().collect();
                 self.out.push(b'[');
                 let items = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
                 self.frames.push(Frame::List { node: Items::Set(members), next: 0, schema: items });

@@ -29,8 +29,7 @@ pub(crate) fn parse(
 ) -> Result<(ParsedCall, Value), Box<Fault>> {
     match arguments {
         [Value::Map(map)] => {
-            let entries =
-                map.entries().iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+            let entries = map.entries().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
             read_entries(cx, entries, servers)
         }
         [Value::Symbol(symbol), rest @ ..] if rest.len() < 2 => {

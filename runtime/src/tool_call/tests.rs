@@ -2,7 +2,7 @@ use super::*;
 use crate::outcome::CallFault;
 use crate::upstream::{RawAnswer, Tool};
 use ptc_vm::json::{Dialect, encode as to_json};
-use ptc_vm::map::Table;
+use ptc_vm::map::MapNode;
 use ptc_vm::{Isolate, IsolateOptions};
 use serde_json::json;
 
@@ -16,9 +16,9 @@ fn with<T>(work: impl FnOnce(&mut Context) -> T) -> T {
 }
 
 fn map(cx: &mut Context, entries: &[(Value, Value)]) -> Value {
-    let mut map = Table::empty();
+    let mut map = MapNode::empty();
     for (key, value) in entries {
-        map = Table::insert(map, cx, key.clone(), value.clone()).unwrap();
+        map = MapNode::insert(map, cx, key.clone(), value.clone()).unwrap();
     }
     Value::Map(map)
 }

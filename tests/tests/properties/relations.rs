@@ -3,8 +3,8 @@ use crate::values::{Build, Plain, in_isolate, values};
 use proptest::prelude::*;
 use ptc_vm::equal::{equal, same_key};
 use ptc_vm::hash::hash_value;
-use ptc_vm::map::{SetNode, Table};
 use ptc_vm::order::compare;
+use ptc_vm::set::SetNode;
 use ptc_vm::{Context, Value};
 use std::cmp::Ordering;
 
@@ -73,9 +73,9 @@ fn a_value_is_the_same_in_every_representation() {
             let is_nan = matches!(a, Value::Float(number) if number.is_nan());
             assert_eq!(equal(cx, &a, &b).expect("within limits"), !is_nan);
             // A set finds it, whichever way it went in.
-            let set = Table::insert(SetNode::empty(), cx, a, ()).expect("within limits");
+            let set = SetNode::insert(SetNode::empty(), cx, a).expect("within limits");
             assert!(set.find(cx, &b).expect("within limits").is_some(), "a set does not find it");
-            let set = Table::insert(set, cx, b, ()).expect("within limits");
+            let set = SetNode::insert(set, cx, b).expect("within limits");
             assert_eq!(set.len(), 1);
         });
     });

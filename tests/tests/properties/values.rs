@@ -2,7 +2,8 @@
 //! source text.
 
 use proptest::prelude::*;
-use ptc_vm::map::{MapNode, SetNode, Table};
+use ptc_vm::map::MapNode;
+use ptc_vm::set::SetNode;
 use ptc_vm::temporal::{DateTime, LocalDate};
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Isolate, IsolateOptions, Value};
@@ -183,7 +184,7 @@ impl Plain {
                 let mut map = MapNode::empty();
                 for (key, value) in in_order(&distinct(cx, entries.iter().cloned()), build) {
                     let (key, value) = (key.build(cx, build), value.build(cx, build));
-                    map = Table::insert(map, cx, key, value).expect("within limits");
+                    map = MapNode::insert(map, cx, key, value).expect("within limits");
                 }
                 Value::Map(map)
             }
@@ -192,7 +193,7 @@ impl Plain {
                 let members = members.iter().map(|member| (member.clone(), Plain::Nil));
                 for (member, _) in in_order(&distinct(cx, members), build) {
                     let member = member.build(cx, build);
-                    set = Table::insert(set, cx, member, ()).expect("within limits");
+                    set = SetNode::insert(set, cx, member).expect("within limits");
                 }
                 Value::Set(set)
             }
@@ -207,7 +208,7 @@ fn distinct(cx: &mut Context, entries: impl Iterator<Item = (Plain, Plain)>) -> 
     for (key, value) in entries {
         let before = seen.len();
         let built = key.build(cx, Build::Usual);
-        seen = Table::insert(seen, cx, built, ()).expect("within limits");
+        seen = SetNode::insert(seen, cx, built).expect("within limits");
         if seen.len() > before {
             kept.push((key, value));
         }

@@ -380,7 +380,7 @@ fn update_at_once(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         *slot = apply(cx, &arguments[2], &mut [take(slot)])?;
         return Ok(Step::Return(Value::Map(map)));
     }
-    let old = row.map(|row| map.entries()[row].value.clone()).unwrap_or_default();
+    let old = row.map(|row| map.value(row).clone()).unwrap_or_default();
     let value = apply(cx, &arguments[2], &mut [old])?;
     Ok(Step::Return(Value::Map(match row {
         Some(row) => MapNode::replace_at(map, row, value),

@@ -5,7 +5,8 @@ use super::{Builtin, Category, plain};
 use crate::arith;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::{MapNode, Table};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;
@@ -69,8 +70,8 @@ fn not_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(match &arguments[0] {
         Value::Vector(_) => Value::vector(Vec::new()),
-        Value::Map(_) => Value::Map(Table::empty()),
-        Value::Set(_) => Value::Set(Table::empty()),
+        Value::Map(_) => Value::Map(MapNode::empty()),
+        Value::Set(_) => Value::Set(SetNode::empty()),
         // As in Clojure: a string is no collection.
         _ => Value::Nil,
     })
@@ -78,20 +79,20 @@ fn empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn frequencies(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let vector = seq::argument(cx, take(&mut arguments[0]), "frequencies", 1)?;
-    let mut counts: Rc<MapNode> = Table::empty();
+    let mut counts: Rc<MapNode> = MapNode::empty();
     for item in vector.iter() {
         cx.tick(1)?;
         counts = match counts.find(cx, &item)? {
             Some(row) => {
-                let seen = match counts.entries()[row].value {
-                    Value::Int(seen) => seen,
+                let seen = match counts.value(row) {
+                    Value::Int(seen) => *seen,
                     _ => 0,
                 };
-                Table::replace_at(counts, row, Value::Int(seen + 1))
+                MapNode::replace_at(counts, row, Value::Int(seen + 1))
             }
             None => {
                 seq::check_memory(cx)?;
-                Table::insert(counts, cx, item, Value::Int(1))?
+                MapNode::insert(counts, cx, item, Value::Int(1))?
             }
         };
     }

@@ -5,7 +5,8 @@ use super::{Builtin, Category, Step, callback, endless, plain, transducers};
 use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::{Entry, MapNode, SetNode, Table};
+use crate::map::{ENTRY_BYTES, MapNode};
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use num_traits::ToPrimitive;
@@ -91,7 +92,7 @@ fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
     match target {
         Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, item))),
-        Value::Set(set) => Ok(Value::Set(Table::insert(set, cx, item, ())?)),
+        Value::Set(set) => Ok(Value::Set(SetNode::insert(set, cx, item)?)),
         Value::Map(map) => Ok(Value::Map(add_entries(cx, map, item, name)?)),
         other => Err(expected(name, 1, "collection", &other)),
     }
@@ -105,7 +106,7 @@ pub(crate) fn add_entries(
     name: &'static str,
 ) -> Result<Rc<MapNode>> {
     if let Some((key, value)) = seq::halves(&item) {
-        return Table::insert(map, cx, key, value);
+        return MapNode::insert(map, cx, key, value);
     }
     match item {
         Value::Nil => Ok(map),
@@ -128,11 +129,11 @@ pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
     if into.is_empty() {
         return Ok(from.clone());
     }
-    cx.reserve(from.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.reserve(from.len().saturating_mul(ENTRY_BYTES))?;
     cx.tick(from.len() as u64)?;
     let mut into = into;
     for entry in from.entries() {
-        into = Table::insert(into, cx, entry.key.clone(), entry.value.clone())?;
+        into = MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?;
     }
     Ok(into)
 }
@@ -198,8 +199,8 @@ pub(super) fn add_members(
         cx.reserve_items(more.len())?;
         cx.tick(more.len() as u64)?;
         let mut set = set;
-        for entry in more.entries() {
-            set = Table::insert(set, cx, entry.key.clone(), ())?;
+        for member in more.members() {
+            set = SetNode::insert(set, cx, member.clone())?;
         }
         return Ok(set);
     }
@@ -208,7 +209,7 @@ pub(super) fn add_members(
     for item in items.iter() {
         cx.tick(1)?;
         seq::check_memory(cx)?;
-        set = Table::insert(set, cx, item, ())?;
+        set = SetNode::insert(set, cx, item)?;
     }
     Ok(set)
 }

@@ -5,7 +5,7 @@ use super::{Builtin, Category, plain, seq};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
-use crate::map::{MapNode, Table};
+use crate::map::MapNode;
 use crate::reason::Reason;
 use crate::similar::nearest;
 use crate::string::StringNode;
@@ -142,11 +142,11 @@ fn keyword_arguments(cx: &mut Context, pairs: &VectorNode) -> Result<Value> {
         return Err(Fault::new(Reason::DestructureError, message)
             .hint("Pass each name with its value, as in (f x :limit 10)."));
     }
-    let mut map: Rc<MapNode> = Table::empty();
+    let mut map: Rc<MapNode> = MapNode::empty();
     for at in (0..count).step_by(2) {
         cx.tick(1)?;
         let (key, value) = (pairs.get(at).unwrap_or_default(), pairs.get(at + 1).unwrap_or_default());
-        map = Table::insert(map, cx, key, value)?;
+        map = MapNode::insert(map, cx, key, value)?;
     }
     if let Some(trailing) = trailing {
         map = super::construction::merge(cx, map, &trailing)?;
@@ -206,7 +206,7 @@ fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         "data/{key} is not bound: the `context` object did not provide a `{key}` key"
     ));
     let names: Vec<&str> = match &data {
-        Value::Map(map) => map.entries().iter().filter_map(|entry| cx.name(&entry.key)).collect(),
+        Value::Map(map) => map.keys().iter().filter_map(|key| cx.name(key)).collect(),
         _ => Vec::new(),
     };
     fault = fault.hint(match (nearest(&key, &names), names.is_empty()) {

@@ -5,7 +5,7 @@ use super::seq;
 use super::sequences::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::Table;
+use crate::map::MapNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -20,7 +20,7 @@ pub(crate) fn element(cx: &mut Context, coll: &Value, key: &Value) -> Result<Opt
     Ok(match coll {
         Value::Map(map) => map.get(cx, key)?.cloned(),
         Value::Vector(vector) => index(key).and_then(|index| vector.get(index)),
-        Value::Set(set) => set.find(cx, key)?.map(|row| set.entries()[row].key.clone()),
+        Value::Set(set) => set.find(cx, key)?.map(|row| set.member(row).clone()),
         Value::Str(node) => match index(key) {
             Some(index) => grapheme(cx, node, index)?,
             None => None,
@@ -66,8 +66,8 @@ pub(crate) fn associate(
     name: &'static str,
 ) -> Result<Value> {
     match target {
-        Value::Nil => Ok(Value::Map(Table::insert(Table::empty(), cx, key, value)?)),
-        Value::Map(map) => Ok(Value::Map(Table::insert(map, cx, key, value)?)),
+        Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::empty(), cx, key, value)?)),
+        Value::Map(map) => Ok(Value::Map(MapNode::insert(map, cx, key, value)?)),
         Value::Vector(vector) => {
             let at = writable_index(&vector, &key, name)?;
             seq::reserve_append(cx, &vector, 1)?;
@@ -168,9 +168,9 @@ pub(crate) fn open(
         Value::Nil => Ok((Value::Nil, Value::Nil)),
         Value::Map(mut map) => {
             let child = match map.find(cx, key)? {
-                Some(row) => match Table::take_at(&mut map, row) {
+                Some(row) => match MapNode::take_at(&mut map, row) {
                     Some(child) => child,
-                    None => map.entries()[row].value.clone(),
+                    None => map.value(row).clone(),
                 },
                 None => map.get(cx, key)?.cloned().unwrap_or_default(),
             };

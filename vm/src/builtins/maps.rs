@@ -5,7 +5,7 @@ use super::seq::{self, expected};
 use super::{Builtin, Category, Step, callback, construction, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::{Entry, MapNode, Table};
+use crate::map::{ENTRY_BYTES, Entry, MapNode};
 use crate::reason::Reason;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -112,7 +112,7 @@ fn dissoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     for key in &arguments[1..] {
         cx.tick(1)?;
-        map = Table::remove(map, cx, key)?;
+        map = MapNode::remove(map, cx, key)?;
     }
     Ok(Value::Map(map))
 }
@@ -120,11 +120,11 @@ fn dissoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn merge(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let [only] = arguments {
         return Ok(match take(only) {
-            Value::Nil | Value::Bool(false) => Value::Map(Table::empty()),
+            Value::Nil | Value::Bool(false) => Value::Map(MapNode::empty()),
             only => only,
         });
     }
-    let mut merged: Rc<MapNode> = Table::empty();
+    let mut merged: Rc<MapNode> = MapNode::empty();
     for (at, argument) in arguments.iter_mut().enumerate() {
         match take(argument) {
             Value::Nil | Value::Bool(false) => {}
@@ -142,11 +142,11 @@ pub(super) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<V
         return Err(expected("select-keys", 1, "map", &coll));
     }
     let keys = seq::argument(cx, take(&mut arguments[1]), "select-keys", 2)?;
-    let mut selected: Rc<MapNode> = Table::empty();
+    let mut selected: Rc<MapNode> = MapNode::empty();
     for key in keys.iter() {
         cx.tick(1)?;
         if let Some(value) = element(cx, &coll, &key)? {
-            selected = Table::insert(selected, cx, key, value)?;
+            selected = MapNode::insert(selected, cx, key, value)?;
         }
     }
     Ok(Value::Map(selected))
@@ -158,11 +158,11 @@ fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     }
     let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;
     let values = seq::argument(cx, take(&mut arguments[1]), "zipmap", 2)?;
-    let mut map: Rc<MapNode> = Table::empty();
+    let mut map: Rc<MapNode> = MapNode::empty();
     for (key, value) in keys.iter().zip(values.iter()) {
         cx.tick(1)?;
         seq::check_memory(cx)?;
-        map = Table::insert(map, cx, key, value)?;
+        map = MapNode::insert(map, cx, key, value)?;
     }
     Ok(Step::Return(Value::Map(map)))
 }
@@ -187,11 +187,11 @@ fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Resu
         ));
     }
     let pairs = arguments.len() / 2;
-    cx.reserve(pairs * size_of::<Entry<Value>>())?;
+    cx.reserve(pairs * ENTRY_BYTES)?;
     cx.tick(pairs as u64)?;
-    let mut map: Rc<MapNode> = Table::with_capacity(pairs);
+    let mut map: Rc<MapNode> = MapNode::with_capacity(pairs);
     for pair in arguments.chunks_exact_mut(2) {
-        map = Table::insert(map, cx, take(&mut pair[0]), take(&mut pair[1]))?;
+        map = MapNode::insert(map, cx, take(&mut pair[0]), take(&mut pair[1]))?;
     }
     Ok(Value::Map(map))
 }
@@ -201,7 +201,7 @@ fn find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Nil => Ok(Value::Nil),
         Value::Map(map) => Ok(match map.find_flexible(cx, &arguments[1])? {
             Some(row) => {
-                let entry = &map.entries()[row];
+                let entry = map.entry(row);
                 seq::pair(entry.key.clone(), entry.value.clone())
             }
             None => Value::Nil,
@@ -230,7 +230,7 @@ fn column(
     cx: &mut Context,
     map: &Value,
     name: &'static str,
-    part: fn(&Entry<Value>) -> &Value,
+    part: for<'m> fn(Entry<'m>) -> &'m Value,
 ) -> Result<Value> {
     match map {
         Value::Nil => Ok(Value::Nil),
@@ -238,7 +238,7 @@ fn column(
             cx.reserve_items(map.len())?;
             cx.tick(map.len() as u64)?;
             let order = map.order(cx)?;
-            let parts = order.iter().map(|&row| part(&map.entries()[row as usize]).clone());
+            let parts = order.iter().map(|&row| part(map.entry(row as usize)).clone());
             Ok(Value::vector(parts.collect()))
         }
         other => Err(expected(name, 1, "map", other)),
@@ -246,11 +246,11 @@ fn column(
 }
 
 fn keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    column(cx, &arguments[0], "keys", |entry| &entry.key)
+    column(cx, &arguments[0], "keys", |entry| entry.key)
 }
 
 fn vals(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    column(cx, &arguments[0], "vals", |entry| &entry.value)
+    column(cx, &arguments[0], "vals", |entry| entry.value)
 }
 
 fn key(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -8,7 +8,7 @@ use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::{Fault, Result};
-use crate::map::{SetNode, Table};
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::{VECTOR_BYTES, VectorNode};
 use std::mem::take;
@@ -149,11 +149,11 @@ fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Err(seq::unordered(&coll, "distinct"));
     }
     let vector = seq::argument(cx, coll, "distinct", 1)?;
-    let mut seen: Rc<SetNode> = Table::empty();
+    let mut seen: Rc<SetNode> = SetNode::empty();
     let mut kept = Vec::new();
     for item in vector.iter() {
         let before = seen.len();
-        seen = Table::insert(seen, cx, item.clone(), ())?;
+        seen = SetNode::insert(seen, cx, item.clone())?;
         if seen.len() > before {
             seq::push(cx, &mut kept, item)?;
             seq::check_memory(cx)?;

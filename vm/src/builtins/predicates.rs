@@ -3,7 +3,7 @@
 use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::{SetNode, Table};
+use crate::set::SetNode;
 use crate::value::Value;
 use num_traits::Zero;
 use std::mem::take;
@@ -146,11 +146,11 @@ fn is_callable(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn is_distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut seen: Rc<SetNode> = Table::empty();
+    let mut seen: Rc<SetNode> = SetNode::empty();
     let count = arguments.len();
     for item in arguments {
         cx.tick(1)?;
-        seen = Table::insert(seen, cx, take(item), ())?;
+        seen = SetNode::insert(seen, cx, take(item))?;
     }
     Ok(Value::Bool(seen.len() == count))
 }

@@ -6,8 +6,9 @@ use super::seq::{self, expected};
 use super::{Builtin, Category, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{Entry, MapNode, SetNode, Table};
+use crate::map::{ENTRY_BYTES, MapNode};
 use crate::native::each::Kind;
+use crate::set::SetNode;
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;
@@ -31,7 +32,7 @@ pub(super) const TABLE: &[Builtin] = &[
 fn subset(cx: &mut Context, name: &'static str, small: &mut Value, large: &mut Value) -> Result<Value> {
     let large = match take(large) {
         Value::Set(set) => set,
-        other => super::construction::add_members(cx, Table::empty(), other, name, 2)?,
+        other => super::construction::add_members(cx, SetNode::empty(), other, name, 2)?,
     };
     for member in seq::argument(cx, take(small), name, 1)?.iter() {
         cx.tick(1)?;
@@ -49,12 +50,12 @@ fn rows(
     rows: Value,
     change: impl Fn(&mut Context, Value) -> Result<Value>,
 ) -> Result<Value> {
-    let mut set: Rc<SetNode> = Table::empty();
+    let mut set: Rc<SetNode> = SetNode::empty();
     for row in seq::argument(cx, rows, name, 1)?.iter() {
         cx.tick(1)?;
         seq::check_memory(cx)?;
         let row = change(cx, row)?;
-        set = Table::insert(set, cx, row, ())?;
+        set = SetNode::insert(set, cx, row)?;
     }
     Ok(Value::Set(set))
 }
@@ -93,18 +94,18 @@ fn renamed(cx: &mut Context, row: Value, names: &MapNode) -> Result<Value> {
     let mut found = Vec::new();
     let order = names.order(cx)?;
     for &at in order {
-        let entry = &names.entries()[at as usize];
-        if let Some(row) = map.find_flexible(cx, &entry.key)? {
-            let old = &map.entries()[row];
+        let entry = names.entry(at as usize);
+        if let Some(row) = map.find_flexible(cx, entry.key)? {
+            let old = map.entry(row);
             seq::push(cx, &mut found, (old.key.clone(), entry.value.clone(), old.value.clone()))?;
         }
     }
-    cx.reserve(map.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
     for (old, _, _) in &found {
-        map = Table::remove(map, cx, old)?;
+        map = MapNode::remove(map, cx, old)?;
     }
     for (_, new, value) in found {
-        map = Table::insert(map, cx, new, value)?;
+        map = MapNode::insert(map, cx, new, value)?;
     }
     Ok(Value::Map(map))
 }
@@ -115,12 +116,12 @@ fn map_invert(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Map(map) => map,
         other => return Err(expected("map-invert", 1, "map", &other)),
     };
-    cx.reserve(map.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
     cx.tick(map.len() as u64)?;
-    let mut inverted: Rc<MapNode> = Table::empty();
+    let mut inverted: Rc<MapNode> = MapNode::empty();
     for &row in map.order(cx)? {
-        let entry = &map.entries()[row as usize];
-        inverted = Table::insert(inverted, cx, entry.value.clone(), entry.key.clone())?;
+        let entry = map.entry(row as usize);
+        inverted = MapNode::insert(inverted, cx, entry.value.clone(), entry.key.clone())?;
     }
     Ok(Value::Map(inverted))
 }
@@ -128,7 +129,7 @@ fn map_invert(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn index(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let keys = arguments[1].clone();
     let rows = seq::argument(cx, take(&mut arguments[0]), "index", 1)?;
-    let mut groups: Rc<MapNode> = Table::empty();
+    let mut groups: Rc<MapNode> = MapNode::empty();
     for row in rows.iter() {
         let key = select_keys(cx, &mut [row.clone(), keys.clone()])?;
         groups = add_to_group(cx, groups, key, row)?;
@@ -144,12 +145,12 @@ fn add_to_group(cx: &mut Context, groups: Rc<MapNode>, key: Value, row: Value) -
     let group = match groups.find(cx, &key)? {
         Some(at) => match MapNode::take_at(&mut groups, at) {
             Some(Value::Set(group)) => group,
-            _ => Table::empty(),
+            _ => SetNode::empty(),
         },
-        None => Table::empty(),
+        None => SetNode::empty(),
     };
-    let group = Table::insert(group, cx, row, ())?;
-    Table::insert(groups, cx, key, Value::Set(group))
+    let group = SetNode::insert(group, cx, row)?;
+    MapNode::insert(groups, cx, key, Value::Set(group))
 }
 
 fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -160,22 +161,22 @@ fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Some(Value::Map(keys)) => keys.clone(),
         Some(other) => return Err(expected("join", 3, "map", other)),
     };
-    let mut groups: Rc<MapNode> = Table::empty();
+    let mut groups: Rc<MapNode> = MapNode::empty();
     for row in right.iter() {
         let key = values_at(cx, &row, &keys, 2, false)?;
         groups = add_to_group(cx, groups, key, row)?;
     }
-    let mut joined: Rc<SetNode> = Table::empty();
+    let mut joined: Rc<SetNode> = SetNode::empty();
     for row in left.iter() {
         cx.tick(1)?;
         let key = values_at(cx, &row, &keys, 1, true)?;
         let Some(at) = groups.find(cx, &key)? else { continue };
-        let (Value::Map(row), Value::Set(group)) = (&row, &groups.entries()[at].value) else { continue };
-        for partner in group.entries() {
-            if let Value::Map(partner) = &partner.key {
+        let (Value::Map(row), Value::Set(group)) = (&row, groups.value(at)) else { continue };
+        for partner in group.members() {
+            if let Value::Map(partner) = partner {
                 seq::check_memory(cx)?;
                 let merged = super::construction::merge(cx, row.clone(), partner)?;
-                joined = Table::insert(joined, cx, Value::Map(merged), ())?;
+                joined = SetNode::insert(joined, cx, Value::Map(merged))?;
             }
         }
     }
@@ -184,12 +185,12 @@ fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 /// The keys that the first rows have in common, each mapped to itself.
 fn common_keys(cx: &mut Context, left: Option<Value>, right: Option<Value>) -> Result<Rc<MapNode>> {
-    let mut keys: Rc<MapNode> = Table::empty();
+    let mut keys: Rc<MapNode> = MapNode::empty();
     if let (Some(Value::Map(left)), Some(Value::Map(right))) = (left, right) {
         for entry in left.entries() {
             cx.tick(1)?;
-            if right.find(cx, &entry.key)?.is_some() {
-                keys = Table::insert(keys, cx, entry.key.clone(), entry.key.clone())?;
+            if right.find(cx, entry.key)?.is_some() {
+                keys = MapNode::insert(keys, cx, entry.key.clone(), entry.key.clone())?;
             }
         }
     }
@@ -201,9 +202,9 @@ fn values_at(cx: &mut Context, row: &Value, keys: &MapNode, position: usize, lef
     let Value::Map(map) = row else { return Err(expected("join", position, "collection of maps", row)) };
     let mut values = Vec::with_capacity(keys.len());
     for &row in keys.order(cx)? {
-        let entry = &keys.entries()[row as usize];
+        let entry = keys.entry(row as usize);
         cx.tick(1)?;
-        let key = if left { &entry.key } else { &entry.value };
+        let key = if left { entry.key } else { entry.value };
         values.push(map.get(cx, key)?.cloned().unwrap_or_default());
     }
     Ok(Value::vector(values))

@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::string::STRING_BYTES;
 use crate::value::Value;
 use crate::vector::{VECTOR_BYTES, VectorNode};
@@ -89,7 +90,7 @@ pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>>
     cx.tick(map.len() as u64)?;
     let order = map.order(cx)?;
     let items = order.iter().map(|&row| {
-        let entry = &map.entries()[row as usize];
+        let entry = map.entry(row as usize);
         pair(entry.key.clone(), entry.value.clone())
     });
     Ok(VectorNode::new(items.collect()))
@@ -100,7 +101,7 @@ pub(super) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>>
     cx.reserve_items(set.len())?;
     cx.tick(set.len() as u64)?;
     let order = set.order(cx)?;
-    let items = order.iter().map(|&row| set.entries()[row as usize].key.clone());
+    let items = order.iter().map(|&row| set.member(row as usize).clone());
     Ok(VectorNode::new(items.collect()))
 }
 

@@ -7,7 +7,7 @@ use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::Result;
-use crate::map::{SetNode, Table};
+use crate::set::SetNode;
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;
@@ -26,15 +26,15 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    add_members(cx, Table::empty(), take(&mut arguments[0]), "set", 1).map(Value::Set)
+    add_members(cx, SetNode::empty(), take(&mut arguments[0]), "set", 1).map(Value::Set)
 }
 
 fn hash_set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     cx.reserve_items(arguments.len())?;
     cx.tick(arguments.len() as u64)?;
-    let mut set: Rc<SetNode> = Table::with_capacity(arguments.len());
+    let mut set: Rc<SetNode> = SetNode::with_capacity(arguments.len());
     for item in arguments {
-        set = Table::insert(set, cx, take(item), ())?;
+        set = SetNode::insert(set, cx, take(item))?;
     }
     Ok(Value::Set(set))
 }
@@ -74,7 +74,7 @@ fn disj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     for item in &arguments[1..] {
         cx.tick(1)?;
-        set = Table::remove(set, cx, item)?;
+        set = SetNode::remove(set, cx, item)?;
     }
     Ok(Value::Set(set))
 }
@@ -83,7 +83,7 @@ fn union(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let [Value::Nil] = arguments {
         return Ok(Value::Nil);
     }
-    let mut all: Rc<SetNode> = Table::empty();
+    let mut all: Rc<SetNode> = SetNode::empty();
     for (at, coll) in arguments.iter_mut().enumerate() {
         all = add_members(cx, all, take(coll), "union", at + 1)?;
     }
@@ -100,18 +100,18 @@ fn intersection(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         if other.is_nil() {
             return Ok(Value::Nil);
         }
-        let mut kept: Rc<SetNode> = Table::empty();
-        for entry in common.entries() {
+        let mut kept: Rc<SetNode> = SetNode::empty();
+        for member in common.members() {
             cx.tick(1)?;
             let inside = match other {
-                Value::Set(other) => other.find(cx, &entry.key)?.is_some(),
-                Value::Map(other) => other.find(cx, &entry.key)?.is_some(),
+                Value::Set(other) => other.find(cx, member)?.is_some(),
+                Value::Map(other) => other.find(cx, member)?.is_some(),
                 // As in Clojure, a vector contains its indexes.
-                Value::Vector(other) => index(&entry.key).is_some_and(|index| index < other.len()),
+                Value::Vector(other) => index(member).is_some_and(|index| index < other.len()),
                 other => return Err(expected("intersection", at + 1, "set", other)),
             };
             if inside {
-                kept = Table::insert(kept, cx, entry.key.clone(), ())?;
+                kept = SetNode::insert(kept, cx, member.clone())?;
             }
         }
         common = kept;
@@ -127,15 +127,15 @@ fn difference(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     for (at, removed) in arguments.iter_mut().enumerate().skip(1) {
         if let Value::Set(removed) = removed {
-            for entry in removed.entries() {
+            for member in removed.members() {
                 cx.tick(1)?;
-                left = Table::remove(left, cx, &entry.key)?;
+                left = SetNode::remove(left, cx, member)?;
             }
             continue;
         }
         for item in seq::argument(cx, take(removed), "difference", at + 1)?.iter() {
             cx.tick(1)?;
-            left = Table::remove(left, cx, &item)?;
+            left = SetNode::remove(left, cx, &item)?;
         }
     }
     Ok(Value::Set(left))

@@ -4,7 +4,7 @@ use super::callbacks::callable;
 use super::{Builtin, Category, Step, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{Entry, MapNode, Table};
+use crate::map::{ENTRY_BYTES, MapNode};
 use crate::native::Native;
 use crate::native::tree::Tree;
 use crate::native::walk::{Direction, Walk};
@@ -70,13 +70,13 @@ fn change_keys(
     change: impl Fn(&mut Context, &Value) -> Option<Value>,
 ) -> Result<Value> {
     let Value::Map(map) = value else { return Ok(value) };
-    cx.reserve(map.len().saturating_mul(size_of::<Entry<Value>>()))?;
+    cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
     cx.tick(map.len() as u64)?;
     let mut changed = MapNode::with_capacity(map.len());
     for &row in map.order(cx)? {
-        let entry = &map.entries()[row as usize];
-        let key = change(cx, &entry.key).unwrap_or_else(|| entry.key.clone());
-        changed = Table::insert(changed, cx, key, entry.value.clone())?;
+        let entry = map.entry(row as usize);
+        let key = change(cx, entry.key).unwrap_or_else(|| entry.key.clone());
+        changed = MapNode::insert(changed, cx, key, entry.value.clone())?;
     }
     Ok(Value::Map(changed))
 }

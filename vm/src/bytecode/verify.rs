@@ -390,7 +390,7 @@ impl Walk<'_> {
                 Rule::BadIndex
             }
             Instruction::MakeRecord { keys, items, .. } => match program.constants.get(usize::from(keys.0)) {
-                Some(Const::Vector(rows)) if rows.len() == usize::from(items.count) => return Ok(()),
+                Some(Const::Set(rows)) if rows.len() == usize::from(items.count) => return Ok(()),
                 _ => Rule::BadIndex,
             },
             Instruction::GetKey { constant, .. }

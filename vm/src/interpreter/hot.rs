@@ -466,7 +466,7 @@ impl Machine<'_> {
                                 leave!();
                             }
                             let keys = &unit.constants[usize::from(keys.0)];
-                            let map = make_record(self.cx, keys, registers, items);
+                            let map = make_record(keys, registers, items);
                             put(registers, dst.0, map);
                         }
                         Instruction::Call1 { builtin, a, dst } if slice > 0 => {

@@ -8,9 +8,10 @@ use crate::equal::equal;
 use crate::fault::{Fault, Result};
 use crate::globals::Globals;
 use crate::heap::{self, Finding};
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
 use crate::order::{compare, compare_numbers};
 use crate::reason::Reason;
+use crate::set::SetNode;
 use crate::unit::Unit;
 use crate::value::{Closure, Value};
 use std::cmp::Ordering;
@@ -113,26 +114,21 @@ pub(super) fn add_entries(cx: &mut Context, map: Rc<MapNode>, items: Vec<Value>)
 pub(super) fn add_members(cx: &mut Context, set: Rc<SetNode>, items: Vec<Value>) -> Result<Rc<SetNode>> {
     let mut set = set;
     for item in items {
-        set = SetNode::insert(set, cx, item, ())?;
+        set = SetNode::insert(set, cx, item)?;
     }
     Ok(set)
 }
 
-/// The map of a constant vector of different keys and the values in the registers.
+/// The map of a constant set of keys and the values in the registers.
 #[inline]
-pub(super) fn make_record(
-    cx: &mut Context,
-    keys: &Value,
-    registers: &mut [Value; WINDOW],
-    items: Args,
-) -> Value {
+pub(super) fn make_record(keys: &Value, registers: &mut [Value; WINDOW], items: Args) -> Value {
     let from = usize::from(items.at);
     let values = registers[from..from + usize::from(items.count)].iter_mut().map(std::mem::take);
-    let keys = match keys {
-        Value::Vector(keys) => keys.as_slice().unwrap_or_default(),
-        _ => &[],
-    };
-    Value::Map(MapNode::from_distinct(cx, keys.iter().cloned(), values))
+    match keys {
+        Value::Set(keys) => Value::Map(MapNode::from_keys(keys.clone(), values)),
+        // The verifier has seen that they are a set.
+        _ => Value::Nil,
+    }
 }
 
 pub(super) fn take_args(registers: &mut [Value; WINDOW], args: Args) -> Vec<Value> {

@@ -210,7 +210,7 @@ pub(super) fn get_key(
     if let Ok([source, target]) = registers.get_disjoint_mut([from, to]) {
         match source {
             Value::Map(map) => match map.find_named(cx, symbol) {
-                Some(row) => fill_copy(target, &map.entries()[row].value),
+                Some(row) => fill_copy(target, map.value(row)),
                 None => fill(target, Value::Nil),
             },
             _ => fill(target, Value::Nil),
@@ -221,7 +221,7 @@ pub(super) fn get_key(
         return true;
     }
     let found = match &registers[from] {
-        Value::Map(map) => map.find_named(cx, symbol).map(|row| map.entries()[row].value.clone()),
+        Value::Map(map) => map.find_named(cx, symbol).map(|row| map.value(row).clone()),
         _ => None,
     };
     clear(&mut registers[from]);

@@ -19,8 +19,9 @@ use crate::context::Context;
 use crate::equal::equal;
 use crate::fault::{Fault, Result};
 use crate::heap;
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
 use crate::reason::Reason;
+use crate::set::SetNode;
 use crate::unit::Unit;
 use crate::value::{Closure, Value};
 use crate::vector::VectorNode;
@@ -304,7 +305,7 @@ impl Machine<'_> {
                                 Value::Keyword(symbol) => map.find_named(cx, *symbol),
                                 key => check!(map.find_flexible(cx, key)),
                             };
-                            row.map_or(Value::Nil, |row| map.entries()[row].value.clone())
+                            row.map_or(Value::Nil, |row| map.value(row).clone())
                         }
                         _ => Value::Nil,
                     };
@@ -350,7 +351,7 @@ impl Machine<'_> {
                     safepoint!();
                 }
                 Instruction::MakeRecord { keys, items, dst } => {
-                    let map = make_record(cx, &unit.constants[usize::from(keys.0)], registers, items);
+                    let map = make_record(&unit.constants[usize::from(keys.0)], registers, items);
                     put(registers, dst.0, map);
                     safepoint!();
                 }

@@ -24,7 +24,7 @@ mod schedule;
 use crate::builtins::HostFunction;
 use crate::bytecode::Program;
 use crate::bytecode::instruction::Signal;
-use crate::context::Context;
+use crate::context::{Context, Run};
 use crate::fault::{Fault, Result};
 use crate::fuel::{Fuel, Interrupt};
 use crate::globals::Globals;
@@ -140,6 +140,8 @@ impl Isolate {
             units: Rc::default(),
             key_depth: 0,
             memos: Memos::default(),
+            run: Run::FIRST,
+            extensions: Default::default(),
             scratch: String::new(),
             hot_loop: options.hot_loop,
         };
@@ -205,6 +207,8 @@ impl Isolate {
     pub fn start(&mut self, unit: UnitId) {
         self.scope(|world, _| {
             world.result = Value::Nil;
+            world.cx.extensions.clear();
+            world.cx.run = world.cx.run.next();
             let entry = world.cx.units[unit.0 as usize].program.entry;
             world.schedule.start(unit, entry);
         });

@@ -35,6 +35,7 @@ impl Isolate {
             world.globals.undefine();
             world.cx.data = Value::Nil;
             world.cx.memos = Default::default();
+            world.cx.extensions.clear();
             world.cx.prints.restart();
             world.cx.fuel.restore(mark.fuel);
             world.cx.key_depth = 0;

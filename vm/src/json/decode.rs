@@ -6,6 +6,7 @@
 //! Rows of data look alike: a key is first compared with the one that came after the same key last time,
 //! and short strings that have been met lately are shared. Both save more than the parsing costs.
 
+use super::known_keys::KnownKeys;
 use super::{number, text};
 use crate::context::Context;
 use crate::fault::{Fault, Result as FaultResult};
@@ -86,6 +87,7 @@ struct Decoder<'b> {
     /// The key that came after each key last time, by symbol; objects begin with the key after none.
     successors: Vec<Option<Symbol>>,
     recent: RecentStrings,
+    known_keys: KnownKeys,
     /// Elements until memory is looked at again.
     unchecked: u32,
 }
@@ -121,6 +123,7 @@ pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
         elements: Vec::new(),
         successors: Vec::new(),
         recent: RecentStrings::default(),
+        known_keys: KnownKeys::default(),
         unchecked: CHECK_EVERY,
     };
     let value = decoder.document(cx)?;
@@ -401,7 +404,7 @@ impl Decoder<'_> {
             (Some(b'}'), true) => {
                 // A node and its entries are larger than the stack's part.
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
-                let map = MapNode::from_pairs(cx, self.elements.get_mut(start..).unwrap_or_default())?;
+                let map = self.known_keys.map(cx, self.elements.get_mut(start..).unwrap_or_default())?;
                 // Only the values of repeated keys are left to be dropped.
                 self.elements.truncate(start);
                 self.open.pop();

@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
 use crate::print::{Buffer, float_text, integer_text, write_int};
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::fmt;
@@ -103,7 +104,7 @@ pub fn encode(
                 };
                 *at += 1;
                 encoder.separate(cx, index)?;
-                let item = &node.entries()[row as usize].key;
+                let item = node.member(row as usize);
                 (item, encoder.begin(cx, &mut open, item)?)
             }
             Open::Map(node, order, at) => {
@@ -115,12 +116,12 @@ pub fn encode(
                 };
                 *at += 1;
                 encoder.separate(cx, index)?;
-                let entry = &node.entries()[row as usize];
-                if !encoder.key(cx, node, &entry.key)? {
-                    return Ok(Err(not_json(cx, &open, &entry.key)));
+                let entry = node.entry(row as usize);
+                if !encoder.key(cx, node, entry.key)? {
+                    return Ok(Err(not_json(cx, &open, entry.key)));
                 }
                 encoder.buffer.push(cx, ":")?;
-                (&entry.value, encoder.begin(cx, &mut open, &entry.value)?)
+                (entry.value, encoder.begin(cx, &mut open, entry.value)?)
             }
         };
         if !written {
@@ -268,7 +269,7 @@ fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
                 path.push_str(&format!("[{}]", at.saturating_sub(1)))
             }
             Open::Map(node, order, at) => {
-                let key = order.get(at.saturating_sub(1)).map(|&row| &node.entries()[row as usize].key);
+                let key = order.get(at.saturating_sub(1)).map(|&row| node.key(row as usize));
                 if !path.is_empty() {
                     path.push('.');
                 }

@@ -5,6 +5,7 @@
 
 mod decode;
 mod encode;
+mod known_keys;
 mod number;
 mod text;
 

@@ -2,7 +2,7 @@
 
 use super::{DecodeFailure, Dialect, EncodeFailure, decode, encode};
 use crate::context::Context;
-use crate::map::Table;
+use crate::map::MapNode;
 use crate::print::pr_str;
 use crate::reason::Reason;
 use crate::testing::{with_context, with_limits};
@@ -219,7 +219,8 @@ fn shared_structure_ends_in_a_typed_fault() {
 fn dialects() {
     with_context(|cx| {
         let key = cx.keyword("a");
-        let map = Value::Map(Table::insert(Table::empty(), cx, key.clone(), key.clone()).expect("inserts"));
+        let map =
+            Value::Map(MapNode::insert(MapNode::empty(), cx, key.clone(), key.clone()).expect("inserts"));
         let rows = Value::vector(vec![Value::Int(1), map]);
         assert_eq!(
             encode(cx, &rows, Dialect::Names, 99).expect("within limits"),
@@ -237,7 +238,7 @@ fn dialects() {
         let nan = Value::Float(f64::NAN);
         let name = Value::string("rows");
         let deep = Value::vector(vec![nan]);
-        let deep = Value::Map(Table::insert(Table::empty(), cx, name, deep).expect("inserts"));
+        let deep = Value::Map(MapNode::insert(MapNode::empty(), cx, name, deep).expect("inserts"));
         assert_eq!(
             encode(cx, &deep, Dialect::Names, 99).expect("within limits"),
             refused("rows[0]", "number")

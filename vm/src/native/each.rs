@@ -11,8 +11,9 @@ use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::interpreter::attend;
 use crate::interpreter::slots::{fill, fill_copy, fill_value};
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
 use crate::order;
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use crate::{arith, equal};
@@ -272,7 +273,7 @@ impl Each {
             let value = match &item {
                 Value::Map(map) => {
                     cx.tick(1)?;
-                    map.find_named(cx, symbol).map(|row| map.entries()[row].value.clone()).unwrap_or_default()
+                    map.find_named(cx, symbol).map(|row| map.value(row).clone()).unwrap_or_default()
                 }
                 _ => apply(cx, &self.function, &mut [item.clone()])?,
             };
@@ -380,7 +381,7 @@ impl Each {
                 if let Value::Set(seen) = take(&mut self.extra().state) {
                     let new = seen.find(cx, &value)?.is_none();
                     self.extra().state =
-                        Value::Set(if new { SetNode::insert(seen, cx, value, ())? } else { seen });
+                        Value::Set(if new { SetNode::insert(seen, cx, value)? } else { seen });
                     if new {
                         self.out.push(item);
                     }
@@ -468,7 +469,7 @@ impl Each {
                 let mut set = SetNode::empty();
                 for item in self.out.take() {
                     cx.tick(1)?;
-                    set = SetNode::insert(set, cx, item, ())?;
+                    set = SetNode::insert(set, cx, item)?;
                 }
                 Value::Set(set)
             }

@@ -169,7 +169,7 @@ impl Forward {
                 && let Value::Map(map) = &arguments[*parameter]
                 && let Some(row) = map.find_named(cx, *key)
             {
-                *slot = map.entries()[row].value.clone();
+                *slot = map.value(row).clone();
             }
         }
         for (slot, operand) in all.iter_mut().zip(&self.operands) {
@@ -197,7 +197,7 @@ impl Forward {
         let key = match (self.operands.get(1), item) {
             (Some(Operand::Parameter(_)), item) => item,
             (Some(Operand::Field(_, key)), Value::Map(map)) => match map.find_named(cx, *key) {
-                Some(row) => &map.entries()[row].value,
+                Some(row) => map.value(row),
                 None => return Ok(false),
             },
             _ => return Ok(false),

@@ -46,7 +46,7 @@ impl Memoize {
             if let Some(table) = table
                 && let Some(row) = table.find(cx, &self.key)?
             {
-                return Ok(Action::Return(table.entries()[row].value.clone()));
+                return Ok(Action::Return(table.value(row).clone()));
             }
             let arguments = match &self.key {
                 Value::Vector(arguments) => arguments.iter().collect(),

@@ -38,7 +38,7 @@ impl Merge {
                 Some(row) => {
                     let old = match MapNode::take_at(&mut self.merged, row) {
                         Some(old) => old,
-                        None => self.merged.entries()[row].value.clone(),
+                        None => self.merged.value(row).clone(),
                     };
                     self.key = key;
                     return Ok(Action::Call2(self.function.clone(), old, value));

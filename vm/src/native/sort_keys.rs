@@ -52,7 +52,7 @@ impl SortKeys {
                 let key = match (function, &item) {
                     (Value::Keyword(symbol), Value::Map(map)) => {
                         cx.tick(1)?;
-                        map.find_named(cx, *symbol).map_or(Value::Nil, |row| map.entries()[row].value.clone())
+                        map.find_named(cx, *symbol).map_or(Value::Nil, |row| map.value(row).clone())
                     }
                     _ => apply(cx, function, &mut [item.clone()])?,
                 };

@@ -8,7 +8,7 @@ use crate::combinator::{CombinatorKind, StageKind};
 use crate::context::Context;
 use crate::equal::{equal, same_key};
 use crate::fault::Result;
-use crate::map::SetNode;
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -212,7 +212,7 @@ impl Stage {
     fn admit(&mut self, cx: &mut Context, key: Value, item: Value) -> Result<Outcome> {
         let Some(Value::Set(seen)) = self.memory.take() else { return Ok(Outcome::Pass(item)) };
         let before = seen.len();
-        let seen = SetNode::insert(seen, cx, key, ())?;
+        let seen = SetNode::insert(seen, cx, key)?;
         let new = seen.len() > before;
         self.memory = Some(Value::Set(seen));
         Ok(if new { Outcome::Pass(item) } else { Outcome::Drop })

@@ -99,7 +99,7 @@ impl Update {
                     match row {
                         Some(row) => match MapNode::take_at(map, row) {
                             Some(child) => child,
-                            None => map.entries()[row].value.clone(),
+                            None => map.value(row).clone(),
                         },
                         None if self.flexible => map.get(cx, &key)?.cloned().unwrap_or_default(),
                         None => Value::Nil,

@@ -7,7 +7,8 @@ use crate::builtins::construction::add_entries;
 use crate::builtins::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use smallvec::smallvec;
@@ -156,7 +157,7 @@ impl Walk {
             }
             Output::Set(set) => {
                 let whole = std::mem::replace(set, SetNode::empty());
-                *set = SetNode::insert(whole, cx, value, ())?;
+                *set = SetNode::insert(whole, cx, value)?;
             }
         }
         Ok(None)

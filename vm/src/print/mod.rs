@@ -14,7 +14,8 @@ pub(crate) use integer::integer_text;
 use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{MapNode, SetNode};
+use crate::map::MapNode;
+use crate::set::SetNode;
 use crate::value::{Closure, Value};
 use crate::vector::VectorNode;
 
@@ -180,10 +181,10 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                     if at > 0 {
                         buffer.push(cx, " ")?;
                     }
-                    let entry = &node.entries()[row as usize];
+                    let entry = node.entry(row as usize);
                     work.push(Open::Map(node, order, at + 1));
-                    work.push(Open::Value(&entry.value));
-                    next = Some(&entry.key);
+                    work.push(Open::Value(entry.value));
+                    next = Some(entry.key);
                 }
             },
             Some(Open::Set(node, order, at)) => match order.get(at) {
@@ -193,7 +194,7 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                         buffer.push(cx, " ")?;
                     }
                     work.push(Open::Set(node, order, at + 1));
-                    next = Some(&node.entries()[row as usize].key);
+                    next = Some(node.member(row as usize));
                 }
             },
         }

@@ -5,8 +5,9 @@ use crate::builtins::convert::parse_double;
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::Result;
-use crate::map::{MapNode, SetNode, Table};
+use crate::map::MapNode;
 use crate::order;
+use crate::set::SetNode;
 use crate::value::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -116,14 +117,11 @@ impl Field {
         if !scalar || self.distinct_capped {
             return Ok(());
         }
-        let seen = self.distinct.take().unwrap_or_else(Table::empty);
+        let seen = self.distinct.take().unwrap_or_else(SetNode::empty);
         let new = seen.find(cx, value)?.is_none();
         self.distinct_capped = new && seen.len() == MOST_DISTINCT;
-        self.distinct = Some(if new && !self.distinct_capped {
-            Table::insert(seen, cx, value.clone(), ())?
-        } else {
-            seen
-        });
+        self.distinct =
+            Some(if new && !self.distinct_capped { SetNode::insert(seen, cx, value.clone())? } else { seen });
         Ok(())
     }
 
@@ -179,9 +177,9 @@ impl Fields {
             caps.insert("max_keys");
         }
         for &row in map.order(cx)?.iter().take(MOST_KEYS) {
-            let entry = &map.entries()[row as usize];
-            let numbers = self.numbers.take().unwrap_or_else(Table::empty);
-            let number = match numbers.find(cx, &entry.key)?.map(|row| &numbers.entries()[row].value) {
+            let entry = map.entry(row as usize);
+            let numbers = self.numbers.take().unwrap_or_else(MapNode::empty);
+            let number = match numbers.find(cx, entry.key)?.map(|row| numbers.value(row)) {
                 Some(Value::Int(number)) => Some(*number as usize),
                 _ => None,
             };
@@ -192,7 +190,7 @@ impl Fields {
                 }
                 None if self.fields.len() < MOST_KEYS => {
                     let number = Value::Int(self.fields.len() as i64);
-                    self.numbers = Some(Table::insert(numbers, cx, entry.key.clone(), number)?);
+                    self.numbers = Some(MapNode::insert(numbers, cx, entry.key.clone(), number)?);
                     self.fields.push((entry.key.clone(), Field::default()));
                     self.fields.len() - 1
                 }
@@ -202,9 +200,9 @@ impl Fields {
                     continue;
                 }
             };
-            *self.key_types.entry(type_name(&entry.key)).or_default() += 1;
+            *self.key_types.entry(type_name(entry.key)).or_default() += 1;
             if let Some((_, field)) = self.fields.get_mut(number) {
-                field.add(cx, &entry.value, owner, options.examples)?;
+                field.add(cx, entry.value, owner, options.examples)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::seq;
 use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{MapNode, Table};
+use crate::map::MapNode;
 use crate::value::Value;
 use field::{Field, Fields, example};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,19 +128,19 @@ fn type_name(value: &Value) -> &'static str {
 
 /// A map with keyword keys.
 fn keyword_map(cx: &mut Context, entries: Vec<(&'static str, Value)>) -> Result<Value> {
-    let mut map: Rc<MapNode> = Table::with_capacity(entries.len());
+    let mut map: Rc<MapNode> = MapNode::with_capacity(entries.len());
     for (name, value) in entries {
         let key = cx.keyword(name);
-        map = Table::insert(map, cx, key, value)?;
+        map = MapNode::insert(map, cx, key, value)?;
     }
     Ok(Value::Map(map))
 }
 
 /// A map with string keys.
 fn text_map(cx: &mut Context, entries: impl IntoIterator<Item = (String, Value)>) -> Result<Value> {
-    let mut map: Rc<MapNode> = Table::empty();
+    let mut map: Rc<MapNode> = MapNode::empty();
     for (name, value) in entries {
-        map = Table::insert(map, cx, Value::string(&name), value)?;
+        map = MapNode::insert(map, cx, Value::string(&name), value)?;
     }
     Ok(Value::Map(map))
 }

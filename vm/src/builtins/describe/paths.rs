@@ -73,13 +73,13 @@ impl Paths<'_> {
                     self.caps.insert("max_keys");
                 }
                 let rows: Vec<usize> = order.iter().take(MOST_KEYS).map(|&row| row as usize).collect();
-                let keys: Vec<Value> = rows.iter().map(|&row| map.entries()[row].key.clone()).collect();
+                let keys: Vec<Value> = rows.iter().map(|&row| map.key(row).clone()).collect();
                 let names = key_names(cx, &keys)?;
                 for (row, name) in rows.into_iter().zip(names) {
                     cx.tick(1)?;
                     let name = name.replace('\\', "\\\\").replace('.', "\\.");
                     let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
-                    let child = &map.entries()[row].value;
+                    let child = map.value(row);
                     if self.add(cx, &path, child, owner)? {
                         self.collect(cx, child, &path, depth + 1, nested, owner)?;
                     }

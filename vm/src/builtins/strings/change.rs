@@ -80,7 +80,7 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
     for grapheme in text.as_str().graphemes(true) {
         let row = map.find_text(grapheme, crate::string::hash_text(grapheme), cx.symbols.find(grapheme));
         match row {
-            Some(row) => write_display(cx, &mut buffer, &map.entries()[row].value)?,
+            Some(row) => write_display(cx, &mut buffer, map.value(row))?,
             None => buffer.push(cx, grapheme)?,
         }
     }

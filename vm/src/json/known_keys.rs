@@ -1,0 +1,60 @@
+//! Keys of the objects met lately: rows of data have the same keys, which their maps share.
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::map::MapNode;
+use crate::set::SetNode;
+use crate::value::Value;
+use std::mem::take;
+use std::rc::Rc;
+
+/// Lists of keys remembered, a power of two: one replaces another in its place.
+const PLACES: usize = 64;
+
+/// Lists of keys by their number and ends.
+#[derive(Default)]
+pub(super) struct KnownKeys(Vec<Option<Rc<SetNode>>>);
+
+impl KnownKeys {
+    /// The map of keys and values, alternating; the first of equal keys wins. The keys are strings.
+    ///
+    /// # Errors
+    /// Comparing keys pays fuel.
+    pub(super) fn map(&mut self, cx: &mut Context, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
+        let Some(place) = place(pairs) else { return MapNode::from_pairs(cx, pairs) };
+        if let Some(Some(keys)) = self.0.get(place)
+            && are_keys_of(keys, pairs)
+        {
+            let values = pairs.iter_mut().skip(1).step_by(2).map(take);
+            return Ok(MapNode::from_keys(keys.clone(), values));
+        }
+        let map = MapNode::from_pairs(cx, pairs)?;
+        if map.len() == pairs.len() / 2 {
+            if self.0.is_empty() {
+                self.0.resize(PLACES, None);
+            }
+            self.0[place] = Some(map.key_set().clone());
+        }
+        Ok(map)
+    }
+}
+
+/// Where these keys are remembered; `None` when an end is not an interned name. Not by address: whether maps
+/// share their keys shows in the memory account, which is the same in every run.
+fn place(pairs: &[Value]) -> Option<usize> {
+    let symbol = |key: &Value| match key {
+        Value::Str(node) => node.symbol().map(|symbol| symbol.index() as usize),
+        _ => None,
+    };
+    let (first, last) = (symbol(pairs.first()?)?, symbol(pairs.iter().nth_back(1)?)?);
+    Some(first.wrapping_mul(5).wrapping_add(last.wrapping_mul(3)).wrapping_add(pairs.len() / 2) % PLACES)
+}
+
+/// Whether the keys are the same nodes in the same order.
+fn are_keys_of(keys: &SetNode, pairs: &[Value]) -> bool {
+    let same = |(key, pair): (&Value, &[Value])| match (key, pair.first()) {
+        (Value::Str(key), Some(Value::Str(other))) => Rc::ptr_eq(key, other),
+        _ => false,
+    };
+    keys.len() * 2 == pairs.len() && keys.members().iter().zip(pairs.chunks_exact(2)).all(same)
+}
