@@ -204,6 +204,15 @@ impl MapNode {
         self.keys.len()
     }
 
+    /// Reads the far end of the node, which brings it into the cache.
+    #[inline]
+    pub(crate) fn warm(&self) -> usize {
+        match &self.values {
+            Values::Few([.., last]) => usize::from(last.is_truthy()),
+            Values::Many(values) => values.len(),
+        }
+    }
+
     /// No entries.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

@@ -67,6 +67,7 @@ impl VectorNode {
     #[inline]
     pub(crate) fn take_item(this: &mut Rc<VectorNode>, index: usize) -> Option<Value> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
+            warm(items, *start + index);
             return items.get_mut(*start + index).map(std::mem::take);
         }
         this.get(index)
@@ -77,6 +78,7 @@ impl VectorNode {
     #[inline]
     pub(crate) fn take_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
+            warm(items, *start + index);
             let Some(item) = items.get_mut(*start + index) else { return false };
             fill(slot, std::mem::take(item));
             return true;
@@ -254,6 +256,29 @@ impl VectorNode {
         heap::count_copy(items.len());
         VectorNode::new(items)
     }
+}
+
+/// Items that are brought into the cache together.
+const TOGETHER: usize = 32;
+
+/// Brings the nodes of the next items into the cache, every [`TOGETHER`] items. One after the other, with a
+/// callback between them, the processor would wait for each; a short loop of loads has them all under way.
+#[inline]
+fn warm(items: &[Value], index: usize) {
+    if index.is_multiple_of(TOGETHER) {
+        warm_next(items.get(index..).unwrap_or_default());
+    }
+}
+
+#[inline(never)]
+fn warm_next(items: &[Value]) {
+    let mut seen = 0;
+    for item in items.iter().take(TOGETHER) {
+        if let Value::Map(map) = item {
+            seen += Rc::strong_count(map) + map.warm();
+        }
+    }
+    std::hint::black_box(seen);
 }
 
 impl Drop for VectorNode {
