@@ -1,5 +1,6 @@
 //! The one thing the edge needs from the runtime, so that tests can replace it.
 
+use ptc_runtime::Now;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
@@ -17,6 +18,16 @@ pub trait Engine: Sync {
         None
     }
 
+    /// [`Engine::run_now`] for a caller to whom the text of an answer is enough.
+    fn run_brief<'w>(
+        &self,
+        warm: &'w mut Self::Warm,
+        program: &str,
+        options: &RunOptions,
+    ) -> Option<Now<'w>> {
+        self.run_now(warm, program, options).map(|outcome| Now::Outcome(Box::new(outcome)))
+    }
+
     /// Starts a program; its watcher is told how it goes, and exactly once how it ended.
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel;
 }
@@ -26,6 +37,15 @@ impl Engine for ptc_runtime::Runtime {
 
     fn run_now(&self, warm: &mut Self::Warm, program: &str, options: &RunOptions) -> Option<Outcome> {
         ptc_runtime::Runtime::run_now(self, warm, program, options)
+    }
+
+    fn run_brief<'w>(
+        &self,
+        warm: &'w mut Self::Warm,
+        program: &str,
+        options: &RunOptions,
+    ) -> Option<Now<'w>> {
+        ptc_runtime::Runtime::run_brief(self, warm, program, options)
     }
 
     fn submit(&self, program: String, options: RunOptions, watcher: Box<dyn RunWatcher>) -> Cancel {

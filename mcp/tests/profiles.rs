@@ -8,6 +8,7 @@ use ptc_mcp::tool::caps::Profile;
 use ptc_mcp::tool::profile::{ToolResult, apply};
 use ptc_mcp::tool::record::Record;
 use ptc_mcp::tool::schema::Schema;
+use ptc_runtime::Now;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
     Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Report,
@@ -213,7 +214,19 @@ fn an_error_after_side_effects_names_the_calls_made() {
 
 #[test]
 fn a_plain_call_runs_and_is_answered_as_by_the_general_way() {
-    let line = br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#;
+    let handshake = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#;
+    let stateless = handshake.replace(
+        r#""arguments""#,
+        r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"arguments""#,
+    );
+    // What the runtime makes of a whole text with nothing beside it.
+    let is_text = |outcome: &Outcome| match &outcome.result {
+        Ok(answer) => {
+            let is_whole = !answer.truncated && answer.text.len() <= Profile::Slim.caps().result_bytes;
+            is_whole && outcome.prints.is_empty() && outcome.notes.is_empty()
+        }
+        Err(_) => false,
+    };
     let quiet =
         |text: &str| Outcome { prints: Vec::new(), ..outcome(Ok(answer(text, Some(Ok("1".into()))))) };
     let mut cut = quiet("abc");
@@ -234,16 +247,23 @@ fn a_plain_call_runs_and_is_answered_as_by_the_general_way() {
         };
         let handler = Handler::new(surface).expect("handler");
         let session = Session::default();
-        let call = PlainCall::read(line).expect("plain");
-        let general = handler.handle(frame::parse(line).expect("message"), &mut Session::default());
-        let Action::Run(general) = general else { panic!("no run") };
-        let options = handler.plain_options(&call, &session).expect("usual").clone();
-        let timed = ptc_runtime::options::RunOptions { timed: true, ..options };
-        assert_eq!(format!("{timed:?}"), format!("{:?}", general.options));
-        assert_eq!(call.program, general.program);
-        for outcome in &outcomes {
+        let lines = [handshake.as_bytes(), stateless.as_bytes()];
+        for (line, outcome) in
+            lines.iter().flat_map(|line| outcomes.iter().map(move |outcome| (line, outcome)))
+        {
+            let call = PlainCall::read(line).expect("plain");
+            let general = handler.handle(frame::parse(line).expect("message"), &mut Session::default());
+            let Action::Run(general) = general else { panic!("no run") };
+            let options = handler.plain_options(&call, &session).expect("usual").clone();
+            let timed = ptc_runtime::options::RunOptions { timed: true, ..options };
+            assert_eq!(format!("{timed:?}"), format!("{:?}", general.options));
+            assert_eq!(call.program, general.program);
             let mut out = Vec::new();
-            handler.finish_plain(&call, outcome.clone(), &mut out);
+            let ended = match &outcome.result {
+                Ok(answer) if handler.shows_text_alone() && is_text(outcome) => Now::Text(&answer.text),
+                _ => Now::Outcome(Box::new(outcome.clone())),
+            };
+            handler.finish_plain(&call, ended, &mut out);
             let reply = handler.finish(&general.ticket, outcome.clone());
             assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(reply.as_bytes()));
         }

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::host_call::{self, Plan};
 use crate::options::RunOptions;
 use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
-use crate::program_cache::{CachedProgram, CheckedLists};
+use crate::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
 use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
 use crate::tool_call::{self, ParsedCall, Payload};
 use crate::tool_check::StaticCheck;
@@ -459,8 +459,7 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
     let defaults = ptc_compiler::CompileOptions::default();
-    // Cached programs keep the usual limit of symbols, which is not in the key.
-    let is_usual = max_symbols == defaults.max_symbols;
+    let is_usual = has_usual_symbols(options);
     if is_usual
         && source.len() <= limit
         && let Some(program) = engine.cache.get(source, &engine.catalog)

@@ -11,10 +11,12 @@ use crate::driver::isolate_options;
 use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::options::RunOptions;
-use crate::outcome::{Outcome, Usage};
-use crate::program_cache::CachedProgram;
+use crate::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
+use crate::program_cache::{CachedProgram, has_usual_symbols};
 use crate::rendering;
-use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark, UnitId};
+use ptc_vm::print::{Extent, pr_str_into};
+use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -48,12 +50,39 @@ fn has_tiny_context(options: &RunOptions) -> bool {
 #[derive(Default)]
 pub struct Warm {
     loaded: Vec<Loaded>,
+    /// Where the program that ran last is: clients often ask for the same one again.
+    recent: usize,
     /// Runs so far.
     runs: u64,
+    /// Text of the last answer; its memory is kept for the next.
+    text: String,
 }
 
 /// Loaded programs kept by one caller.
 const KEPT: usize = 16;
+
+/// Most memory for the text of an answer that is kept for the next.
+const KEPT_TEXT: usize = 64 << 10;
+
+/// What a run on this thread gave.
+#[derive(Debug)]
+pub enum Now<'w> {
+    /// The whole text of an answer, when that is all there is to show: nothing was printed, JSON was not asked
+    /// for, and nothing was cut or scrubbed.
+    Text(&'w str),
+    /// Everything else.
+    Outcome(Box<Outcome>),
+}
+
+/// What is left of a run when its isolate has been taken back; the text is in [`Warm`].
+struct Seen {
+    completion: Completion,
+    extent: Extent,
+    is_nil: bool,
+    json: Option<Result<String, JsonRefusal>>,
+    prints: Vec<String>,
+    usage: Usage,
+}
 
 struct Loaded {
     source: Box<str>,
@@ -61,7 +90,6 @@ struct Loaded {
     limits: Limits,
     strict_data: bool,
     isolate: Isolate,
-    unit: UnitId,
     mark: Mark,
     /// The run that used it last.
     used: u64,
@@ -73,13 +101,18 @@ impl Warm {
         self.runs += 1;
         let fits = |loaded: &Loaded| {
             *loaded.source == *source
-                && loaded.limits == options.limits
                 && loaded.strict_data == options.strict_data
+                && loaded.limits == options.limits
         };
-        if let Some(place) = self.loaded.iter().position(fits) {
+        let place = match self.loaded.get(self.recent) {
+            Some(recent) if fits(recent) => Some(self.recent),
+            _ => self.loaded.iter().position(fits),
+        };
+        if let Some(place) = place {
             let loaded = &mut self.loaded[place];
-            loaded.used = self.runs;
             if loaded.program.is_tiny() && loaded.program.is_current(&engine.catalog) {
+                loaded.used = self.runs;
+                self.recent = place;
                 return Some(place);
             }
             self.close(place);
@@ -90,8 +123,9 @@ impl Warm {
         {
             self.close(oldest);
         }
+        self.recent = self.loaded.len();
         self.loaded.push(loaded);
-        Some(self.loaded.len() - 1)
+        Some(self.recent)
     }
 
     fn close(&mut self, place: usize) {
@@ -117,7 +151,7 @@ impl Loaded {
         };
         let mark = isolate.mark(unit);
         let (limits, strict_data) = (options.limits, options.strict_data);
-        Some(Loaded { source: source.into(), program, limits, strict_data, isolate, unit, mark, used })
+        Some(Loaded { source: source.into(), program, limits, strict_data, isolate, mark, used })
     }
 
     fn close(self) {
@@ -130,11 +164,48 @@ impl Loaded {
 
 /// Runs a tiny program to its end; `None` when a worker has to run it.
 pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
-    if !has_tiny_context(options) || source.len() as u64 > options.limits.max_program_bytes {
+    let seen = guarded(engine, warm, source, options)?;
+    Some(outcome(engine, std::mem::take(&mut warm.text), seen))
+}
+
+/// [`run`], without an outcome where a text says it all.
+pub(crate) fn run_brief<'w>(
+    engine: &Engine,
+    warm: &'w mut Warm,
+    source: &str,
+    options: &RunOptions,
+) -> Option<Now<'w>> {
+    let seen = guarded(engine, warm, source, options)?;
+    let is_alone = seen.prints.is_empty() && seen.json.is_none() && !seen.extent.truncated;
+    if is_alone && (engine.secrets.is_empty() || matches!(engine.secrets.scrub(&warm.text), Cow::Borrowed(_)))
+    {
+        return Some(Now::Text(&warm.text));
+    }
+    Some(Now::Outcome(Box::new(outcome(engine, std::mem::take(&mut warm.text), seen))))
+}
+
+fn outcome(engine: &Engine, text: String, seen: Seen) -> Outcome {
+    let Seen { completion, extent, is_nil, json, prints, usage } = seen;
+    let (truncated, text_bytes) = (extent.truncated, extent.bytes as u64);
+    let mut outcome = Outcome {
+        result: Ok(Answer { completion, text, truncated, text_bytes, is_nil, json }),
+        prints,
+        upstream_calls: Vec::new(),
+        notes: Vec::new(),
+        usage,
+    };
+    rendering::scrub(&mut outcome, &engine.secrets);
+    outcome
+}
+
+/// Runs a program, and leaves a defect to a worker, which knows how to tell its caller.
+fn guarded(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
+    // What the cache keeps was compiled within the usual limit of symbols.
+    let is_cacheable = has_usual_symbols(options) && source.len() as u64 <= options.limits.max_program_bytes;
+    if !is_cacheable || !has_tiny_context(options) {
         return None;
     }
     catch_unwind(AssertUnwindSafe(|| attempt(engine, warm, source, options))).unwrap_or_else(|_| {
-        // A defect shows again on the worker, which knows how to tell its caller.
         if let Some(program) = engine.cache.get(source, &engine.catalog) {
             program.set_tiny(false);
         }
@@ -143,57 +214,52 @@ pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunO
     })
 }
 
-fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
+fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
     let begun = options.timed.then(Instant::now);
-    let mut outcome;
+    if warm.text.capacity() > KEPT_TEXT {
+        warm.text = String::new();
+    }
+    let mut seen;
     if options.context.is_some() {
         // A context is read before the program is loaded, so the isolate is of no use for another one.
         let mut loaded = Loaded::new(engine, source, options, 0)?;
-        outcome = loaded.finish(source, options, begun);
+        seen = loaded.run(&mut warm.text, options).0;
         loaded.close();
     } else {
         let place = warm.place(engine, source, options)?;
-        let loaded = &mut warm.loaded[place];
-        outcome = loaded.finish(source, options, begun);
-        if outcome.is_none() || !loaded.isolate.rewind(&loaded.mark) {
+        let is_reusable;
+        (seen, is_reusable) = warm.loaded[place].run(&mut warm.text, options);
+        if !is_reusable {
             warm.close(place);
         }
     }
-    if let Some(outcome) = &mut outcome {
-        rendering::scrub(outcome, &engine.secrets);
+    if let (Some(seen), Some(begun)) = (&mut seen, begun) {
+        seen.usage.duration = begun.elapsed();
     }
-    outcome
+    seen
 }
 
 impl Loaded {
-    /// Runs it. `None`: it was not tiny this time.
-    fn finish(&mut self, source: &str, options: &RunOptions, begun: Option<Instant>) -> Option<Outcome> {
-        let outcome = self.run(source, options, begun);
-        if outcome.is_none() {
+    /// Runs it. `None`: it was not tiny this time. The bool is true when it can run again.
+    fn run(&mut self, text: &mut String, options: &RunOptions) -> (Option<Seen>, bool) {
+        let (seen, is_reusable) = self.isolate.rerun(&self.mark, ALLOWED_FUEL, |cx, ended| {
+            let completion = match ended.exit {
+                Exit::Done => Completion::Value,
+                Exit::Return => Completion::Return,
+                _ => return None,
+            };
+            let extent = pr_str_into(cx, ended.value, options.result_bytes, text).ok()?;
+            let json = match options.want_json {
+                true => Some(rendering::json(cx, ended.value, options.json_bytes).ok()?),
+                false => None,
+            };
+            let usage = Usage { fuel: cx.fuel.used(), peak_bytes: ended.peak_bytes, ..Usage::default() };
+            let is_nil = ended.value.is_nil();
+            Some(Seen { completion, extent, is_nil, json, prints: cx.prints.take(), usage })
+        });
+        if seen.is_none() {
             self.program.set_tiny(false);
         }
-        outcome
-    }
-
-    fn run(&mut self, source: &str, options: &RunOptions, begun: Option<Instant>) -> Option<Outcome> {
-        let Loaded { isolate, unit, .. } = self;
-        isolate.start(*unit);
-        let exit = isolate.run(ALLOWED_FUEL);
-        if !matches!(exit, Exit::Done | Exit::Return) {
-            return None;
-        }
-        let result = rendering::result(isolate, &exit, source, options).ok()?;
-        Some(Outcome {
-            result,
-            prints: isolate.prints(),
-            upstream_calls: Vec::new(),
-            notes: Vec::new(),
-            usage: Usage {
-                fuel: isolate.fuel_used(),
-                peak_bytes: isolate.peak_bytes(),
-                duration: begun.map(|begun| begun.elapsed()).unwrap_or_default(),
-                upstream_calls: 0,
-            },
-        })
+        (seen, is_reusable)
     }
 }

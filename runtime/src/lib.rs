@@ -46,6 +46,6 @@ mod watchdog;
 pub mod watcher;
 mod worker;
 
-pub use inline::Warm;
+pub use inline::{Now, Warm};
 pub use runtime::{DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted};
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

@@ -4,6 +4,7 @@
 //! a runtime, except the length limit, which is checked before the cache is asked, and the tool lists that
 //! literal calls were checked against: a program remembers those, and counts only while they are current.
 
+use crate::options::RunOptions;
 use crate::upstream::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
@@ -67,6 +68,11 @@ impl CachedProgram {
             self.tiny.store(tiny, Ordering::Relaxed);
         }
     }
+}
+
+/// Programs are kept that were compiled within the usual limit of symbols, which is not in the key.
+pub(crate) fn has_usual_symbols(options: &RunOptions) -> bool {
+    options.limits.max_symbols == ptc_compiler::CompileOptions::default().max_symbols as u64
 }
 
 /// The cache of one runtime.

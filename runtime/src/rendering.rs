@@ -47,7 +47,8 @@ pub(crate) fn result(
     })
 }
 
-fn json(
+/// The JSON text of a value.
+pub(crate) fn json(
     cx: &mut ptc_vm::Context,
     value: &ptc_vm::Value,
     limit: usize,

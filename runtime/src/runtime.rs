@@ -2,7 +2,7 @@
 
 use crate::config::{ServerEntry, Startup};
 use crate::engine::Engine;
-use crate::inline::Warm;
+use crate::inline::{Now, Warm};
 use crate::limits::Limits;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
@@ -247,6 +247,11 @@ impl Runtime {
     /// nothing. `None` means that it has to be submitted; nothing has happened then.
     pub fn run_now(&self, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
         inline::run(&self.engine, warm, source, options)
+    }
+
+    /// [`Runtime::run_now`] for a caller to whom the text of an answer is enough.
+    pub fn run_brief<'w>(&self, warm: &'w mut Warm, source: &str, options: &RunOptions) -> Option<Now<'w>> {
+        inline::run_brief(&self.engine, warm, source, options)
     }
 
     /// Every configured server, sorted by name.

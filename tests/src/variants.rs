@@ -115,7 +115,7 @@ pub fn run(source: &str, budget: &Budget, variant: &Variant) -> Option<Ran> {
         Err(fault) => Exit::Fault(fault),
     };
     let fuel = isolate.fuel_used();
-    let ending = ending_of(&mut isolate, ending);
+    let ending = isolate.result(|cx, value| ending_of(cx, &ending, value));
     let prints = isolate.prints();
     let left = isolate.close();
     assert_eq!(left, 0, "{} left {left} bytes behind: {source}\n{}", variant.name, program.disassemble());
@@ -159,10 +159,10 @@ fn answer(isolate: &mut Isolate, call: CallId) {
     });
 }
 
-fn ending_of(isolate: &mut Isolate, exit: Exit) -> Ending {
-    let fault = |fault: Box<ptc_vm::Fault>| {
+fn ending_of(cx: &mut ptc_vm::Context, exit: &Exit, value: &Value) -> Ending {
+    let fault = |fault: &ptc_vm::Fault| {
         let place = fault.place.map(|(_, span)| span);
-        Ending::Fault(fault.reason, fault.message, place, fault.hints)
+        Ending::Fault(fault.reason, fault.message.clone(), place, fault.hints.clone())
     };
     let wrap = match exit {
         Exit::Done => Ending::Done,
@@ -171,9 +171,9 @@ fn ending_of(isolate: &mut Isolate, exit: Exit) -> Ending {
         Exit::Fault(found) => return fault(found),
         other => panic!("no end: {other:?}"),
     };
-    match isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, SHOWN)) {
+    match ptc_vm::print::pr_str(cx, value, SHOWN) {
         Ok(printed) => wrap(printed.text),
-        Err(found) => fault(found),
+        Err(found) => fault(&found),
     }
 }
 
@@ -195,37 +195,52 @@ pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
     Some(usual)
 }
 
-/// Runs a program twice in one isolate, which is rewound in between.
+/// Runs a program in a new isolate, and twice in one that is taken back after each run.
 ///
 /// # Panics
-/// When the second run differs in anything, memory included.
+/// When the runs differ in anything, memory included.
 fn run_again(source: &str, budget: &Budget) {
     let Ok(compiled) = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default())
     else {
         return;
     };
-    let mut isolate = Isolate::new(IsolateOptions {
-        fuel: budget.fuel,
-        memory_bytes: budget.memory_bytes,
-        parallel_width: 3,
-        print_bytes: 4_096,
-        ..IsolateOptions::default()
-    });
-    let Ok(unit) = isolate.load(compiled.program) else { return };
-    let mark = isolate.mark(unit);
-    let run = |isolate: &mut Isolate| {
-        isolate.start(unit);
-        let exit = drive(isolate, USUAL.slice);
-        let (fuel, peak) = (isolate.fuel_used(), isolate.peak_bytes());
-        let ending = ending_of(isolate, exit);
-        (Ran { ending, prints: isolate.prints(), fuel }, peak)
+    let load = || {
+        let mut isolate = Isolate::new(IsolateOptions {
+            fuel: budget.fuel,
+            memory_bytes: budget.memory_bytes,
+            parallel_width: 3,
+            print_bytes: 4_096,
+            ..IsolateOptions::default()
+        });
+        let unit = isolate.load(compiled.program.clone()).ok()?;
+        Some((isolate, unit))
     };
-    let first = run(&mut isolate);
-    if isolate.rewind(&mark) {
-        let second = run(&mut isolate);
-        assert_eq!(first, second, "rewound differs: {source}");
+    let (Some((mut new, unit)), Some((mut again, marked))) = (load(), load()) else { return };
+    new.start(unit);
+    let exit = drive(&mut new, USUAL.slice);
+    let (fuel, peak) = (new.fuel_used(), new.peak_bytes());
+    let ending = new.result(|cx, value| ending_of(cx, &exit, value));
+    let first = (Ran { ending, prints: new.prints(), fuel }, peak);
+    assert_eq!(new.close(), 0, "bytes left behind: {source}");
+    let mark = again.mark(marked);
+    for _ in 0..2 {
+        let (ran, is_reusable) = again.rerun(&mark, budget.fuel, |cx, ended| {
+            // What asks its host for something does not end in one go.
+            let ends = matches!(ended.exit, Exit::Done | Exit::Return | Exit::Fail(_) | Exit::Fault(_));
+            ends.then(|| {
+                let fuel = cx.fuel.used();
+                let ending = ending_of(cx, ended.exit, ended.value);
+                (Ran { ending, prints: cx.prints.take(), fuel }, ended.peak_bytes)
+            })
+        });
+        if let Some(ran) = ran {
+            assert_eq!(first, ran, "run again differs: {source}");
+        }
+        if !is_reusable {
+            break;
+        }
     }
-    assert_eq!(isolate.close(), 0, "bytes left behind: {source}");
+    assert_eq!(again.close(), 0, "bytes left behind: {source}");
 }
 
 fn agree(a: &Ran, b: &Ran) -> bool {

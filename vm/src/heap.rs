@@ -145,6 +145,11 @@ impl Heap {
     }
 }
 
+/// Most logical bytes alive at once.
+pub(crate) fn peak() -> u64 {
+    COUNTERS.with(|counters| counters.peak.get())
+}
+
 /// The memory limit.
 pub(crate) fn limit() -> u64 {
     COUNTERS.with(|counters| counters.limit.get())

@@ -63,7 +63,7 @@ pub mod vector;
 pub use context::Context;
 pub use fault::{CallSite, Fault, Result};
 pub use fuel::{Interrupt, InterruptKind};
-pub use isolate::{CallId, Exit, Isolate, IsolateOptions, Mark};
+pub use isolate::{CallId, Ended, Exit, Isolate, IsolateOptions, Mark};
 pub use reason::{Class, Reason};
 pub use span::Span;
 pub use value::{UnitId, Value};

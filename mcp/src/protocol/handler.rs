@@ -15,6 +15,7 @@ use crate::tool::profile::{self, ToolResult};
 use crate::tool::record::{Record, run_options};
 use crate::tool::schema::Schema;
 use crate::tool::{EdgeReason, LISP_EVAL};
+use ptc_runtime::Now;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use serde::Serialize;
@@ -151,18 +152,28 @@ impl Handler {
 
     /// Options of a plain call. `None`: [`Handler::handle`] has something to say about it.
     pub fn plain_options(&self, call: &PlainCall<'_>, session: &Session) -> Option<&RunOptions> {
+        // What the client logs at belongs to the handshake era, but it is easier to say of both.
         let usual = !session.draining && session.log.is_none();
         let fits = call.program.len() as u64 <= self.surface.limits.max_program_bytes;
         (usual && fits && !call.program.trim_ascii_start().is_empty()).then_some(&self.plain)
     }
 
+    /// True when an answer is shown as its text alone, so that [`Handler::finish_plain`] needs no more of it.
+    pub fn shows_text_alone(&self) -> bool {
+        self.surface.profile == Profile::Slim
+    }
+
     /// Writes the answer to a plain call whose program has ended.
-    pub fn finish_plain(&self, call: &PlainCall<'_>, outcome: Outcome, out: &mut Vec<u8>) {
-        if let Some(text) = profile::plain_text(self.surface.profile, &outcome) {
-            return reply::text_result(call.id(), text, out);
-        }
-        let ticket = Ticket { id: call.to_id(), era: Era::Handshake, schema: None, log: None };
-        out.extend_from_slice(self.finish(&ticket, outcome).as_bytes());
+    pub fn finish_plain(&self, call: &PlainCall<'_>, ended: Now<'_>, out: &mut Vec<u8>) {
+        let outcome = match ended {
+            Now::Text(text) => {
+                let meta = (call.era == Era::Stateless).then(|| self.result_meta.get());
+                return reply::text_result(call.id(), text, meta, out);
+            }
+            Now::Outcome(outcome) => outcome,
+        };
+        let ticket = Ticket { id: call.to_id(), era: call.era, schema: None, log: None };
+        out.extend_from_slice(self.finish(&ticket, *outcome).as_bytes());
     }
 
     /// Replaces the entries of `tools/list`; false when they are the same as before.

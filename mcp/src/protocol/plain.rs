@@ -1,82 +1,109 @@
-//! The plainest and most frequent request, read in one pass: a `tools/call` of `lisp_eval` with a program and
-//! nothing else.
+//! The most frequent requests, read in one pass: a `tools/call` of `lisp_eval` with a program, and metadata
+//! that changes nothing about the answer but its envelope.
 //!
 //! It says less than the general reader, never something else: whatever is not plain beyond doubt (other
-//! members, metadata, escapes in names, repeated keys, malformed text) is left to [`super::frame`].
+//! members, log levels, escapes in names, repeated keys, malformed text) is left to [`super::frame`].
 
 use super::frame::Id;
+use super::version::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, Version};
 use std::borrow::Cow;
 
-/// [`crate::tool::LISP_EVAL`] as JSON text.
-const NAME: &[u8] = b"\"lisp_eval\"";
-
-/// A call without context, schema or metadata.
+/// A call without context or schema.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlainCall<'a> {
     /// JSON text of the id: an integer, or a string without escapes.
-    id: &'a str,
+    id: &'a [u8],
     /// Source text.
     pub program: Cow<'a, str>,
+    /// What its metadata says.
+    pub era: Era,
 }
 
 impl<'a> PlainCall<'a> {
     /// Reads a line; `None` means that the general reader has to look at it.
     pub fn read(line: &'a [u8]) -> Option<PlainCall<'a>> {
-        let mut scanner = Scanner { line, at: 0 };
+        let mut scanner = Scanner { rest: line };
         let call = scanner.request()?;
         scanner.blanks();
-        (scanner.at == line.len()).then_some(call)
+        scanner.rest.is_empty().then_some(call)
     }
 
     /// The JSON text of the id, to be echoed.
-    pub fn id(&self) -> &'a str {
+    pub fn id(&self) -> &'a [u8] {
         self.id
     }
 
     /// The id, to be kept.
     pub fn to_id(&self) -> Id {
-        Id::from_plain(self.id)
+        // Its text is ASCII.
+        Id::from_plain(std::str::from_utf8(self.id).unwrap_or_default())
     }
 }
 
-struct Scanner<'a> {
-    line: &'a [u8],
-    at: usize,
+/// A member as clients write it: its key, its value, and both without blanks, which is how most write it.
+macro_rules! member {
+    ($key:literal, $value:literal) => {
+        (
+            concat!("\"", $key, "\":\"", $value, "\"").as_bytes(),
+            concat!("\"", $key, "\"").as_bytes(),
+            concat!("\"", $value, "\"").as_bytes(),
+        )
+    };
 }
+
+/// [`member`] without blanks, with its key and with its value.
+type Member = (&'static [u8], &'static [u8], &'static [u8]);
+
+const JSONRPC: Member = member!("jsonrpc", "2.0");
+const METHOD: Member = member!("method", "tools/call");
+/// The value is [`crate::tool::LISP_EVAL`].
+const NAME: Member = member!("name", "lisp_eval");
+
+/// What is left to read.
+struct Scanner<'a> {
+    rest: &'a [u8],
+}
+
+/// How deep metadata that is skipped may nest.
+const DEPTH: u32 = 8;
 
 impl<'a> Scanner<'a> {
     fn request(&mut self) -> Option<PlainCall<'a>> {
-        let (mut version, mut id, mut method, mut program) = (None, None, None, None);
+        let (mut version, mut id, mut method, mut params) = (None, None, None, None);
         self.object(|scanner| {
-            if scanner.takes(b"\"jsonrpc\"") {
-                fill(&mut version, scanner.value(b"\"2.0\"")?)
+            if scanner.member(JSONRPC)? {
+                fill(&mut version, ())
             } else if scanner.takes(b"\"id\"") {
                 fill(&mut id, scanner.id()?)
-            } else if scanner.takes(b"\"method\"") {
-                fill(&mut method, scanner.value(b"\"tools/call\"")?)
+            } else if scanner.member(METHOD)? {
+                fill(&mut method, ())
             } else if scanner.takes(b"\"params\"") {
-                fill(&mut program, scanner.params()?)
+                fill(&mut params, scanner.params()?)
             } else {
                 None
             }
         })?;
         version.and(method)?;
-        Some(PlainCall { id: id?, program: program? })
+        let (program, era) = params?;
+        Some(PlainCall { id: id?, program, era })
     }
 
-    fn params(&mut self) -> Option<Cow<'a, str>> {
-        let (mut name, mut program) = (None, None);
+    fn params(&mut self) -> Option<(Cow<'a, str>, Era)> {
+        let (mut name, mut program, mut era) = (None, None, None);
         self.token(b':')?;
         self.object(|scanner| {
-            if scanner.takes(b"\"name\"") {
-                fill(&mut name, scanner.value(NAME)?)
+            if scanner.member(NAME)? {
+                fill(&mut name, ())
             } else if scanner.takes(b"\"arguments\"") {
                 fill(&mut program, scanner.arguments()?)
+            } else if scanner.takes(b"\"_meta\"") {
+                fill(&mut era, scanner.meta()?)
             } else {
                 None
             }
         })?;
-        name.and(program)
+        name?;
+        Some((program?, era.unwrap_or(Era::Handshake)))
     }
 
     fn arguments(&mut self) -> Option<Cow<'a, str>> {
@@ -90,6 +117,44 @@ impl<'a> Scanner<'a> {
         program
     }
 
+    /// Metadata. A progress token is only looked at: a program that ends at once has nothing to report.
+    fn meta(&mut self) -> Option<Era> {
+        let (mut version, mut capabilities, mut token) = (None, None, None);
+        self.token(b':')?;
+        if self.is_empty_object() {
+            return Some(Era::Handshake);
+        }
+        self.object(|scanner| {
+            let key = scanner.name()?;
+            scanner.token(b':')?;
+            scanner.blanks();
+            match key {
+                b"progressToken" => {
+                    scanner.skip(0)?;
+                    fill(&mut token, ())
+                }
+                key if key == META_VERSION.as_bytes() => {
+                    let asked = scanner.name()?;
+                    Version::STATELESS.iter().find(|version| version.name().as_bytes() == asked)?;
+                    fill(&mut version, ())
+                }
+                key if key == META_CAPABILITIES.as_bytes() => {
+                    // A null is as good as none.
+                    (*scanner.rest.first()? == b'{').then_some(())?;
+                    scanner.skip(0)?;
+                    fill(&mut capabilities, ())
+                }
+                key if key == META_LOG_LEVEL.as_bytes() => None,
+                _ => scanner.skip(0),
+            }
+        })?;
+        match (version, capabilities) {
+            (None, _) => Some(Era::Handshake),
+            (Some(()), Some(())) => Some(Era::Stateless),
+            (Some(()), None) => None,
+        }
+    }
+
     /// Reads an object, each of its members by `member`.
     #[inline]
     fn object(&mut self, mut member: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
@@ -98,8 +163,8 @@ impl<'a> Scanner<'a> {
             self.blanks();
             member(self)?;
             self.blanks();
-            let byte = *self.line.get(self.at)?;
-            self.at += 1;
+            let (&byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
             match byte {
                 b',' => {}
                 b'}' => return Some(()),
@@ -108,10 +173,19 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// True when `{}` comes next, and is taken.
+    fn is_empty_object(&mut self) -> bool {
+        self.blanks();
+        let Some(inside) = self.rest.strip_prefix(b"{") else { return false };
+        let Some(rest) = inside.trim_ascii_start().strip_prefix(b"}") else { return false };
+        self.rest = rest;
+        true
+    }
+
     #[inline]
     fn blanks(&mut self) {
-        while matches!(self.line.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
+        while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
+            self.rest = rest;
         }
     }
 
@@ -119,67 +193,176 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn token(&mut self, byte: u8) -> Option<()> {
         self.blanks();
-        (*self.line.get(self.at)? == byte).then(|| self.at += 1)
+        let (&first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        (first == byte).then_some(())
     }
 
     /// True when these bytes come next, and are taken.
     #[inline]
     fn takes(&mut self, bytes: &[u8]) -> bool {
-        let comes = self.line.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
-        self.at += if comes { bytes.len() } else { 0 };
-        comes
+        let rest = self.rest.strip_prefix(bytes);
+        if let Some(rest) = rest {
+            self.rest = rest;
+        }
+        rest.is_some()
     }
 
-    /// A colon and this value.
+    /// True when this member comes next, and is taken; `None` when its key does with another value.
     #[inline]
-    fn value(&mut self, bytes: &[u8]) -> Option<()> {
+    fn member(&mut self, (compact, key, value): Member) -> Option<bool> {
+        if self.takes(compact) {
+            return Some(true);
+        }
+        if !self.takes(key) {
+            return Some(false);
+        }
         self.token(b':')?;
         self.blanks();
-        self.takes(bytes).then_some(())
+        self.takes(value).then_some(true)
+    }
+
+    /// Gives the first bytes away.
+    #[inline]
+    fn split(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (text, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(text)
     }
 
     /// A colon and an id: an integer, or a string of printable ASCII characters without escapes.
-    fn id(&mut self) -> Option<&'a str> {
+    #[inline]
+    fn id(&mut self) -> Option<&'a [u8]> {
         self.token(b':')?;
         self.blanks();
-        let rest = self.line.get(self.at..)?;
-        let length = if *rest.first()? == b'"' {
-            let inside = &rest[1..];
-            let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-            let end = inside.iter().position(|byte| !plain(byte))?;
-            (inside[end] == b'"').then_some(end + 2)?
+        let rest = self.rest;
+        if *rest.first()? == b'"' {
+            let inside = self.name()?;
+            rest.get(..inside.len() + 2)
         } else {
-            let sign = usize::from(rest[0] == b'-');
-            let digits = rest[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let whole = digits == 1 || (digits > 1 && rest[sign] != b'0');
-            // A fraction or an exponent would go on after the digits.
-            let ends = matches!(rest.get(sign + digits), Some(b',' | b'}' | b' ' | b'\t'));
-            (whole && ends).then_some(sign + digits)?
-        };
-        self.at += length;
-        std::str::from_utf8(&rest[..length]).ok()
+            self.integer()
+        }
+    }
+
+    #[inline]
+    fn integer(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest;
+        let sign = usize::from(*rest.first()? == b'-');
+        let digits = rest[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let whole = digits == 1 || (digits > 1 && rest[sign] != b'0');
+        // A fraction or an exponent would go on after the digits.
+        let ends = matches!(rest.get(sign + digits), Some(b',' | b'}' | b']' | b' ' | b'\t'));
+        (whole && ends).then_some(())?;
+        self.split(sign + digits)
+    }
+
+    /// A string of printable ASCII characters without escapes; what is between its quotes.
+    #[inline]
+    fn name(&mut self) -> Option<&'a [u8]> {
+        let inside = self.rest.strip_prefix(b"\"")?;
+        let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        let end = inside.iter().position(|byte| !plain(byte))?;
+        self.rest = inside[end..].strip_prefix(b"\"")?;
+        Some(&inside[..end])
+    }
+
+    /// Any value without a surprise in it: names, integers, and what is made of them, within [`DEPTH`].
+    fn skip(&mut self, depth: u32) -> Option<()> {
+        match *self.rest.first()? {
+            b'"' => self.name().map(|_| ()),
+            b'-' | b'0'..=b'9' => self.integer().map(|_| ()),
+            b'{' if depth < DEPTH => {
+                if self.is_empty_object() {
+                    return Some(());
+                }
+                self.object(|scanner| {
+                    scanner.name()?;
+                    scanner.token(b':')?;
+                    scanner.blanks();
+                    scanner.skip(depth + 1)
+                })
+            }
+            b'[' if depth < DEPTH => {
+                self.split(1)?;
+                self.blanks();
+                if self.takes(b"]") {
+                    return Some(());
+                }
+                loop {
+                    self.blanks();
+                    self.skip(depth + 1)?;
+                    self.blanks();
+                    match self.split(1)? {
+                        b"," => {}
+                        b"]" => return Some(()),
+                        _ => return None,
+                    }
+                }
+            }
+            _ => [&b"true"[..], b"false", b"null"].iter().any(|word| self.takes(word)).then_some(()),
+        }
     }
 
     /// A colon and any string.
+    #[inline]
     fn text(&mut self) -> Option<Cow<'a, str>> {
         self.token(b':')?;
-        self.token(b'"')?;
-        let start = self.at;
-        let rest = self.line.get(start..)?;
-        let end = memchr::memchr2(b'"', b'\\', rest)?;
-        if rest[end] == b'"' {
-            self.at += end + 1;
-            let text = std::str::from_utf8(&rest[..end]).ok()?;
+        self.blanks();
+        let quoted = self.rest;
+        let inside = quoted.strip_prefix(b"\"")?;
+        let end = plain_length(inside);
+        if inside.get(end) == Some(&b'"') {
+            self.rest = &inside[end + 1..];
+            return std::str::from_utf8(&inside[..end]).ok().map(Cow::Borrowed);
+        }
+        self.long_text(quoted)
+    }
+
+    /// A string that is long, or has characters that are not plain.
+    #[cold]
+    fn long_text(&mut self, quoted: &'a [u8]) -> Option<Cow<'a, str>> {
+        let inside = &quoted[1..];
+        let end = memchr::memchr2(b'"', b'\\', inside)?;
+        if inside[end] == b'"' {
+            self.rest = &inside[end + 1..];
+            let text = std::str::from_utf8(&inside[..end]).ok()?;
             // Looks at every byte, so that the loop needs no branch.
             let controls = text.bytes().fold(false, |found, byte| found | (byte < 0x20));
             return (!controls).then_some(Cow::Borrowed(text));
         }
-        let end = end + closing_quote(&rest[end..])?;
-        self.at += end + 1;
+        let end = end + closing_quote(&inside[end..])?;
+        self.rest = &inside[end + 1..];
         // With its quotes; malformed escapes and control characters end here.
-        let literal = &self.line[start - 1..self.at];
-        serde_json::from_slice::<String>(literal).ok().map(Cow::Owned)
+        serde_json::from_slice::<String>(&quoted[..end + 2]).ok().map(Cow::Owned)
     }
+}
+
+/// How many bytes of a text, of the first 64 or so, are printable ASCII without quote and backslash: eight at a
+/// time.
+#[inline]
+fn plain_length(text: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 0xFF;
+    const HIGHS: u64 = ONES << 7;
+    /// The high bit of the lowest byte that is zero; bits above it mean nothing.
+    fn zero(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word & HIGHS
+    }
+    let mut at = 0;
+    while at < 64
+        && let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk())
+    {
+        let word = u64::from_le_bytes(*word);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        let quote = zero(word ^ (ONES * u64::from(b'"')));
+        let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+        let found = control | quote | backslash | (word & HIGHS);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_plain = |byte: &&u8| matches!(byte, b' '..=0x7F) && !matches!(byte, b'"' | b'\\');
+    at + text.get(at..).unwrap_or_default().iter().take(8).take_while(is_plain).count()
 }
 
 /// Where the string ends, seen from inside of it.
@@ -207,10 +390,11 @@ fn fill<T>(place: &mut Option<T>, value: T) -> Option<()> {
 mod tests {
     use super::*;
     use crate::protocol::frame::{self, Message};
+    use crate::protocol::params::Params;
 
     #[test]
     fn the_tool_is_ours() {
-        assert_eq!(serde_json::to_vec(crate::tool::LISP_EVAL).expect("JSON"), NAME);
+        assert_eq!(serde_json::to_vec(crate::tool::LISP_EVAL).expect("JSON"), NAME.2);
     }
 
     const USUAL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#;
@@ -220,17 +404,21 @@ mod tests {
         // Never something else than the general reader.
         match frame::parse(line.as_bytes()) {
             Ok(Message::Request { id, method, params }) => {
-                assert_eq!((id.as_json(), &*method), (call.id(), "tools/call"), "{line}");
+                assert_eq!((id.as_json().as_bytes(), &*method), (call.id(), "tools/call"), "{line}");
                 assert_eq!(id, call.to_id(), "{line}");
-                let params: serde_json::Value =
+                let read = Params::read(params).expect("params");
+                assert_eq!(Era::of(&read).expect("era"), call.era, "{line}");
+                assert!(read.meta.is_none_or(|meta| meta.log_level.is_none()), "{line}");
+                let mut params: serde_json::Value =
                     serde_json::from_str(params.expect("params").get()).expect("JSON");
+                params.as_object_mut().expect("an object").remove("_meta");
                 let program = &*call.program;
                 let expected = serde_json::json!({"name": "lisp_eval", "arguments": {"program": program}});
                 assert_eq!(params, expected, "{line}");
             }
             other => panic!("{line}: {other:?}"),
         }
-        Some((call.id().to_owned(), call.program.into_owned()))
+        Some((call.to_id().as_json().to_owned(), call.program.into_owned()))
     }
 
     #[test]
@@ -250,6 +438,83 @@ mod tests {
         }
     }
 
+    fn with_meta(meta: &str) -> String {
+        USUAL.replacen("\"arguments\":", &format!("\"_meta\":{meta},\"arguments\":"), 1)
+    }
+
+    const STATELESS: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    const CAPABILITIES: &str = r#""io.modelcontextprotocol/clientCapabilities":{"roots":{}}"#;
+
+    #[test]
+    fn metadata_says_the_era_and_may_hold_what_nobody_reads() {
+        let others = r#""a/b": [ 1 , -2,[ ],{ },"x"] ,"c":{"d":{"e":true},"f":null},"g":"(h)""#;
+        for (meta, era) in [
+            ("{}".to_owned(), Era::Handshake),
+            (" { } ".to_owned(), Era::Handshake),
+            (r#"{"progressToken":7}"#.to_owned(), Era::Handshake),
+            (r#"{ "progressToken" : "a-1" }"#.to_owned(), Era::Handshake),
+            (r#"{"progressToken":null}"#.to_owned(), Era::Handshake),
+            (format!("{{{others}}}"), Era::Handshake),
+            (format!("{{{CAPABILITIES}}}"), Era::Handshake),
+            (format!("{{{STATELESS},{CAPABILITIES}}}"), Era::Stateless),
+            (format!("{{{CAPABILITIES},\"progressToken\":1,{STATELESS},{others}}}"), Era::Stateless),
+        ] {
+            let line = with_meta(&meta);
+            assert!(read(&line).is_some(), "{line}");
+            assert_eq!(PlainCall::read(line.as_bytes()).map(|call| call.era), Some(era), "{line}");
+        }
+    }
+
+    #[test]
+    fn metadata_that_matters_or_may_be_wrong_is_left_to_the_general_reader() {
+        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(read(&with_meta(&nested(DEPTH as usize))).is_some());
+        for meta in [
+            "null".to_owned(),
+            "[]".to_owned(),
+            nested(DEPTH as usize + 1),
+            format!("{{{STATELESS}}}"),
+            format!("{{{STATELESS},\"io.modelcontextprotocol/clientCapabilities\":null}}"),
+            format!("{{{STATELESS},{STATELESS},{CAPABILITIES}}}"),
+            r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}"#.to_owned(),
+            r#"{"io.modelcontextprotocol/protocolVersion":null}"#.to_owned(),
+            r#"{"io.modelcontextprotocol/logLevel":"debug"}"#.to_owned(),
+            r#"{"progressToken":1,"progressToken":1}"#.to_owned(),
+            r#"{"progressToken":01}"#.to_owned(),
+            r#"{"progressToken":1.5}"#.to_owned(),
+            r#"{"progress\u0054oken":1}"#.to_owned(),
+            r#"{"a":"\u0061"}"#.to_owned(),
+            r#"{"a":tru}"#.to_owned(),
+            r#"{"a":[1,]}"#.to_owned(),
+            r#"{"a":[1 2]}"#.to_owned(),
+            r#"{"a":1,}"#.to_owned(),
+            r#"{"a"}"#.to_owned(),
+            r#"{"a":{"b":}}"#.to_owned(),
+            "{\"\u{e9}\":1}".to_owned(),
+        ] {
+            assert_eq!(read(&with_meta(&meta)), None, "{meta}");
+        }
+        let twice = with_meta("{}").replacen("\"name\"", "\"_meta\":{},\"name\"", 1);
+        assert_eq!(read(&twice), None);
+    }
+
+    #[test]
+    fn programs_of_any_length_are_read_whole() {
+        for special in ["", "\\n", "\\\"", "\u{e9}", "\u{7f}"] {
+            for before in 0..90 {
+                let program = format!("{}{special}{}", "a".repeat(before), "b".repeat(before % 11));
+                let line = USUAL.replace("(+ 1 2)", &program);
+                assert!(read(&line).is_some(), "{line}");
+            }
+        }
+        for special in ["\t", "\u{0}"] {
+            for before in 0..90 {
+                let line = USUAL.replace("(+ 1 2)", &format!("{}{special}", "a".repeat(before)));
+                assert_eq!(read(&line), None, "{line}");
+            }
+        }
+    }
+
     #[test]
     fn everything_else_is_left_to_the_general_reader() {
         let changes = [
@@ -266,7 +531,7 @@ mod tests {
             ("tools/call", "tools/list"),
             ("lisp_eval", "other"),
             ("\"method\"", "\"m\\u0065thod\""),
-            ("\"arguments\":", "\"_meta\":{},\"arguments\":"),
+            ("\"arguments\":", "\"task\":{},\"arguments\":"),
             ("{\"program\"", "{\"context\":{},\"program\""),
             ("{\"program\":\"(+ 1 2)\"}", "{}"),
             ("\"(+ 1 2)\"", "12"),

@@ -80,18 +80,31 @@ impl From<FrameError> for RpcError {
     }
 }
 
-/// Writes the answer of a tool that is one text and no error.
-pub(super) fn text_result(id: &str, text: &str, out: &mut Vec<u8>) {
-    const BEFORE: &[u8] = br#","result":{"content":[{"type":"text","text":"#;
-    const AFTER: &[u8] = b"}],\"isError\":false}}\n";
+/// Writes the answer of a tool that is one text and no error; of the stateless era when there is metadata.
+pub(super) fn text_result(id: &[u8], text: &str, meta: Option<&str>, out: &mut Vec<u8>) {
     const HEAD: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
-    out.reserve(HEAD.len() + id.len() + BEFORE.len() + text.len() + 2 + AFTER.len());
+    const HANDSHAKE: &[u8] = br#","result":{"content":[{"type":"text","text":""#;
+    const STATELESS: &[u8] = br#","result":{"resultType":"complete","content":[{"type":"text","text":""#;
+    const AFTER: &[u8] = br#""}],"isError":false"#;
+    const META: &[u8] = br#","_meta":"#;
+    const END: &[u8] = b"}}\n";
     out.extend_from_slice(HEAD);
-    out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(BEFORE);
-    // Writing a string to memory cannot fail.
-    let _ = serde_json::to_writer(&mut *out, text);
+    out.extend_from_slice(id);
+    out.extend_from_slice(if meta.is_some() { STATELESS } else { HANDSHAKE });
+    if text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
+        // Without the quote before it. Writing a string to memory cannot fail.
+        out.pop();
+        let _ = serde_json::to_writer(&mut *out, text);
+        out.pop();
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
     out.extend_from_slice(AFTER);
+    if let Some(meta) = meta {
+        out.extend_from_slice(META);
+        out.extend_from_slice(meta.as_bytes());
+    }
+    out.extend_from_slice(END);
 }
 
 /// One complete line for the peer, newline included; or several, in their order.

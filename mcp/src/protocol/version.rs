@@ -12,6 +12,9 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Key of the client's capabilities in a stateless request's `_meta`.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// Key of the level of log messages that a stateless request wishes for, in its `_meta`.
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
 /// A revision of the protocol that we speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {

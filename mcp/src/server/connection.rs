@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::protocol::handler::{Action, Handler, Session, Subscription};
 use crate::protocol::plain::PlainCall;
 use crate::protocol::{FrameError, Id, Message, Reply, frame, notify, reply::RpcError};
+use ptc_runtime::Now;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -135,9 +136,14 @@ impl<'e, E: Engine> Connection<'e, E> {
         if !nothing_in_flight && self.is_in_flight(&call.to_id()) {
             return false;
         }
-        let outcome = self.engine.run_now(&mut self.warm, &call.program, options);
-        let Some(outcome) = outcome else { return false };
-        self.handler.finish_plain(call, outcome, &mut self.out);
+        let (engine, warm, program) = (self.engine, &mut self.warm, &call.program);
+        let ended = if self.handler.shows_text_alone() {
+            engine.run_brief(warm, program, options)
+        } else {
+            engine.run_now(warm, program, options).map(|outcome| Now::Outcome(Box::new(outcome)))
+        };
+        let Some(ended) = ended else { return false };
+        self.handler.finish_plain(call, ended, &mut self.out);
         true
     }
 

@@ -4,7 +4,7 @@ use super::caps::{Caps, Profile, cut, cut_lines};
 use super::effects;
 use super::record::{Ending, ErrorEnding, Record, Run, Validated};
 use ptc_runtime::metrics::PtcMetrics;
-use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal, Outcome};
+use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal};
 use serde_json::{Map, Value, json};
 
 /// The result of `tools/call`, without the envelope of its era.
@@ -41,14 +41,6 @@ pub fn apply(profile: Profile, record: &Record) -> ToolResult {
             ToolResult { is_error, text: full.to_string(), structured: Some(full) }
         }
     }
-}
-
-/// The text of an answer that shows nothing else: what [`apply`] gives for it, without its record.
-pub fn plain_text(profile: Profile, outcome: &Outcome) -> Option<&str> {
-    let Ok(answer) = &outcome.result else { return None };
-    let whole = !answer.truncated && answer.text.len() <= profile.caps().result_bytes;
-    let alone = outcome.prints.is_empty() && outcome.notes.is_empty();
-    (profile == Profile::Slim && whole && alone).then_some(&answer.text)
 }
 
 /// What a model reads.

@@ -80,6 +80,20 @@ impl<T> Charged<T> {
         items
     }
 
+    /// Takes the elements off the account and keeps them for [`Charged::wake`]: meanwhile there is no room.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        heap::release(self.room * size_of::<T>());
+        self.room = 0;
+    }
+
+    /// Charges elements that rested, as if room had just been made for them.
+    #[inline]
+    pub(crate) fn wake(&mut self) {
+        heap::charge(self.items.len() * size_of::<T>());
+        self.room = self.items.len();
+    }
+
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
         self.items = Vec::new();

@@ -223,13 +223,34 @@ impl Fiber {
         most
     }
 
+    /// Takes a fiber that has returned off the account and keeps its memory for the next program; false when it
+    /// has to be dropped instead, because it grew beyond what every fiber begins with.
+    ///
+    /// Invariant: no program can tell a fiber that rested from a new one. Both begin with the same room, and the
+    /// verifier has checked that a function leaves its registers empty when it returns.
+    pub(crate) fn rest(&mut self) -> bool {
+        let is_small = self.stack.room() == WINDOW && self.natives.room() == 0;
+        let is_main = self.overlay.is_none() && self.prints.is_none() && self.delivery.is_none();
+        let rests = is_small && is_main && self.frames.rest();
+        if rests {
+            self.stack.rest();
+        }
+        rests
+    }
+
+    /// Begins another program after [`Fiber::rest`].
+    pub(crate) fn wake(&mut self) {
+        self.frames.wake();
+        self.stack.wake();
+    }
+
     /// Drops everything, for an end that is not a return.
     pub(crate) fn clear(&mut self) {
         // The verifier has checked that a function leaves its registers empty when it returns.
         let has_returned = self.frames.is_empty();
         self.natives.clear();
         self.frames.clear();
-        if self.stack.room() >= WINDOW {
+        if self.stack.len() >= WINDOW {
             windows::give(self.stack.release(), has_returned);
         }
         self.stack.clear();

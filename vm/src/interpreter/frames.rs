@@ -101,6 +101,22 @@ impl FrameStack {
         self.slots.get(self.depth)
     }
 
+    /// Keeps the memory of a stack that is empty and never grew, uncharged; false when this is not one.
+    #[inline]
+    pub(crate) fn rest(&mut self) -> bool {
+        let is_small = self.depth == 0 && self.slots.room() == FIRST;
+        if is_small {
+            self.slots.rest();
+        }
+        is_small
+    }
+
+    /// Charges what rested, as the first frame would have.
+    #[inline]
+    pub(crate) fn wake(&mut self) {
+        self.slots.wake();
+    }
+
     /// Removes all and gives the memory back.
     pub(crate) fn clear(&mut self) {
         self.depth = 0;

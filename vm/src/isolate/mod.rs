@@ -38,7 +38,7 @@ use crate::reason::Reason;
 use crate::regex::RegexCache;
 use crate::symbol::Symbols;
 use crate::value::{UnitId, Value};
-pub use rewind::Mark;
+pub use rewind::{Ended, Mark};
 use schedule::Schedule;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -205,13 +205,7 @@ impl Isolate {
 
     /// Makes the program the one to run next.
     pub fn start(&mut self, unit: UnitId) {
-        self.scope(|world, _| {
-            world.result = Value::Nil;
-            world.cx.extensions.clear();
-            world.cx.run = world.cx.run.next();
-            let entry = world.cx.units[unit.0 as usize].program.entry;
-            world.schedule.start(unit, entry);
-        });
+        self.scope(|world, _| world.start(unit));
     }
 
     /// Runs up to `slice` units of fuel.
@@ -325,6 +319,14 @@ impl Drop for Isolate {
 }
 
 impl World {
+    fn start(&mut self, unit: UnitId) {
+        self.result = Value::Nil;
+        self.cx.extensions.clear();
+        self.cx.run = self.cx.run.next();
+        let entry = self.cx.units[unit.0 as usize].program.entry;
+        self.schedule.start(unit, entry);
+    }
+
     fn run(&mut self, slice: u64) -> Exit {
         if let Err(mut fault) = self.cx.fuel.poll() {
             self.schedule.locate(&self.cx, &mut fault);

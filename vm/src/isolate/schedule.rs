@@ -55,16 +55,35 @@ pub(super) struct Schedule {
     branches: usize,
     /// Calls whose fiber was cancelled.
     pub(super) cancelled: Vec<CallId>,
+    /// The main fiber has returned, there is no other, and its memory waits in its slot for the next program.
+    rests: bool,
 }
 
 impl Schedule {
     /// Starts the main fiber of a program.
     pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
+        let frame = Frame::Code { unit, proto: entry, pc: 0, base: 0 };
+        if self.rests
+            && let [Some(slot)] = &mut self.slots[..]
+        {
+            self.rests = false;
+            slot.fiber.wake();
+            slot.fiber.frames.push(frame);
+            self.ready.push_back(FiberId(0));
+            return;
+        }
         self.clear();
         let mut fiber = Fiber::default();
-        fiber.frames.push(Frame::Code { unit, proto: entry, pc: 0, base: 0 });
+        fiber.frames.push(frame);
         let id = self.insert(fiber, None);
         self.ready.push_back(id);
+    }
+
+    /// Drops what a run has left, except the memory of a main fiber that returned.
+    pub(super) fn rest(&mut self) {
+        if !self.rests {
+            self.clear();
+        }
     }
 
     fn insert(&mut self, fiber: Fiber, parent: Option<(FiberId, usize)>) -> FiberId {
@@ -246,8 +265,13 @@ impl Schedule {
 
     /// A fiber has returned. `Some` when it was the main one.
     pub(super) fn finish(&mut self, id: FiberId, value: Value, cx: &mut Context) -> Option<Value> {
+        let is_alone = self.slots.len() == 1;
         let place = self.slots.get_mut(id.0 as usize)?;
-        if place.as_ref().is_some_and(|slot| slot.parent.is_none()) {
+        if let Some(slot) = place.as_mut().filter(|slot| slot.parent.is_none()) {
+            if is_alone && slot.fiber.rest() {
+                self.rests = true;
+                return Some(value);
+            }
             // Dropped where it is: a fiber is large.
             *place = None;
             self.free.push(id.0);
@@ -373,5 +397,6 @@ impl Schedule {
         self.slots.clear();
         self.free.clear();
         self.branches = 0;
+        self.rests = false;
     }
 }

@@ -15,6 +15,11 @@ use std::rc::Rc;
 pub struct Memos(Items<Rc<MapNode>>);
 
 impl Memos {
+    /// True when nothing was memoized.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+
     /// A new table, and its number.
     pub fn add(&mut self) -> i64 {
         self.0.push(MapNode::empty());

@@ -23,6 +23,13 @@ impl Buffer {
         Buffer { text: String::new(), limit, full: false }
     }
 
+    /// An empty text of at most `limit` bytes, in the memory of another one.
+    pub(crate) fn within(memory: String, limit: usize) -> Buffer {
+        let mut text = memory;
+        text.clear();
+        Buffer { text, limit, full: false }
+    }
+
     /// An empty text in memory that the last one left, for texts that are mostly short.
     pub(crate) fn reuse(cx: &mut Context) -> Buffer {
         Buffer { text: std::mem::take(&mut cx.scratch), limit: usize::MAX, full: false }

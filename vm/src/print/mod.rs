@@ -30,17 +30,36 @@ pub struct Printed {
     pub bytes: usize,
 }
 
+/// How much of a text was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The text was cut.
+    pub truncated: bool,
+    /// Bytes of the whole text; one more than the limit when it was cut.
+    pub bytes: usize,
+}
+
 /// The text that reads back as the value: strings quoted, maps and sets in key order.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation, memory.
 pub fn pr_str(cx: &mut Context, value: &Value, limit_bytes: usize) -> Result<Printed> {
-    let mut buffer = Buffer::new(limit_bytes);
+    let mut text = String::new();
+    let Extent { truncated, bytes } = pr_str_into(cx, value, limit_bytes, &mut text)?;
+    Ok(Printed { text, truncated, bytes })
+}
+
+/// [`pr_str`] into memory that its caller keeps: whatever `text` holds is replaced.
+///
+/// # Errors
+/// Those of [`pr_str`]; `text` is empty then.
+pub fn pr_str_into(cx: &mut Context, value: &Value, limit_bytes: usize, text: &mut String) -> Result<Extent> {
+    let mut buffer = Buffer::within(std::mem::take(text), limit_bytes);
     write_readable(cx, &mut buffer, value)?;
     let truncated = buffer.is_full();
-    let text = buffer.into_text();
+    *text = buffer.into_text();
     let bytes = if truncated { limit_bytes.saturating_add(1) } else { text.len() };
-    Ok(Printed { text, truncated, bytes })
+    Ok(Extent { truncated, bytes })
 }
 
 /// The text of `str`: strings raw, nil empty, infinities in words; what is inside collections reads as in
