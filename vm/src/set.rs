@@ -17,7 +17,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 /// Logical bytes of a node, room for four members included.
-pub const SET_BYTES: usize = 96;
+pub const SET_BYTES: usize = 104;
 
 /// Up to this many members live in the node.
 const INLINE: usize = 4;
@@ -31,6 +31,8 @@ const INDEX_BYTES: usize = 8;
 /// A set.
 pub struct SetNode {
     members: SmallVec<[Value; INLINE]>,
+    /// False when none of them is a keyword.
+    has_keyword: bool,
     /// What small sets that nobody iterates do without.
     extra: OnceCell<Box<Extra>>,
 }
@@ -58,6 +60,10 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
+fn is_keyword(member: &Value) -> bool {
+    matches!(member, Value::Keyword(_))
+}
+
 impl SetNode {
     /// An empty set.
     pub fn empty() -> Rc<SetNode> {
@@ -66,11 +72,8 @@ impl SetNode {
 
     /// An empty set with room for this many members.
     pub fn with_capacity(capacity: usize) -> Rc<SetNode> {
-        SetNode::of(SmallVec::with_capacity(capacity))
-    }
-
-    fn of(members: SmallVec<[Value; INLINE]>) -> Rc<SetNode> {
-        let set = SetNode { members, extra: OnceCell::new() };
+        let members = SmallVec::with_capacity(capacity);
+        let set = SetNode { members, has_keyword: false, extra: OnceCell::new() };
         heap::charge(set.bytes());
         Rc::new(set)
     }
@@ -79,7 +82,8 @@ impl SetNode {
     pub(crate) fn from_distinct(cx: &Context, members: impl ExactSizeIterator<Item = Value>) -> Rc<SetNode> {
         let mut held = SmallVec::with_capacity(members.len());
         held.extend(members);
-        let mut set = SetNode { members: held, extra: OnceCell::new() };
+        let has_keyword = held.iter().any(is_keyword);
+        let mut set = SetNode { members: held, has_keyword, extra: OnceCell::new() };
         if set.members.len() > SCAN {
             set.build_index(cx);
         }
@@ -227,58 +231,65 @@ impl SetNode {
         match key {
             Value::Keyword(symbol) => Ok(self.find_named(cx, *symbol)),
             Value::Str(node) => {
-                let (text, hash) = (node.as_str(), node.hash());
-                let found = self.find_text(text, hash, node.symbol()).or_else(|| {
-                    let symbol = node.symbol().or_else(|| cx.symbols.find(text))?;
-                    self.find_keyword(cx, symbol)
-                });
-                if found.is_some() || !text.contains('-') {
-                    return Ok(found);
+                if let Some(symbol) = node.symbol() {
+                    let place = cx.symbols.place(symbol);
+                    if let Some(Value::Str(key)) = self.members.get(place)
+                        && key.symbol() == Some(symbol)
+                    {
+                        return Ok(Some(place));
+                    }
                 }
-                let text = text.replace('-', "_");
-                let hash = crate::string::hash_text(&text);
-                let symbol = cx.symbols.find(&text);
-                Ok(self.find_text(&text, hash, symbol).or_else(|| self.find_keyword(cx, symbol?)))
+                Ok(self.search_text(cx, node))
             }
             other => self.find(cx, other),
         }
     }
 
-    /// [`SetNode::find_flexible`] for a keyword.
+    #[inline(never)]
+    fn search_text(&self, cx: &Context, node: &StringNode) -> Option<usize> {
+        let (text, hash, symbol) = (node.as_str(), node.hash(), node.symbol());
+        if let Some(row) = self.find_text(text, hash, symbol) {
+            if let Some(symbol) = symbol {
+                cx.symbols.set_place(symbol, row);
+            }
+            return Some(row);
+        }
+        let keyword = symbol.or_else(|| cx.symbols.find(text));
+        if let Some(row) = keyword.and_then(|symbol| self.find_keyword(cx, symbol)) {
+            return Some(row);
+        }
+        if !text.contains('-') {
+            return None;
+        }
+        let text = text.replace('-', "_");
+        let hash = crate::string::hash_text(&text);
+        let symbol = cx.symbols.find(&text);
+        self.find_text(&text, hash, symbol).or_else(|| self.find_keyword(cx, symbol?))
+    }
+
+    /// [`SetNode::find_flexible`] for a keyword: looks first where the name was found last.
     #[inline]
     pub fn find_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        if self.members.len() <= SCAN {
-            let mut text_row = None;
-            for (row, member) in self.members.iter().enumerate() {
-                match member {
-                    Value::Keyword(key) if *key == symbol => return Some(row),
-                    Value::Str(node) if text_row.is_none() => {
-                        let same = match node.symbol() {
-                            Some(key) => key == symbol,
-                            None => {
-                                node.hash() == cx.symbols.hash(symbol)
-                                    && node.as_str() == cx.symbols.text(symbol)
-                            }
-                        };
-                        if same {
-                            text_row = Some(row);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            if text_row.is_some() {
-                return text_row;
-            }
-        } else {
-            let found = self
-                .find_keyword(cx, symbol)
-                .or_else(|| self.find_text(cx.symbols.text(symbol), cx.symbols.hash(symbol), Some(symbol)));
-            if found.is_some() {
-                return found;
-            }
+        let place = cx.symbols.place(symbol);
+        let found = match self.members.get(place) {
+            Some(Value::Keyword(key)) => *key == symbol,
+            // The exact key would come first.
+            Some(Value::Str(node)) => !self.has_keyword && node.symbol() == Some(symbol),
+            _ => false,
+        };
+        if found { Some(place) } else { self.search_named(cx, symbol) }
+    }
+
+    #[inline(never)]
+    fn search_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
+        let (text, hash) = (cx.symbols.text(symbol), cx.symbols.hash(symbol));
+        let exact = if self.has_keyword { self.find_keyword(cx, symbol) } else { None };
+        let found = exact.or_else(|| self.find_text(text, hash, Some(symbol)));
+        match found {
+            Some(row) => cx.symbols.set_place(symbol, row),
+            None => return self.find_underscored(cx, symbol),
         }
-        self.find_underscored(cx, symbol)
+        found
     }
 
     #[inline(never)]
@@ -318,6 +329,7 @@ impl SetNode {
             let hash = hash_value(cx, &member);
             index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
         }
+        self.has_keyword |= is_keyword(&member);
         self.members.push(member);
         if self.members.len() > SCAN && self.index().is_none() {
             self.build_index(cx);
@@ -385,7 +397,7 @@ impl SetNode {
         let mut members = SmallVec::with_capacity(self.len() + more);
         members.extend(self.members.iter().cloned());
         // The order goes with the copy, or the program would pay for it again.
-        let copy = SetNode { members, extra: self.extra.clone() };
+        let copy = SetNode { members, has_keyword: self.has_keyword, extra: self.extra.clone() };
         heap::charge(copy.bytes());
         Rc::new(copy)
     }

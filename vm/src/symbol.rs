@@ -3,6 +3,7 @@
 
 use crate::string::{StringNode, hash_text};
 use hashbrown::HashTable;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// An interned name of one isolate.
@@ -33,6 +34,8 @@ const ENTRY_BYTES: usize = 24;
 #[derive(Default)]
 pub struct Symbols {
     entries: Vec<Rc<StringNode>>,
+    /// Where each name was found last among the keys of a map. Only a guess: rows of data have the same keys.
+    places: Vec<Cell<u32>>,
     table: HashTable<u32>,
     dynamic: usize,
     /// Keys met in data stay strings without a symbol.
@@ -87,6 +90,7 @@ impl Symbols {
         node.set_symbol(symbol);
         crate::heap::charge(ENTRY_BYTES);
         self.entries.push(node);
+        self.places.push(Cell::default());
         let entries = &self.entries;
         self.table.insert_unique(u64::from(hash) << 32 | u64::from(hash), symbol.0, |&row| {
             let hash = entries[row as usize].hash();
@@ -103,6 +107,19 @@ impl Symbols {
     /// The interned string of a symbol.
     pub fn string(&self, symbol: Symbol) -> &Rc<StringNode> {
         &self.entries[symbol.0 as usize]
+    }
+
+    /// Where the name was found last among the keys of a map.
+    #[inline]
+    pub(crate) fn place(&self, symbol: Symbol) -> usize {
+        self.places.get(symbol.0 as usize).map_or(0, |place| place.get() as usize)
+    }
+
+    /// Notes where the name was found.
+    pub(crate) fn set_place(&self, symbol: Symbol, place: usize) {
+        if let Some(last) = self.places.get(symbol.0 as usize) {
+            last.set(place as u32);
+        }
     }
 
     /// The hash of a symbol's text.
