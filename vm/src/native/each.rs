@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::interpreter::attend;
-use crate::interpreter::slots::{fill, fill_copy, fill_value};
+use crate::interpreter::slots::{clear, fill_copy, fill_value};
 use crate::map::MapNode;
 use crate::order;
 use crate::set::SetNode;
@@ -266,25 +266,31 @@ impl Each {
             if cx.fuel.slice < 0 {
                 return Ok(Action::Pause);
             }
-            let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
+            clear(&mut self.item);
+            if !VectorNode::take_into(&mut self.input, self.next, &mut self.item) {
                 return self.finish(cx);
-            };
+            }
             self.next += 1;
-            let value = match &item {
+            let other;
+            let value = match &self.item {
                 Value::Map(map) => {
                     cx.tick(1)?;
-                    map.find_named(cx, symbol).map(|row| map.value(row).clone()).unwrap_or_default()
+                    map.find_named(cx, symbol).map_or(&Value::Nil, |row| map.value(row))
                 }
-                _ => apply(cx, &self.function, &mut [item.clone()])?,
+                item => {
+                    other = apply(cx, &self.function, &mut [item.clone()])?;
+                    &other
+                }
             };
             if heap::attention() {
                 attend(cx)?;
             }
             if self.kind == Kind::Map {
-                self.out.push(value);
-            } else {
-                fill(&mut self.item, item);
-                self.group(cx, value)?;
+                self.out.push_copy(value);
+            } else if let Some(Extra { state, .. }) = self.extra.as_deref_mut() {
+                let row = find_group(cx, state, value)?;
+                let key = if row.is_none() { value.clone() } else { Value::Nil };
+                add_to_group(cx, state, row, key, take(&mut self.item))?;
             }
         }
     }
@@ -425,16 +431,8 @@ impl Each {
     fn group(&mut self, cx: &mut Context, key: Value) -> Result<()> {
         let item = take(&mut self.item);
         let state = &mut self.extra().state;
-        let Value::Map(groups) = state else { return Ok(()) };
-        // Nobody else holds the map nor the group, which grows in place.
-        if let Some(row) = groups.find(cx, &key)? {
-            if let Some(Value::Vector(group)) = MapNode::value_mut(groups, row) {
-                VectorNode::append(group, item);
-            }
-        } else if let Value::Map(groups) = take(state) {
-            *state = Value::Map(MapNode::insert(groups, cx, key, Value::vector(vec![item]))?);
-        }
-        Ok(())
+        let row = find_group(cx, state, &key)?;
+        add_to_group(cx, state, row, key, item)
     }
 
     fn best(&mut self, cx: &mut Context, value: Value) -> Result<()> {
@@ -514,4 +512,34 @@ fn sum_fault(mut fault: Box<Fault>) -> Box<Fault> {
         fault.reason = crate::Reason::ArithmeticError;
     }
     fault
+}
+
+/// Which group of a map of groups has this key.
+#[inline]
+fn find_group(cx: &mut Context, groups: &Value, key: &Value) -> Result<Option<usize>> {
+    match groups {
+        Value::Map(groups) => groups.find(cx, key),
+        _ => Ok(None),
+    }
+}
+
+/// Adds an item to the group found, or to a new one. Nobody else holds the map nor the group, which grows in
+/// place.
+#[inline]
+fn add_to_group(
+    cx: &mut Context,
+    groups: &mut Value,
+    row: Option<usize>,
+    key: Value,
+    item: Value,
+) -> Result<()> {
+    let Value::Map(map) = groups else { return Ok(()) };
+    if let Some(row) = row {
+        if let Some(Value::Vector(group)) = MapNode::value_mut(map, row) {
+            VectorNode::append(group, item);
+        }
+    } else if let Value::Map(map) = take(groups) {
+        *groups = Value::Map(MapNode::insert(map, cx, key, Value::vector(vec![item]))?);
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! A list that grows while a machine runs, charged as it grows.
 
 use crate::heap;
+use crate::interpreter::slots::fill_copy;
 use crate::value::Value;
 use crate::vector::VectorNode;
 
@@ -70,6 +71,15 @@ impl<T> Items<T> {
 }
 
 impl Items {
+    /// Adds a copy of a value, which is written where it stays.
+    #[inline]
+    pub(super) fn push_copy(&mut self, value: &Value) {
+        self.push(Value::Nil);
+        if let Some(slot) = self.0.last_mut() {
+            fill_copy(slot, value);
+        }
+    }
+
     /// Takes the items out as a vector.
     pub fn take_vector(&mut self) -> Value {
         Value::Vector(VectorNode::new(self.take()))
