@@ -288,7 +288,11 @@ impl Drop for Closure {
 /// Drops the children of a collection without recursion: those that may cascade go to the work list.
 pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
     const DIRECT: usize = 1_024;
-    if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
+    if !children.iter().any(Value::is_heap) {
+        // Numbers, or the nils that are left where items were taken out: looked at, but not dropped one by one.
+        children.into_iter().for_each(std::mem::forget);
+        heap::release(bytes);
+    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
         drop(children);
         heap::release(bytes);
     } else {
