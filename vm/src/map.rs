@@ -5,6 +5,9 @@
 //! [`SHARED`] of them; smaller maps that add the same key to the same keys meet again in
 //! [`Extensions`](crate::extensions::Extensions).
 
+#[cfg(test)]
+mod tests;
+
 use crate::context::{Context, Run};
 use crate::fault::Result;
 use crate::heap;

@@ -5,6 +5,7 @@
 //! - [`values`]: random values, in several representations each
 //! - [`printing`]: what is printed reads back as itself
 //! - [`relations`]: equality, hashes and the order agree
+//! - [`maps`]: maps that share keys against a naive model
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
@@ -13,6 +14,7 @@
 
 mod callbacks;
 mod forwarding;
+mod maps;
 mod printing;
 mod programs;
 mod relations;
