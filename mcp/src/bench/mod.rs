@@ -6,7 +6,8 @@
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
-//! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait
+//! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait;
+//!   [`values`]: memory of values
 
 pub mod clock;
 pub mod delay_server;
@@ -17,4 +18,5 @@ pub mod serve;
 pub mod suspended;
 pub mod text_block;
 pub mod tool_list;
+pub mod values;
 pub mod workload;

@@ -131,7 +131,11 @@ impl Workload {
     }
 }
 
-fn evaluate(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) -> Result<(), String> {
+pub(super) fn evaluate(
+    isolate: &mut Isolate,
+    source: &str,
+    session: &[SessionName<'_>],
+) -> Result<(), String> {
     let externals = Externals { session, ..Externals::default() };
     let compiled =
         compile(source, &externals, &CompileOptions::default()).map_err(|errors| format!("{errors:?}"))?;

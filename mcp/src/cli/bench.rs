@@ -6,7 +6,7 @@ use super::exit::{Abort, Exit};
 use crate::bench::overhead::{Measured, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
-use crate::bench::{delay_server, latency, serve, suspended, text_block, tool_list};
+use crate::bench::{delay_server, latency, serve, suspended, text_block, tool_list, values};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
@@ -24,7 +24,8 @@ use std::time::Duration;
   ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
   ptc bench workload w1     one of them, for the peer benchmark's runner
   ptc bench latency         source text to value, new and reused isolates
-  ptc bench suspended       memory of programs that wait for a tool")]
+  ptc bench suspended       memory of programs that wait for a tool
+  ptc bench values          memory of strings, maps, vectors …")]
 pub struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
@@ -46,6 +47,8 @@ enum Bench {
     Latency(LatencyArgs),
     /// Memory of programs that are suspended in a call
     Suspended(SuspendedArgs),
+    /// Memory of values, by the program's account and by the process
+    Values(ValuesArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
     Workload(WorkloadArgs),
     /// Bytes of the tool list that clients read, beside those of the upstreams
@@ -119,6 +122,13 @@ struct SuspendedArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct ValuesArgs {
+    /// How many of each kind
+    #[arg(long, default_value_t = 100_000)]
+    count: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct WorkloadArgs {
     /// Which: w1 w2 w3 w4 w5 w6 w7p w7w w8
     name: String,
@@ -157,6 +167,7 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
         Bench::Workloads => workloads(),
         Bench::Latency(args) => latency(&args),
         Bench::Suspended(args) => suspended(&args),
+        Bench::Values(args) => value_sizes(&args),
         Bench::Workload(args) => workload(&args),
         Bench::ToolList(args) => super::on_runtime(tool_lists(args)),
         Bench::ToolServer(args) => {
@@ -301,6 +312,15 @@ fn suspended(args: &SuspendedArgs) -> Result<Exit, Abort> {
         after.saturating_sub(before) as f64 / measured.programs.max(1) as f64,
         measured.logical
     ))?;
+    Ok(Exit::Ok)
+}
+
+fn value_sizes(args: &ValuesArgs) -> Result<Exit, Abort> {
+    console::write_line("| value | logical bytes | resident bytes |\n|---|---|---|")?;
+    for measured in values::measure(args.count).map_err(program_failed)? {
+        let values::Measured { kind, logical, resident } = measured;
+        console::write_line(&format!("| {} | {logical:.0} | {resident:.0} |", kind.name))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -262,4 +262,10 @@ fn benches_of_the_server_check_their_answers_and_print_ratios() {
         overhead.starts_with("| calls | bare client | ptc | more a call | more CPU a call |"),
         "{overhead}"
     );
+    let values = table(&["bench", "values", "--count", "1000"]);
+    // A place in the vector, and a node whose keys are the program's.
+    assert!(
+        values.contains("| an integer | 16 | ")
+            && values.contains("| a map of 4, keys of the program | 112 | ")
+    );
 }

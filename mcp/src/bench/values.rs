@@ -1,0 +1,69 @@
+//! Memory of values: many of a kind in one vector, by the program's account and by the process.
+
+use super::suspended::resident;
+use super::workload::evaluate;
+use ptc_vm::{Isolate, IsolateOptions};
+
+/// A kind of value.
+#[derive(Debug)]
+pub struct Kind {
+    /// What it is called.
+    pub name: &'static str,
+    /// An expression that makes number `i` of them.
+    expression: &'static str,
+}
+
+macro_rules! kinds {
+    ($($name:literal $expression:literal)*) => {
+        /// The kinds.
+        pub const KINDS: &[Kind] = &[$(Kind { name: $name, expression: $expression }),*];
+    };
+}
+
+kinds! {
+    "an integer" "i"
+    "a string of 12 characters" "(str \"item-\" (+ 1000000 i))"
+    "a string of 40 characters" "(str \"a name of thirty-three characters\" (+ 1000000 i))"
+    "a vector of 3 integers" "[i i i]"
+    "a map of 4, keys of the program" "{:id i :price i :open true :note nil}"
+    "a map of 9, keys of the program" "{:a i :b i :c i :d i :e i :f i :g i :h i :i i}"
+    "a map of 2, keys computed" "{i i, (inc i) i}"
+    "a set of 3 integers" "#{i (inc i) (+ 2 i)}"
+    "a function with a captured value" "(fn [] i)"
+}
+
+/// What one value takes, its place in the vector included.
+#[derive(Debug)]
+pub struct Measured {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// Logical bytes: what counts towards the memory limit.
+    pub logical: f64,
+    /// Bytes of the process.
+    pub resident: f64,
+}
+
+/// Makes `count` values of each kind. All are kept to the end, so that none gets memory that another has left.
+///
+/// # Errors
+/// A program that fails; no `/proc`.
+pub fn measure(count: usize) -> Result<Vec<Measured>, String> {
+    let mut kept = Vec::with_capacity(KINDS.len());
+    let mut all = Vec::with_capacity(KINDS.len());
+    for kind in KINDS {
+        let options =
+            IsolateOptions { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() };
+        let mut isolate = Isolate::new(options);
+        let (before, resident_before) = (isolate.live_bytes(), resident()?);
+        let source = format!("(def kept (mapv (fn [i] {}) (range {count})))", kind.expression);
+        evaluate(&mut isolate, &source, &[])?;
+        let each = |bytes: u64| bytes as f64 / count.max(1) as f64;
+        all.push(Measured {
+            kind,
+            logical: each(isolate.live_bytes() - before),
+            resident: each(resident()?.saturating_sub(resident_before)),
+        });
+        kept.push(isolate);
+    }
+    Ok(all)
+}
