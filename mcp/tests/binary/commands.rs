@@ -262,7 +262,7 @@ fn benches_of_the_server_check_their_answers_and_print_ratios() {
         overhead.starts_with("| calls | bare client | ptc | more a call | more CPU a call |"),
         "{overhead}"
     );
-    let values = table(&["bench", "values", "--count", "1000"]);
+    let values = table(&["bench", "values", "--count", "20000"]);
     // A place in the vector, and a node whose keys are the program's.
     assert!(
         values.contains("| an integer | 16 | ")
