@@ -25,7 +25,8 @@ pub fn count_tokens(source: &str) -> usize {
 
 /// The number of forms of a text that are in no other.
 pub fn count_forms(source: &str) -> usize {
-    let (arena, mut names) = (Bump::new(), Names::for_text(source));
+    let arena = Bump::new();
+    let mut names = Names::for_text(&arena, source);
     reader::read(&arena, source, &mut names, usize::MAX).0.len()
 }
 
@@ -35,7 +36,7 @@ pub fn count_forms(source: &str) -> usize {
 /// What makes the text unreadable.
 pub fn reprint(source: &str, max_symbols: usize) -> Result<(String, Vec<Diagnostic>), Box<Diagnostic>> {
     let arena = Bump::new();
-    let mut names = Names::for_text(source);
+    let mut names = Names::for_text(&arena, source);
     let (forms, mut found) = reader::read(&arena, source, &mut names, max_symbols);
     if !found.errors.is_empty() {
         return Err(Box::new(found.errors.swap_remove(0)));

@@ -9,6 +9,7 @@
 //! - `names`: interned names; `index`: the hash table of their and of the constants' numbers
 //! - `liveness`: last uses and the places where locals die
 //! - `codegen`: IR to instructions; `constants`: the tables of the program
+//! - `scratch`: memory that one compilation leaves for the next
 //! - [`tool_catalog`]: literal tool calls, for a host that can judge them
 //! - [`externals`]: what a compilation knows beside the text, and its result
 //! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
@@ -32,15 +33,16 @@ mod names;
 mod reader;
 pub mod reference;
 mod resolve;
+mod scratch;
 mod syntax;
 pub mod tool_catalog;
 
-use bumpalo::Bump;
 pub use diagnostic::{Diagnostic, Severity};
 pub use externals::{CallArity, CompileOptions, Compiled, Externals, ServersUsed, SessionName};
 use ptc_vm::bytecode::Program;
 use ptc_vm::{Reason, Span};
 pub use reader::{MAX_DIGITS, MAX_NESTING};
+use scratch::Scratch;
 use std::sync::Arc;
 pub use syntax::function::MAX_PLACEHOLDER;
 
@@ -58,14 +60,26 @@ pub fn compile(
             format!("program size {} bytes exceeds limit of {}", source.len(), options.max_program_bytes);
         return Err(vec![Diagnostic::error(Reason::ProgramTooLarge, Span::default(), message)]);
     }
-    // Forms and expressions take some fifteen times the room of their text; most programs fit the first chunk.
-    let arena = Bump::with_capacity((source.len() * 16).clamp(512, 64 << 10));
-    let mut names = names::Names::for_text(source);
-    let (forms, mut read) = reader::read(&arena, source, &mut names, options.max_symbols);
+    let mut scratch = Scratch::take(source);
+    let compiled = compile_in(&mut scratch, source, externals, options);
+    scratch.keep(source);
+    compiled
+}
+
+fn compile_in(
+    scratch: &mut Scratch,
+    source: &str,
+    externals: &Externals<'_>,
+    options: &CompileOptions,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let Scratch { arena, buffers } = scratch;
+    let arena: &bumpalo::Bump = arena;
+    let mut names = names::Names::for_text(arena, source);
+    let (forms, mut read) = reader::read(arena, source, &mut names, options.max_symbols);
     if read.in_doubt {
         return Err(read.errors);
     }
-    let mut resolver = resolve::Resolver::new(&arena, source, &mut names, externals, forms, &read.defined);
+    let mut resolver = resolve::Resolver::new(arena, source, &mut names, externals, forms, &read.defined);
     let main = resolver.program(forms);
     let mut errors = read.errors;
     errors.append(&mut resolver.finish_errors());
@@ -79,7 +93,7 @@ pub fn compile(
     }
     let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
     let (protos, tables) =
-        codegen::generate(main, resolver.tables, options.last_uses).map_err(|error| vec![*error])?;
+        codegen::generate(main, resolver.tables, options.last_uses, buffers).map_err(|error| vec![*error])?;
     let program = Program {
         source_bytes: source.len() as u32,
         protos,

@@ -2,8 +2,10 @@
 //! beside the program is looked up once for each.
 
 use crate::index::Index;
+use crate::resolve::List;
 use crate::resolve::symbol::find_builtin;
 use crate::syntax::Special;
+use bumpalo::Bump;
 use ptc_vm::builtins::BuiltinId;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher};
@@ -35,7 +37,7 @@ struct Known<'a> {
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
     numbers: Index,
-    known: Vec<Known<'a>>,
+    known: List<'a, Known<'a>>,
     hash: HashState,
 }
 
@@ -44,10 +46,11 @@ const MADE: char = ' ';
 
 impl<'a> Names<'a> {
     /// No names yet, with room for those of a text.
-    pub(crate) fn for_text(source: &str) -> Names<'a> {
+    pub(crate) fn for_text(arena: &'a Bump, source: &str) -> Names<'a> {
         // About one byte in ten begins a new name in programs as they are written.
         let room = (source.len() / 10).clamp(3, 1_000);
-        Names { numbers: Index::with_room(room), known: Vec::with_capacity(room), hash: HashState::default() }
+        let known = List::with_capacity_in(room, arena);
+        Names { numbers: Index::with_room(room), known, hash: HashState::default() }
     }
 
     pub(crate) fn intern(&mut self, text: &'a str) -> Name {

@@ -5,6 +5,7 @@ use crate::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
 use crate::names::{Name, Names};
+use crate::resolve::List;
 use crate::syntax::Special;
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
@@ -33,8 +34,8 @@ struct Reader<'a, 'n> {
     max_names: usize,
     /// Names that count towards the limit.
     counted_names: usize,
-    open: Vec<Open>,
-    items: Vec<Form<'a>>,
+    open: List<'a, Open>,
+    items: List<'a, Form<'a>>,
     findings: Findings,
     /// The first form that began in the first column inside of others: its place, and how many were open.
     /// A new form begins there, so what was open before it is not closed where it should be.
@@ -66,8 +67,8 @@ pub(crate) fn read<'a>(
         names,
         max_names,
         counted_names: 0,
-        open: Vec::with_capacity(16),
-        items: Vec::with_capacity((source.len() / 8).clamp(8, 256)),
+        open: List::with_capacity_in(16, arena),
+        items: List::with_capacity_in((source.len() / 8).clamp(8, 256), arena),
         findings: Findings::default(),
         suspect: None,
     };

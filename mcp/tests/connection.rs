@@ -280,7 +280,8 @@ fn beyond_running_and_waiting_a_call_is_busy() {
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(
         answer["result"]["content"][0]["text"],
-        "busy: server busy: 2 concurrent calls in flight; retry the same call"
+        "busy: server busy: 2 concurrent calls in flight, and no more than 1 may wait (--max-suspended); retry the \
+         same call"
     );
     client.barrier();
     assert_eq!(client.started.load(Ordering::SeqCst), 1);

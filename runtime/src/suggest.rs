@@ -16,23 +16,10 @@ pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
     begin_alike.min_by_key(|name| (name.len(), *name)).filter(|_| wanted.len() >= SHORTEST_BEGINNING)
 }
 
-/// Edits between two names; names are short, and long ones are far apart.
+/// Edits between two names.
 fn distance(a: &str, b: &str) -> usize {
-    let fold = |text: &str| -> Vec<char> {
-        text.chars().take(64).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
-    };
-    let (a, b) = (fold(a), fold(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
+    let fold = |text: &str| text.to_ascii_lowercase().replace('-', "_");
+    ptc_vm::similar::distance(fold(a).as_bytes(), fold(b).as_bytes())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, StartPolicy, Warm};
+use ptc_runtime::{Now, Runtime, StartPolicy, Warm};
 use ptc_vm::Reason;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -179,5 +179,97 @@ async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
         learn(&runtime, &program, &options).await;
         let now = runtime.run_now(&mut warm, &program, &options).expect("tiny");
         assert_eq!(now.result.unwrap().text, (n + n % 20).to_string());
+    }
+}
+
+#[tokio::test]
+async fn equal_requests_follow_what_differs_beside_their_program() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let mut warm = Warm::default();
+    let text = |outcome: Option<Outcome>| outcome.map(|outcome| outcome.result.unwrap().text);
+    let with =
+        |context: Option<&str>| RunOptions { context: context.map(str::to_owned), ..RunOptions::default() };
+    // Definitions of one request are not there in the next, whatever ran in between.
+    let (define, use_it) = ("(def x 1) x", "(let [x 2] x)");
+    for program in [define, use_it] {
+        learn(&runtime, program, &with(None)).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(text(runtime.run_now(&mut warm, define, &with(None))).as_deref(), Some("1"));
+        assert_eq!(text(runtime.run_now(&mut warm, use_it, &with(None))).as_deref(), Some("2"));
+    }
+    assert!(runtime.run("x", with(None)).await.result.is_err());
+    // The context is that of the request.
+    let program = "[data/n (count \"ab\")]";
+    learn(&runtime, program, &with(Some("{\"n\":1}"))).await;
+    for n in [1, 2, 1] {
+        let context = format!("{{\"n\":{n}}}");
+        let answer = text(runtime.run_now(&mut warm, program, &with(Some(&context))));
+        assert_eq!(answer, Some(format!("[{n} 2]")));
+    }
+    // So are limits and what is asked for.
+    let json = RunOptions { want_json: true, ..RunOptions::default() };
+    let outcome = runtime.run_now(&mut warm, use_it, &json).expect("tiny");
+    assert_eq!(outcome.result.unwrap().json, Some(Ok("2".into())));
+    let short =
+        RunOptions { limits: Limits { max_program_bytes: 3, ..Limits::default() }, ..RunOptions::default() };
+    assert!(runtime.run_now(&mut warm, use_it, &short).is_none());
+}
+
+#[tokio::test]
+async fn a_limit_of_symbols_holds_for_cached_programs_too() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let program = "[:a :b :c]";
+    let few = RunOptions { limits: Limits { max_symbols: 2, ..Limits::default() }, ..RunOptions::default() };
+    learn(&runtime, program, &RunOptions::default()).await;
+    let mut warm = Warm::default();
+    assert!(runtime.run_now(&mut warm, program, &RunOptions::default()).is_some());
+    assert!(runtime.run_now(&mut warm, program, &few).is_none());
+    assert!(runtime.run_brief(&mut warm, program, &few).is_none());
+    let refused = runtime.run(program, few).await.result.unwrap_err();
+    assert_eq!(refused.reason, Reason::SymbolLimitExceeded);
+}
+
+#[tokio::test]
+async fn a_text_stands_for_an_outcome_only_where_it_says_it_all() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let mut warm = Warm::default();
+    let cut = RunOptions { result_bytes: 4, ..RunOptions::default() };
+    let json = RunOptions { want_json: true, ..RunOptions::default() };
+    let (plain, usual) = ("(str \"a\" \"b\")", RunOptions::default());
+    let programs = [
+        (plain, &usual, true),
+        ("(println 1) 2", &usual, false),
+        ("(range 9)", &cut, false),
+        ("7", &json, false),
+    ];
+    for (program, options, says_it_all) in programs {
+        let learnt = learn(&runtime, program, options).await;
+        let answer = learnt.result.unwrap();
+        for _ in 0..2 {
+            match runtime.run_brief(&mut warm, program, options).expect("tiny") {
+                Now::Text(text) => assert_eq!((text, says_it_all), (&*answer.text, true), "{program}"),
+                Now::Outcome(outcome) => {
+                    let now = outcome.result.unwrap();
+                    assert!(!says_it_all, "{program}");
+                    assert_eq!((now.text, now.json), (answer.text.clone(), answer.json.clone()), "{program}");
+                    assert_eq!(
+                        (&outcome.prints, now.truncated),
+                        (&learnt.prints, answer.truncated),
+                        "{program}"
+                    );
+                }
+            }
+        }
+    }
+    runtime.secrets().register("ab-secret");
+    let secret = "(str \"ab-\" \"secret\")";
+    learn(&runtime, secret, &usual).await;
+    for (program, expected) in [(secret, "\"[REDACTED]\""), (plain, "\"ab\"")] {
+        let now = match runtime.run_brief(&mut warm, program, &usual).expect("tiny") {
+            Now::Text(text) => text.to_owned(),
+            Now::Outcome(outcome) => outcome.result.unwrap().text,
+        };
+        assert_eq!(now, expected);
     }
 }

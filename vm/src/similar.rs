@@ -16,8 +16,9 @@ pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Edit distance where swapping neighbours is one change. Names are short, so the square table is small.
-fn distance(a: &[u8], b: &[u8]) -> usize {
+/// Edit distance where swapping neighbours is one change. Names are short, so the square table is small; long ones
+/// are far apart.
+pub fn distance(a: &[u8], b: &[u8]) -> usize {
     const LONGEST: usize = 64;
     if a.len() > LONGEST || b.len() > LONGEST {
         return usize::MAX;

@@ -41,7 +41,7 @@ pub(super) struct RecurHead {
 }
 
 /// Memory that one function after the other uses while it is generated.
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     code: Vec<Instruction>,
     spans: Vec<Span>,
     /// Register of each slot in scope, as far as there were any.
@@ -112,7 +112,7 @@ impl<'g> Emitter<'g> {
         emitter.drop_slots(span, arity.unread.get());
         emitter.value(arity.body, Target::Return)?;
         let registers = u16::from(emitter.highest) + 1;
-        let Buffers { code, spans, .. } = &mut emitter.buffers;
+        let Buffers { code, spans, slots } = &mut emitter.buffers;
         let proto = Proto {
             name: function.name.into(),
             shape: Shape { fixed: arity.fixed, variadic: arity.variadic },
@@ -126,6 +126,7 @@ impl<'g> Emitter<'g> {
         };
         code.clear();
         spans.clear();
+        slots.clear();
         emitter.generator.buffers.push(emitter.buffers);
         Ok(proto)
     }

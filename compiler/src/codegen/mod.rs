@@ -15,7 +15,8 @@ mod scope;
 use crate::constants::Tables;
 use crate::ir::Function;
 use crate::resolve::{Failed, error};
-use emitter::{Buffers, Emitter};
+pub(crate) use emitter::Buffers;
+use emitter::Emitter;
 use ptc_vm::Reason;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Proto, ProtoIndex};
@@ -45,13 +46,14 @@ pub(crate) fn generate(
     main: &Function<'_>,
     tables: Tables,
     last_uses: bool,
+    buffers: &mut Vec<Buffers>,
 ) -> Result<(Vec<Proto>, Tables), Failed> {
     let element = *ELEMENT;
     let mut generator = Generator {
         tables,
         element,
         protos: Vec::with_capacity(4),
-        buffers: Vec::with_capacity(4),
+        buffers: std::mem::take(buffers),
         far: false,
         too_far: false,
         last_uses,
@@ -62,6 +64,7 @@ pub(crate) fn generate(
         generator.far = true;
         generator.function(main)?;
     }
+    *buffers = generator.buffers;
     Ok((generator.protos.into_iter().flatten().collect(), generator.tables))
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) externals: &'x Externals<'x>,
     pub(crate) tables: Tables,
     pub(crate) globals: Globals<'a>,
-    pub(crate) functions: Vec<FunctionScope>,
+    pub(crate) functions: List<'a, FunctionScope>,
     /// Scopes of functions that are finished, for the next ones.
     spare_scopes: Vec<FunctionScope>,
     pub(crate) errors: Vec<Diagnostic>,
@@ -102,7 +102,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             externals,
             tables: Tables::with_names(known_names),
             globals,
-            functions: vec![FunctionScope::default()],
+            functions: bumpalo::vec![in arena; FunctionScope::default()],
             spare_scopes: Vec::new(),
             errors: Vec::new(),
             warnings: Vec::new(),

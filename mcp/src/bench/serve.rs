@@ -72,22 +72,50 @@ pub struct Side {
     request: &'static str,
     /// The end of every answer.
     answer: &'static str,
+    /// The side that this one is measured against: it is sent as much.
+    bare: usize,
 }
 
 const EVAL: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}"#;
 const THREE: &str = r#""result":{"content":[{"type":"text","text":"3"}],"isError":false}}"#;
 
-/// What is measured; the first one is the measure of the others.
-pub const SIDES: [Side; 3] = [
-    Side { name: "bare loop", arguments: &["bench", "echo-server"], request: EVAL, answer: THREE },
-    Side { name: "ptc serve, lisp_eval (+ 1 2)", arguments: &["serve"], request: EVAL, answer: THREE },
+/// The metadata that a client of the stateless era sends with every request.
+const META: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+const COMPLETE: &str = concat!(
+    r#""result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":"#,
+    r#"{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}}}}"#
+);
+
+/// What is measured.
+pub const SIDES: [Side; 5] = [
+    Side { name: "bare loop", arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
+    Side {
+        name: "ptc serve, lisp_eval (+ 1 2)",
+        arguments: &["serve"],
+        request: EVAL,
+        answer: THREE,
+        bare: 0,
+    },
     Side {
         name: "ptc serve, ping",
         arguments: &["serve"],
         request: r#""method":"ping""#,
         answer: r#""result":{}}"#,
+        bare: 0,
+    },
+    Side { name: "bare loop, requests with _meta", arguments: ECHO, request: META, answer: THREE, bare: 3 },
+    Side {
+        name: "ptc serve, lisp_eval with _meta",
+        arguments: &["serve"],
+        request: META,
+        answer: COMPLETE,
+        bare: 3,
     },
 ];
+
+const ECHO: &[&str] = &["bench", "echo-server"];
 
 /// One side of the bench: medians of its rounds.
 #[derive(Clone, Copy, Debug)]
@@ -119,12 +147,13 @@ pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.le
             taken.push(server.round()?);
         }
     }
-    let bare: Vec<f64> = all[0].iter().map(|(wall, _)| wall.as_secs_f64()).collect();
-    Ok(all.map(|taken| {
-        let wall = |(wall, _): &(Duration, Duration)| wall.as_secs_f64();
+    let wall = |(wall, _): &(Duration, Duration)| wall.as_secs_f64();
+    let bares = SIDES.map(|side| all[side.bare].iter().map(wall).collect::<Vec<f64>>());
+    Ok(std::array::from_fn(|side| {
+        let (taken, bare) = (&all[side], &bares[side]);
         Measured {
             per_second: requests as f64 / median(taken.iter().map(wall)),
-            of_bare: median(taken.iter().zip(&bare).map(|(taken, bare)| bare / wall(taken))),
+            of_bare: median(taken.iter().zip(bare).map(|(taken, bare)| bare / wall(taken))),
             cpu: Duration::from_secs_f64(median(taken.iter().map(|(_, cpu)| cpu.as_secs_f64())))
                 .div_f64(requests.max(1) as f64),
         }

@@ -7,6 +7,7 @@
 //!   [`demo`](mod@demo) for `ptc demo`.
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
 //!   line on a terminal while they start.
+//! - `lane`: the threads of `ptc batch`.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
 //! - [`source`]: where programs and contexts come from.
@@ -25,6 +26,7 @@ pub mod disasm;
 pub mod doctor;
 pub mod eval;
 pub mod exit;
+mod lane;
 pub mod limits;
 pub mod logging;
 pub mod progress;

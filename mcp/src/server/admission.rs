@@ -90,6 +90,11 @@ impl<'e, E: Engine> Admission<'e, E> {
         self.ids.contains_key(id)
     }
 
+    /// How many programs may wait.
+    pub fn most_waiting(&self) -> usize {
+        self.load.waiting
+    }
+
     /// True when no answer is owed.
     pub fn is_idle(&self) -> bool {
         self.ids.is_empty()

@@ -122,7 +122,7 @@ impl<'e, E: Engine> Connection<'e, E> {
                     let reply = self.handler.finish(&call.ticket, outcome);
                     self.send(&reply);
                 } else if let Err((ticket, in_flight)) = self.admission.admit(*call) {
-                    let reply = self.handler.busy(&ticket, in_flight);
+                    let reply = self.handler.busy(&ticket, in_flight, self.admission.most_waiting());
                     self.send(&reply);
                 }
             }
