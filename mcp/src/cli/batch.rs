@@ -3,7 +3,7 @@
 use super::boot::{Need, UpstreamFlags, boot};
 use super::cores;
 use super::exit::{Abort, Exit};
-use super::lane::{Chunk, Lanes};
+use super::lane::{Answered, Chunk, Lanes};
 use super::limits::LimitFlags;
 use crate::server::lines::{self, Input};
 use ptc_runtime::options::RunOptions;
@@ -71,7 +71,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
 /// Hands chunks out and writes their answers in order.
 async fn batch(
     lanes: &Lanes,
-    mut answered: mpsc::UnboundedReceiver<(usize, Vec<u8>)>,
+    mut answered: mpsc::UnboundedReceiver<Answered>,
     mut input: mpsc::Receiver<Input>,
     mut output: impl Write,
 ) -> std::io::Result<()> {

@@ -24,6 +24,9 @@ pub(super) struct Chunk {
     pub(super) lines: Vec<Vec<u8>>,
 }
 
+/// The number of a chunk and all its answers.
+pub(super) type Answered = (usize, Vec<u8>);
+
 /// The threads.
 pub(super) struct Lanes {
     work: Sender<Chunk>,
@@ -36,7 +39,7 @@ impl Lanes {
         count: usize,
         runtime: &Arc<Runtime>,
         options: &RunOptions,
-    ) -> std::io::Result<(Lanes, UnboundedReceiver<(usize, Vec<u8>)>)> {
+    ) -> std::io::Result<(Lanes, UnboundedReceiver<Answered>)> {
         let (work, chunks) = channel();
         let chunks = Arc::new(Mutex::new(chunks));
         let (answered, answers) = unbounded_channel();
@@ -69,7 +72,7 @@ impl Lanes {
 struct Lane {
     runtime: Arc<Runtime>,
     options: RunOptions,
-    answered: UnboundedSender<(usize, Vec<u8>)>,
+    answered: UnboundedSender<Answered>,
 }
 
 impl Lane {
@@ -135,7 +138,7 @@ impl Lane {
 struct Answers {
     number: usize,
     parts: Mutex<Parts>,
-    answered: UnboundedSender<(usize, Vec<u8>)>,
+    answered: UnboundedSender<Answered>,
 }
 
 struct Parts {
