@@ -22,15 +22,43 @@ pub(crate) struct Callee {
 pub(crate) struct Entry {
     /// Arguments; [`Entry::NONE`] where it takes more.
     pub(crate) arguments: u8,
-    /// The function reads register 0, so that a call must put the closure there.
-    pub(crate) needs_closure: bool,
+    /// Whether it reads register 0 in the lowest bit; above it the number of its [`Leaf`], counted from one.
+    ///
+    /// [`Leaf`]: crate::interpreter::leaf::Leaf
+    special: u8,
 }
 
 impl Entry {
     /// More arguments than a window has room for.
     const NO_COUNT: u8 = u8::MAX;
     /// No call is that simple.
-    pub(crate) const NONE: Entry = Entry { arguments: Entry::NO_COUNT, needs_closure: true };
+    pub(crate) const NONE: Entry = Entry { arguments: Entry::NO_COUNT, special: 1 };
+
+    /// Most functions of a program that have a leaf; further ones are called like others.
+    pub(crate) const MOST_LEAVES: usize = 127;
+
+    /// A function of fixed arguments. `leaf` is its number among those that have one, counted from one.
+    pub(crate) fn new(arguments: u8, needs_closure: bool, leaf: Option<u8>) -> Entry {
+        Entry { arguments, special: leaf.unwrap_or_default() << 1 | u8::from(needs_closure) }
+    }
+
+    /// A call needs the arguments in a window and nothing else.
+    #[inline(always)]
+    pub(crate) fn is_bare(self) -> bool {
+        self.special == 0
+    }
+
+    /// The function reads register 0, so that a call must put the closure there.
+    #[inline(always)]
+    pub(crate) fn needs_closure(self) -> bool {
+        self.special & 1 == 1
+    }
+
+    /// The number of its leaf, counted from one.
+    #[inline(always)]
+    pub(crate) fn leaf(self) -> u8 {
+        self.special >> 1
+    }
 
     /// The function takes a fixed number of arguments, as they are in the window.
     #[inline]
@@ -72,10 +100,10 @@ impl Globals {
         self.slots.get(slot as usize)?.value.as_ref()
     }
 
-    /// How to call what is in a slot.
-    #[inline(always)]
-    pub(crate) fn callee(&self, slot: u32) -> Option<&Callee> {
-        Some(&self.slots.get(slot as usize)?.callee)
+    /// The slots for who reads many.
+    #[inline]
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        Shared(&self.slots)
     }
 
     /// Defines a slot.
@@ -91,5 +119,26 @@ impl Globals {
             };
             slot.value = Some(value);
         }
+    }
+}
+
+/// Slots to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'g>(&'g [Slot]);
+
+impl<'g> Shared<'g> {
+    /// No slots.
+    pub(crate) const NONE: Shared<'g> = Shared(&[]);
+
+    /// The value of a slot.
+    #[inline(always)]
+    pub(crate) fn get(self, slot: u32) -> Option<&'g Value> {
+        self.0.get(slot as usize)?.value.as_ref()
+    }
+
+    /// How to call what is in a slot.
+    #[inline(always)]
+    pub(crate) fn callee(self, slot: u32) -> Option<&'g Callee> {
+        Some(&self.0.get(slot as usize)?.callee)
     }
 }

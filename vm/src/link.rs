@@ -5,6 +5,7 @@ use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::globals::{Entry, Globals};
+use crate::interpreter::leaf::Leaf;
 use crate::map::MapNode;
 use crate::set::SetNode;
 use crate::symbol::Symbol;
@@ -38,11 +39,12 @@ pub(crate) fn link(
         let value = constant_value(cx, &symbols, &constants, constant)?;
         constants.push(value);
     }
-    let entries = program.protos.iter().map(entry).collect();
-    Ok(Unit { constants, globals: linked_globals, entries, program })
+    let mut leaves = Vec::new();
+    let entries = program.protos.iter().map(|proto| entry(proto, &constants, &mut leaves)).collect();
+    Ok(Unit { constants, globals: linked_globals, entries, leaves, program })
 }
 
-fn entry(proto: &Proto) -> Entry {
+fn entry(proto: &Proto, constants: &[Value], leaves: &mut Vec<Leaf>) -> Entry {
     if proto.shape.variadic {
         return Entry::NONE;
     }
@@ -50,7 +52,14 @@ fn entry(proto: &Proto) -> Entry {
         matches!(instruction, Instruction::LoadSelf { .. } | Instruction::LoadCapture { .. })
     };
     let needs_closure = proto.captures > 0 || proto.code.iter().any(reads_self);
-    Entry { arguments: proto.shape.fixed, needs_closure }
+    let leaf = match Leaf::of(proto, constants) {
+        Some(leaf) if leaves.len() < Entry::MOST_LEAVES => {
+            leaves.push(leaf);
+            Some(leaves.len() as u8)
+        }
+        _ => None,
+    };
+    Entry::new(proto.shape.fixed, needs_closure, leaf)
 }
 
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.

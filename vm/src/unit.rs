@@ -2,6 +2,7 @@
 
 use crate::bytecode::Program;
 use crate::globals::Entry;
+use crate::interpreter::leaf::Leaf;
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -15,4 +16,14 @@ pub(crate) struct Unit {
     pub(crate) globals: Vec<u32>,
     /// The simple calls of each function.
     pub(crate) entries: Vec<Entry>,
+    /// The functions that are one operation.
+    pub(crate) leaves: Vec<Leaf>,
+}
+
+impl Unit {
+    /// The function as one operation, if it is one.
+    #[inline(always)]
+    pub(crate) fn leaf(&self, entry: Entry) -> Option<&Leaf> {
+        self.leaves.get(usize::from(entry.leaf()).wrapping_sub(1))
+    }
 }

@@ -75,14 +75,8 @@ impl VectorNode {
 
     /// [`VectorNode::take_item`] into a slot that is empty: the value is written where it stays. False when
     /// there is no such item.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
-        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
-            warm(items, *start + index);
-            let Some(item) = items.get_mut(*start + index) else { return false };
-            fill(slot, std::mem::take(item));
-            return true;
-        }
         match &this.repr {
             Repr::Range { start, step, len } => {
                 if index < *len {
@@ -90,13 +84,24 @@ impl VectorNode {
                 }
                 index < *len
             }
-            _ => match this.as_slice().and_then(|items| items.get(index)) {
-                Some(item) => {
-                    fill_copy(slot, item);
-                    true
-                }
-                None => false,
-            },
+            _ => VectorNode::take_stored_into(this, index, slot),
+        }
+    }
+
+    #[inline(never)]
+    fn take_stored_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
+            warm(items, *start + index);
+            let Some(item) = items.get_mut(*start + index) else { return false };
+            fill(slot, std::mem::take(item));
+            return true;
+        }
+        match this.as_slice().and_then(|items| items.get(index)) {
+            Some(item) => {
+                fill_copy(slot, item);
+                true
+            }
+            None => false,
         }
     }
 

@@ -1,11 +1,8 @@
 //! Functions that only forward to a builtin run without a frame, and count in place: no program can tell.
 
-use ptc_tests::variants::{Budget, Ending, compare};
+use crate::cases::{Case, ends_as_said, fuel_runs_out_anywhere};
 
-const BUDGET: Budget = Budget { fuel: 1_000_000, memory_bytes: 64 << 20 };
-
-/// Programs, and what they end with: a value, or the reason and the source text at the place of the fault.
-const CASES: &[(&str, &str)] = &[
+const CASES: &[Case] = &[
     (r#"(reduce (fn [m w] (update m w (fnil inc 0))) {} ["a" "b" "a" "a"])"#, r#"{"a" 3 "b" 1}"#),
     (r#"(reduce (fn [m w] (update m w inc)) {:a 1} [:a :a])"#, "{:a 3}"),
     (r#"(reduce (fn [m w] (update m w dec)) {"a" 1} (map str ["a" "a"]))"#, r#"{"a" -1}"#),
@@ -42,27 +39,10 @@ const CASES: &[(&str, &str)] = &[
 
 #[test]
 fn nobody_can_tell() {
-    for (source, expected) in CASES {
-        let ran = compare(source, &BUDGET).unwrap_or_else(|| panic!("{source} does not compile"));
-        let found = match &ran.ending {
-            Ending::Done(text) => text.clone(),
-            Ending::Fault(reason, _, Some(span), _) => {
-                format!("{} {}", reason.raw(), &source[span.start as usize..span.end as usize])
-            }
-            other => format!("{other:?}"),
-        };
-        assert_eq!(&found, expected, "{source}");
-    }
+    ends_as_said(CASES);
 }
 
-/// Wherever the fuel runs out, all ways to run stop there.
 #[test]
 fn fuel_ends_at_the_same_place() {
-    for (source, _) in CASES {
-        // Reading the context costs the most, and always the same.
-        let full = compare(source, &BUDGET).map_or(0, |ran| ran.fuel);
-        for fuel in full.saturating_sub(80)..=full {
-            compare(source, &Budget { fuel, ..BUDGET });
-        }
-    }
+    fuel_runs_out_anywhere(CASES);
 }

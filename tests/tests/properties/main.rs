@@ -9,11 +9,15 @@
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
+//! - [`leaves`]: so do functions that are one operation, and reductions that stay in one window
 //! - [`waiting`]: what a waiting program holds depends on itself alone
+//! - [`cases`]: how programs of a table are checked
 //! - [`programs`]: random programs run the same with every optimisation off
 
 mod callbacks;
+mod cases;
 mod forwarding;
+mod leaves;
 mod maps;
 mod printing;
 mod programs;

@@ -4,64 +4,58 @@
 
 use super::fiber::{Fiber, Frame};
 use super::slots::{clear, fill, transfer};
-use crate::bytecode::ProtoIndex;
 use crate::bytecode::instruction::Src;
 use crate::combinator::CombinatorKind;
 use crate::unit::Unit;
-use crate::value::{UnitId, Value};
+use crate::value::Value;
 use std::rc::Rc;
 
-/// Where control goes on.
-pub(super) struct Next {
-    pub(super) unit: UnitId,
-    pub(super) proto: ProtoIndex,
-    pub(super) pc: u32,
-    pub(super) base: u32,
-    /// Calls made.
-    pub(super) calls: i64,
-}
-
-/// Calls the combinator in the stack slot with the one argument that follows it; the caller goes on at
-/// `pc`. `None`, and nothing done, when the call is not that simple.
-#[inline(always)]
-pub(super) fn enter(fiber: &mut Fiber, units: &[Rc<Unit>], at: usize, pc: usize) -> Option<Next> {
-    let window = fiber.stack.get_mut(at..)?.first_chunk_mut::<3>()?;
-    let [Value::Combinator(node), ..] = window else { return None };
-    let (Value::Closure(closure), before) = node.parts().split_last()? else { return None };
+/// Calls the combinator in the stack slot with the one argument that follows it, and its last part: two
+/// calls. The caller goes on at `pc`. False, and nothing done, when the call is not that simple.
+#[inline(never)]
+pub(super) fn enter(fiber: &mut Fiber, units: &[Rc<Unit>], at: u32, pc: usize) -> bool {
+    let Some(window) = fiber.stack.get_mut(at as usize..).and_then(|window| window.first_chunk_mut::<3>())
+    else {
+        return false;
+    };
+    let [Value::Combinator(node), ..] = window else { return false };
+    let Some((Value::Closure(closure), before)) = node.parts().split_last() else { return false };
     let entry = units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)];
     if node.kind != CombinatorKind::Comp || entry.arguments != 1 || !fiber.frames.has_room(2) {
-        return None;
+        return false;
     }
-    let next = Next { unit: closure.unit, proto: closure.proto, pc: 0, base: at as u32 + 1, calls: 2 };
-    let closure = entry.needs_closure.then(|| closure.clone());
-    fiber.frames.enter(pc, Frame::Chain { base: at as u32, left: before.len() as u32 });
-    fiber.frames.push(Frame::Code { unit: next.unit, proto: next.proto, pc: 0, base: next.base });
+    let part = Frame::Code { unit: closure.unit, proto: closure.proto, pc: 0, base: at + 1 };
+    let closure = entry.needs_closure().then(|| closure.clone());
+    fiber.frames.enter(pc, Frame::Chain { base: at, left: before.len() as u32 });
+    fiber.frames.push(part);
     // The argument makes room for the function, where that is needed; its register is empty then.
     transfer(window, 1, true, 2);
     if let Some(closure) = closure {
         fill(&mut window[1], Value::Closure(closure));
     }
-    Some(next)
+    true
 }
 
-/// The part on top returns what is in its register. `None`, and nothing done, when what comes next is not
-/// that simple.
+/// The part on top returns what is in its register. The number of calls that are made now; `None`, and nothing
+/// done, when what comes next is not that simple.
 #[inline(always)]
-pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option<Next> {
+pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option<i64> {
     let Fiber { frames, stack, .. } = fiber;
-    let below_chain = frames.below_chain();
+    let is_called_by_code = matches!(frames.below_chain(), Some(Frame::Code { .. }));
     let &mut Frame::Chain { base: at, ref mut left } = frames.below_mut()? else { return None };
     // The combinator, then the registers of the part.
     let window = stack.get_mut(at as usize..)?;
     let value = usize::from(src.reg) + 1;
     let Some(part) = left.checked_sub(1) else {
-        let Some(Frame::Code { unit, proto, pc, base }) = below_chain else { return None };
+        if !is_called_by_code {
+            return None;
+        }
         clear(&mut window[1]);
         clear(&mut window[0]);
         transfer(window, value, src.last, 0);
         frames.pop();
         frames.pop();
-        return Some(Next { unit, proto, pc, base, calls: 0 });
+        return Some(0);
     };
     let Value::Combinator(node) = window.first()? else { return None };
     let Value::Closure(closure) = node.parts().get(part as usize)? else { return None };
@@ -70,8 +64,8 @@ pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option
         return None;
     }
     *left = part;
-    let next = Next { unit: closure.unit, proto: closure.proto, pc: 0, base: at + 1, calls: 1 };
-    let closure = entry.needs_closure.then(|| closure.clone());
+    let next = Frame::Code { unit: closure.unit, proto: closure.proto, pc: 0, base: at + 1 };
+    let closure = entry.needs_closure().then(|| closure.clone());
     clear(&mut window[1]);
     if let Some(closure) = closure {
         fill(&mut window[1], Value::Closure(closure));
@@ -80,7 +74,7 @@ pub(super) fn advance(fiber: &mut Fiber, units: &[Rc<Unit>], src: Src) -> Option
         transfer(window, value, src.last, 2);
     }
     if let Some(top) = frames.last_mut() {
-        *top = Frame::Code { unit: next.unit, proto: next.proto, pc: 0, base: next.base };
+        *top = next;
     }
-    Some(next)
+    Some(1)
 }

@@ -3,6 +3,8 @@
 
 use super::charged::Charged;
 use super::fiber::Frame;
+use crate::bytecode::ProtoIndex;
+use crate::value::UnitId;
 use std::ops::{Deref, DerefMut};
 
 /// Frames of the first room.
@@ -18,6 +20,14 @@ pub(crate) struct FrameStack {
     slots: Charged<Frame>,
     /// Frames in use.
     depth: usize,
+}
+
+/// Where a function goes on.
+pub(crate) struct Resume {
+    pub(crate) unit: UnitId,
+    pub(crate) proto: ProtoIndex,
+    pub(crate) pc: u32,
+    pub(crate) base: u32,
 }
 
 impl FrameStack {
@@ -45,17 +55,23 @@ impl FrameStack {
     /// when the stack has to grow first.
     #[inline(always)]
     pub(crate) fn enter(&mut self, pc: usize, callee: Frame) -> bool {
-        let Some([top, next]) =
-            self.depth.checked_sub(1).and_then(|top| self.slots.get_mut(top..)?.first_chunk_mut())
-        else {
-            return false;
-        };
+        let Some([.., top, next]) = self.slots.get_mut(..self.depth + 1) else { return false };
         if let Frame::Code { pc: saved, .. } = top {
             *saved = pc as u32;
         }
         *next = callee;
         self.depth += 1;
         true
+    }
+
+    /// Removes the function on top and says where the function that called it goes on. `None`, and nothing
+    /// done, when it was not called by a function.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self) -> Option<Resume> {
+        let below = self.depth.wrapping_sub(2);
+        let Some(&Frame::Code { unit, proto, pc, base }) = self.slots.get(below) else { return None };
+        self.depth = below + 1;
+        Some(Resume { unit, proto, pc, base })
     }
 
     /// True when there is room for `more` frames.

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //! - this file: the loop of frames; [`run`]: the complete instruction table
-//! - [`call`]: calling a value, whatever it is; driving native machines; [`chain`]: `comp` of functions, fast
+//! - [`call`]: calling a value, whatever it is; driving native machines; [`chain`]: `comp` of functions, fast;
+//!   [`leaf`]: functions that are one operation
 //! - [`slots`]: writing registers
 //! - [`fiber`]: the state that is left when the loop returns; [`frames`], [`charged`], [`windows`]: its memory
 //! - [`hot`]: the usual cases, fast; [`quick`]: what they do out of line; [`operations`]: what instructions do beyond them
@@ -13,6 +14,7 @@ mod charged;
 pub(crate) mod fiber;
 mod frames;
 mod hot;
+pub(crate) mod leaf;
 mod operations;
 mod quick;
 mod run;
@@ -24,10 +26,11 @@ use crate::bytecode::instruction::Signal;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::globals::Globals;
+use crate::native::Action;
 use crate::unit::Unit;
 use crate::value::Value;
+pub(crate) use fiber::WINDOW;
 use fiber::{Fiber, Frame};
-use hot::Hot;
 pub(crate) use operations::attend;
 use run::After;
 use std::rc::Rc;
@@ -46,6 +49,20 @@ pub(crate) enum Stop {
     SliceEnd,
     /// It faulted.
     Fault(Box<Fault>),
+}
+
+/// Why the hot loop ends.
+enum Hot {
+    /// The next instruction needs the complete table.
+    Table,
+    /// The machine on top wants something.
+    Act(Action),
+    /// A function returned a value to what is no code; the slot is for code that it reaches in the end.
+    Returned(Value, u32),
+    /// A frame was pushed.
+    Drive,
+    /// The fiber must stop.
+    Stop(Stop),
 }
 
 /// One run of one fiber.
@@ -116,6 +133,14 @@ impl<'i> Machine<'i> {
                 }
                 None => return Ok(Some(Stop::Done(Value::Nil))),
             }
+        }
+    }
+
+    /// Remembers where the frame on top is.
+    #[inline]
+    fn save(&mut self, pc: usize) {
+        if let Some(Frame::Code { pc: saved, .. }) = self.fiber.frames.last_mut() {
+            *saved = pc as u32;
         }
     }
 }

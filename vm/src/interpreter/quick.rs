@@ -1,12 +1,12 @@
 //! What the hot loop does out of line: each is a call, which keeps the loop's own variables few.
 
 use super::call::Called;
-use super::fiber::{Frame, WINDOW};
-use super::hot::Hot;
+use super::chain;
+use super::fiber::{Fiber, Frame, WINDOW};
 use super::operations::take_args;
 use super::run::read;
-use super::slots::{clear, fill, fill_copy, take_or_copy};
-use super::{Machine, operations};
+use super::slots::{clear, fill, fill_copy, take_or_copy, window};
+use super::{Hot, Machine, operations};
 use crate::apply::check_arity;
 use crate::builtins::{BuiltinId, Implementation, Step};
 use crate::bytecode::ProtoIndex;
@@ -14,6 +14,7 @@ use crate::bytecode::instruction::{Args, Constant, Dst, Relation, Src, Window};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
+use crate::native::Native;
 use crate::unit::Unit;
 use crate::value::{Closure, UnitId, Value};
 use crate::vector::VectorNode;
@@ -24,20 +25,51 @@ type Registers = [Value; WINDOW];
 
 /// What happens after a function has returned to what is no code.
 pub(super) enum Below {
-    /// The same function runs again, from its start; its arguments are in place.
+    /// The function on top runs; its arguments are in place.
     Again,
+    /// Nothing has happened: the complete table returns.
+    Table,
     /// The hot loop ends, for the reason in `Machine::leaving`.
     Leave,
 }
 
 impl Machine<'_> {
-    /// The function on top, whose window begins at `base`, returns what is in the register to a machine or
-    /// to a chain of calls. There is fuel for one call.
+    /// The function on top, whose window begins at `base`, returns what is in the register to what is no code.
     ///
     /// # Errors
-    /// What the machine faults with; the frame is gone then.
+    /// What a machine faults with; the frame is gone then.
     #[inline(never)]
-    pub(super) fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
+    pub(super) fn return_elsewhere(&mut self, src: Src, base: u32) -> Result<Below> {
+        if self.cx.fuel.slice <= 0 || heap::attention() {
+            return Ok(Below::Table);
+        }
+        match self.fiber.frames.below() {
+            Some(Frame::Native { .. }) => {
+                let Fiber { stack, natives, frames, .. } = &mut *self.fiber;
+                if let Some(window) = window(stack, base)
+                    && call_again(natives, window, src)
+                    && let Some(Frame::Code { pc, .. }) = frames.last_mut()
+                {
+                    *pc = 0;
+                    self.cx.fuel.slice -= 1;
+                    return Ok(Below::Again);
+                }
+                self.return_to_machine(src, base as usize)
+            }
+            Some(Frame::Chain { .. }) => match chain::advance(self.fiber, self.units, src) {
+                Some(calls) => {
+                    self.cx.fuel.slice -= calls;
+                    Ok(Below::Again)
+                }
+                None => self.return_to_machine(src, base as usize),
+            },
+            _ => Ok(Below::Table),
+        }
+    }
+
+    /// [`Machine::return_elsewhere`] in all but the usual cases. There is fuel for one call.
+    #[inline(never)]
+    fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
         let is_plain = match self.fiber.frames.last() {
             Some(Frame::Code { unit, proto, .. }) => {
                 self.units[unit.0 as usize].entries[usize::from(proto.0)].is_plain()
@@ -80,6 +112,7 @@ impl Machine<'_> {
         };
         match returned {
             Ok(true) => {
+                self.save(0);
                 self.cx.fuel.slice -= 1;
                 Ok(Below::Again)
             }
@@ -134,10 +167,14 @@ impl Machine<'_> {
     }
 }
 
-/// True when a function takes exactly this many arguments, with no more arities to look at.
+/// The machine on top calls the function that returns what is in the register once more, which is the usual
+/// case of [`Machine::return_to_machine`]. False, and nothing done, in other cases.
 #[inline(always)]
-pub(super) fn fits(unit: &Unit, index: ProtoIndex, count: u8) -> bool {
-    unit.entries[usize::from(index.0)].arguments == count
+fn call_again(natives: &mut [Native], registers: &mut Registers, returned: Src) -> bool {
+    match natives.last_mut() {
+        Some(Native::Reduce(machine)) => machine.next_call(registers, returned),
+        _ => false,
+    }
 }
 
 /// Copies a value of the closure in register 0.

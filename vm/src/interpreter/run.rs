@@ -541,7 +541,7 @@ impl Machine<'_> {
                         Some(Value::Closure(closure)) => {
                             if let Some((callee, index)) = target(units, closure, window.count) {
                                 // A function that does not look at register 0 needs no closure there.
-                                if callee.entries[usize::from(index.0)].needs_closure {
+                                if callee.entries[usize::from(index.0)].needs_closure() {
                                     put(registers, window.at, Value::Closure(closure.clone()));
                                 }
                                 enter!(closure.unit, index, window.at);

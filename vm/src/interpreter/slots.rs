@@ -4,6 +4,7 @@
 //! wait for the stores, longer than most instructions take. So what is computed goes straight into its
 //! register, scalars are moved in the two parts they were written in, and nothing is built aside first.
 
+use super::fiber::WINDOW;
 use crate::value::Value;
 
 /// Fills an empty slot: one that holds nothing to drop.
@@ -43,6 +44,7 @@ pub(crate) fn fill_value(slot: &mut Value, value: Value) {
 #[inline(always)]
 pub(crate) fn clear(slot: &mut Value) {
     if slot.is_heap() {
+        std::hint::cold_path();
         drop_slot(slot);
     }
 }
@@ -68,4 +70,11 @@ pub(super) fn transfer(stack: &mut [Value], from: usize, last: bool, to: usize) 
             fill(&mut stack[to], value);
         }
     }
+}
+
+/// The registers of the function whose window begins at `base`.
+#[inline(always)]
+pub(super) fn window(stack: &mut [Value], base: u32) -> Option<&mut [Value; WINDOW]> {
+    let base = base as usize;
+    stack.get_mut(base..base + WINDOW)?.try_into().ok()
 }

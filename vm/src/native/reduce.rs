@@ -4,10 +4,12 @@ use super::forward::Forward;
 use super::items::Items;
 use super::{Action, is_running};
 use crate::apply::{apply, is_direct};
+use crate::bytecode::instruction::Src;
 use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::interpreter::slots::fill_value;
+use crate::interpreter::WINDOW;
+use crate::interpreter::slots::{fill, fill_value};
 use crate::value::Value;
 use crate::vector::VectorNode;
 use smallvec::smallvec;
@@ -23,6 +25,9 @@ pub struct Reduce {
     accumulator: Value,
     /// The items are [key value] pairs, passed as two arguments.
     pairs: bool,
+    /// The function is one of the program that takes accumulator and item as they are, and nothing else has to
+    /// be done between two calls.
+    is_plain: bool,
     /// Every accumulator so far, for `reductions`.
     trail: Option<Items>,
     /// The function, when all it does is call a builtin.
@@ -40,13 +45,17 @@ impl Reduce {
         pairs: bool,
     ) -> Reduce {
         let forward = Forward::of(cx, &function, if pairs { 3 } else { 2 });
-        Reduce { function, input, next, accumulator, pairs, trail: None, forward }
+        let is_plain = !pairs
+            && matches!(&function, Value::Closure(closure)
+                if cx.units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)].arguments == 2);
+        Reduce { function, input, next, accumulator, pairs, is_plain, trail: None, forward }
     }
 
     /// The same machine, whose result is all accumulators.
     #[must_use]
     pub fn with_trail(mut self) -> Reduce {
         self.trail = Some(Items::default());
+        self.is_plain = false;
         self
     }
 
@@ -71,6 +80,36 @@ impl Reduce {
         };
         self.next += 1;
         Ok(self.call(accumulator, item))
+    }
+
+    /// The next call in the window of the last one, which returns what is in the register: the usual case of
+    /// [`Reduce::again`]. False, and nothing done, in other cases.
+    #[inline(always)]
+    pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
+        let from = usize::from(returned.reg);
+        if !self.is_plain || !returned.last || !is_running(&self.function, window) {
+            return false;
+        }
+        match window[from] {
+            Value::Int(int) => {
+                if !VectorNode::take_into(&mut self.input, self.next, &mut window[2]) {
+                    return false;
+                }
+                fill(&mut window[1], Value::Int(int));
+            }
+            // It may be `reduced`.
+            Value::Combinator(_) => return false,
+            _ => {
+                let accumulator = take(&mut window[from]);
+                if !VectorNode::take_into(&mut self.input, self.next, &mut window[2]) {
+                    window[from] = accumulator;
+                    return false;
+                }
+                fill(&mut window[1], accumulator);
+            }
+        }
+        self.next += 1;
+        true
     }
 
     /// After a function of the program: see [`Native::again`](super::Native::again).
