@@ -184,7 +184,11 @@ impl<'a> Scanner<'a> {
 
     #[inline]
     fn blanks(&mut self) {
-        while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
+        // Every blank is below what may stand elsewhere between tokens, so one comparison says that there is none.
+        while let [byte, rest @ ..] = self.rest
+            && *byte <= b' '
+            && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+        {
             self.rest = rest;
         }
     }

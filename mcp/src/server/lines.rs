@@ -33,18 +33,16 @@ pub fn spawn_reader(input: impl Read + Send + 'static, cap: usize) -> std::io::R
 fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> bool) {
     let mut pending: Vec<u8> = Vec::new();
     let mut discarding = false;
+    // Filled once: most requests are far shorter.
+    let mut part = vec![0; READ_BYTES];
     loop {
         let old = pending.len();
-        pending.resize(old + READ_BYTES, 0);
-        let read = match input.read(&mut pending[old..]) {
+        let read = match input.read(&mut part) {
             Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {
-                pending.truncate(old);
-                continue;
-            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => 0,
         };
-        pending.truncate(old + read);
+        pending.extend_from_slice(&part[..read]);
         if read == 0 {
             if !discarding && !pending.is_empty() {
                 send(Input::Lines(pending));

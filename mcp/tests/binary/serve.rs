@@ -47,6 +47,45 @@ fn a_schema_makes_the_result_json() {
     assert_eq!(server.end(), Some(0));
 }
 
+/// The same tiny program in every kind of request, again and again: what is kept of it must not show.
+#[test]
+fn a_cached_program_answers_as_its_request_asks() {
+    let mut server = Server::start(&[]);
+    let program = "(inc (get data/m :n 1))";
+    let schema = |kind: &str| json!({ "type": kind });
+    let stateless = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut first = None;
+    for round in 0..4 {
+        let at = |request: u64| round * 10 + request;
+        let mut context = |n: i64, id: u64| {
+            let arguments = json!({ "program": program, "context": { "m": { "n": n } } });
+            server.eval(id, arguments)["content"][0]["text"].clone()
+        };
+        assert_eq!((context(4, at(0)), context(5, at(1))), (json!("5"), json!("6")));
+        let without = server.eval(at(2), json!({ "program": program }));
+        assert_eq!(without["isError"], true, "{without}");
+        let fits = json!({ "program": "(+ 1 2)", "output_schema": schema("integer") });
+        assert_eq!(server.eval(at(3), fits)["structuredContent"], json!({ "validated": 3 }));
+        let misfits = json!({ "program": "(+ 1 2)", "output_schema": schema("string") });
+        assert_eq!(server.eval(at(4), misfits)["isError"], true);
+        let plain = server.eval(at(5), json!({ "program": "(+ 1 2)" }));
+        assert_eq!(plain, json!({ "content": [{ "type": "text", "text": "3" }], "isError": false }));
+        let mut with_meta = |id: u64, meta: &serde_json::Value| {
+            let arguments = json!({ "program": "(+ 1 2)" });
+            let params = json!({ "name": "lisp_eval", "arguments": arguments, "_meta": meta });
+            server.ask(id, "tools/call", params)["result"].clone()
+        };
+        assert_eq!(with_meta(at(6), &json!({ "progressToken": 7 })), plain);
+        let complete = with_meta(at(7), &stateless);
+        assert_eq!((&complete["resultType"], &complete["content"]), (&json!("complete"), &plain["content"]));
+        assert_eq!(first.get_or_insert_with(|| complete.clone()), &complete);
+    }
+    assert_eq!(server.end(), Some(0));
+}
+
 #[test]
 fn failures_have_a_class_and_a_kind() {
     let mut server = Server::start(&["--response-profile", "structured"]);
