@@ -2,6 +2,9 @@
 //! of them, and key order on demand (maps and sets iterate and print in key order at every size,
 //! decision 6).
 
+#[cfg(test)]
+mod tests;
+
 use crate::context::{Context, Run};
 use crate::equal::same_key;
 use crate::fault::Result;
@@ -37,20 +40,20 @@ pub struct SetNode {
     extra: OnceCell<Box<Extra>>,
 }
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Extra {
-    /// (hash, position) of every member, once there are more than [`SCAN`].
+    /// (hash, position) of every member, once there are more than [`SCAN`]; never much larger than that takes.
     index: Option<HashTable<(u32, u32)>>,
     /// Made when first asked for; forgotten by updates.
     order: OnceCell<Order>,
 }
 
 /// Positions in key order.
-#[derive(Clone)]
 struct Order {
     rows: Vec<u32>,
-    /// The fuel that finding it took.
-    fuel: u64,
+    /// The fuel that finding it takes. `None` when a member is a collection: comparing it may need orders of its
+    /// own, and whether those have been paid for is found out by comparing again.
+    fuel: Option<u64>,
     /// The run in which the program has paid for it; constants and values of a session are paid for in every
     /// run, so that a run costs the same whatever ran before.
     paid: Cell<Run>,
@@ -380,7 +383,22 @@ impl SetNode {
             }
         }
         self.members.swap_remove(row);
+        self.shrink_index();
         heap::recharge(before, self.bytes());
+    }
+
+    /// Copies have an index as large as the set's, on the account for their own members: a set that was large
+    /// must not hand the room it had on to them. Done on removal, so that copies and originals stay alike.
+    fn shrink_index(&mut self) {
+        let len = self.members.len();
+        let Some(extra) = self.extra.get_mut() else { return };
+        if len <= SCAN / 2 {
+            extra.index = None;
+        } else if let Some(index) = &mut extra.index
+            && index.capacity() > 4 * len.max(SCAN)
+        {
+            index.shrink_to(2 * len, |&(hash, _)| spread(hash));
+        }
     }
 
     /// The set, replaced by a copy with room for `more` members when somebody else holds it. Never `None`.
@@ -396,8 +414,12 @@ impl SetNode {
         heap::count_copy(self.len());
         let mut members = SmallVec::with_capacity(self.len() + more);
         members.extend(self.members.iter().cloned());
-        // The order goes with the copy, or the program would pay for it again.
-        let copy = SetNode { members, has_keyword: self.has_keyword, extra: self.extra.clone() };
+        let extra = OnceCell::new();
+        if let Some(index) = self.extra.get().and_then(|extra| extra.index.clone()) {
+            // A copy is made to be changed, which the order would not outlive.
+            extra.get_or_init(|| Box::new(Extra { index: Some(index), order: OnceCell::new() }));
+        }
+        let copy = SetNode { members, has_keyword: self.has_keyword, extra };
         heap::charge(copy.bytes());
         Rc::new(copy)
     }
@@ -407,45 +429,48 @@ impl SetNode {
     /// # Errors
     /// Comparing members pays fuel, once in a run.
     pub fn order(&self, cx: &mut Context) -> Result<&[u32]> {
-        if let Some(order) = self.known_order()
-            && order.paid.get() != cx.run
-        {
-            cx.tick(order.fuel)?;
-            order.paid.set(cx.run);
-        }
-        self.find_order(cx, cx.run)
+        let is_paid = self.known_order().is_some_and(|order| order.paid.get() == cx.run);
+        let order = self.find_order(cx, is_paid)?;
+        order.paid.set(cx.run);
+        Ok(&order.rows)
     }
 
-    /// [`SetNode::order`] for a map with these keys, which has `paid` for it or not.
+    /// [`SetNode::order`] for a map with these keys, which has paid for it or not.
     ///
     /// # Errors
     /// Fuel.
-    pub(crate) fn order_of_keys(&self, cx: &mut Context, paid: bool) -> Result<&[u32]> {
-        if let Some(order) = self.known_order()
-            && !paid
-        {
-            cx.tick(order.fuel)?;
-        }
-        self.find_order(cx, Run::default())
+    pub(crate) fn order_of_keys(&self, cx: &mut Context, is_paid: bool) -> Result<&[u32]> {
+        Ok(&self.find_order(cx, is_paid)?.rows)
     }
 
     fn known_order(&self) -> Option<&Order> {
         self.extra.get()?.order.get()
     }
 
-    fn find_order(&self, cx: &mut Context, paid: Run) -> Result<&[u32]> {
+    fn find_order(&self, cx: &mut Context, is_paid: bool) -> Result<&Order> {
         if let Some(order) = self.known_order() {
-            return Ok(&order.rows);
+            match order.fuel {
+                _ if is_paid => {}
+                Some(fuel) => cx.tick(fuel)?,
+                None => drop(self.sorted(cx)?),
+            }
+            return Ok(order);
         }
-        let mut rows: Vec<u32> = (0..self.members.len() as u32).collect();
         let before = cx.fuel.used();
-        sort::sort_keys(cx, &mut rows, |&row| &self.members[row as usize])?;
-        let fuel = cx.fuel.used() - before;
+        let rows = self.sorted(cx)?;
+        let is_flat = !self.members.iter().any(Value::is_composite);
+        let fuel = is_flat.then(|| cx.fuel.used() - before);
         if rows.len() > SCAN {
             heap::charge(rows.len() * size_of::<u32>());
         }
         let extra = self.extra.get_or_init(Box::default);
-        Ok(&extra.order.get_or_init(|| Order { rows, fuel, paid: Cell::new(paid) }).rows)
+        Ok(extra.order.get_or_init(|| Order { rows, fuel, paid: Cell::default() }))
+    }
+
+    fn sorted(&self, cx: &mut Context) -> Result<Vec<u32>> {
+        let mut rows: Vec<u32> = (0..self.members.len() as u32).collect();
+        sort::sort_keys(cx, &mut rows, |&row| &self.members[row as usize])?;
+        Ok(rows)
     }
 
     /// Members in key order.

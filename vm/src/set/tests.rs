@@ -1,0 +1,40 @@
+//! What a set that was large hands on.
+
+use super::{SCAN, SetNode};
+use crate::context::Context;
+use crate::testing::with_context;
+use crate::value::Value;
+use std::rc::Rc;
+
+/// A set of the first integers.
+fn counted(cx: &mut Context, count: i64) -> Rc<SetNode> {
+    (0..count).fold(SetNode::empty(), |set, member| {
+        SetNode::insert(set, cx, Value::Int(member)).expect("within limits")
+    })
+}
+
+fn room(set: &SetNode) -> usize {
+    set.extra.get().and_then(|extra| Some(extra.index.as_ref()?.capacity())).unwrap_or(0)
+}
+
+#[test]
+fn the_index_shrinks_with_the_set() {
+    with_context(|cx| {
+        let mut set = counted(cx, 20_000);
+        for member in (0..20_000).rev() {
+            set = SetNode::remove(set, cx, &Value::Int(member)).expect("within limits");
+            assert!(room(&set) <= 4 * set.len().max(SCAN), "{} for {}", room(&set), set.len());
+            assert!(room(&set.copy(1)) <= room(&set));
+            let last = member.checked_sub(1).filter(|&last| last >= 0);
+            if let Some(last) = last {
+                assert_eq!(set.find(cx, &Value::Int(last)).expect("within limits"), Some(last as usize));
+            }
+        }
+        assert_eq!((set.len(), room(&set)), (0, 0));
+        // It grows again like any other.
+        for member in 0..100 {
+            set = SetNode::insert(set, cx, Value::Int(member)).expect("within limits");
+        }
+        assert!((0..100).all(|member| set.find(cx, &Value::Int(member)).expect("within limits").is_some()));
+    });
+}
