@@ -1,8 +1,8 @@
 //! Which keys come of adding a key to others.
 //!
 //! Rows that get the same key added have the same keys again afterwards: `(map #(assoc % :total 0) rows)`.
-//! The last few steps are remembered for as long as a program runs. Only named keys take part: they are
-//! compared by number, and adding one pays no fuel.
+//! The last few steps are remembered for as long as a program runs. Only keys with a symbol take part, beside
+//! others of that kind: they are compared by number, and a step that is remembered holds nothing but names.
 
 use crate::context::Context;
 use crate::set::SetNode;
@@ -60,7 +60,9 @@ impl Context {
         if let Some(set) = Rc::get_mut(&mut to) {
             set.push_new(self, key.clone());
         }
-        if let Some(symbol) = symbol {
+        if let Some(symbol) = symbol
+            && from.members().iter().all(|member| symbol_of(member).is_some())
+        {
             if self.extensions.0.is_empty() {
                 self.extensions.0.resize_with(PLACES, || None);
             }

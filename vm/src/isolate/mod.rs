@@ -394,6 +394,9 @@ impl World {
             }
         };
         self.cx.fuel.surrender();
+        if !matches!(exit, Exit::HostCall(_) | Exit::Blocked | Exit::SliceEnd) {
+            self.cx.extensions.clear();
+        }
         exit
     }
 

@@ -96,3 +96,19 @@ fn the_order_of_keys_costs_the_same_in_every_run() {
         assert_eq!(cx.fuel.used() - before, first);
     });
 }
+
+/// What is remembered must not keep what the program has dropped.
+#[test]
+fn keys_that_are_not_names_are_not_remembered() {
+    with_context(|cx| {
+        let key = Value::string(&"long ".repeat(1_000));
+        let Value::Str(node) = &key else { panic!("a string") };
+        let node = Rc::downgrade(node);
+        let map = MapNode::insert(MapNode::empty(), cx, key, Value::Nil).expect("inserts");
+        let name = cx.keyword("name");
+        let wider = MapNode::insert(map.clone(), cx, name, Value::Nil).expect("inserts");
+        assert_eq!((map.len(), wider.len()), (1, 2));
+        drop((map, wider));
+        assert_eq!(node.strong_count(), 0);
+    });
+}
