@@ -4,6 +4,8 @@ use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::grammar;
 use ptc_tests::small_stack::on_small_stack;
 use ptc_tests::variants::{self, Budget, Ending};
+use ptc_vm::bytecode::verify::verify;
+use ptc_vm::bytecode::{Const, Program};
 use ptc_vm::{Isolate, IsolateOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,4 +43,22 @@ fn without_moves_an_update_copies() {
     };
     assert_eq!(copied(true), 0);
     assert!(copied(false) >= 100);
+}
+
+/// A map literal takes its keys from a constant set: one with fewer members than the map has values is refused.
+#[test]
+fn keys_of_a_record_are_different_names() {
+    let compiled =
+        compile("(let [x (+ 1 2)] {:a x \"b\" x})", &Externals::default(), &CompileOptions::default());
+    let program = compiled.expect("compiles").program;
+    assert_eq!(verify(&program), Ok(()));
+    let keys = program.constants.iter().position(|constant| matches!(constant, Const::Set(_))).expect("keys");
+    let Const::Set(rows) = program.constants[keys].clone() else { panic!("a set") };
+    let equal = Const::Set(vec![rows[0]; 2]);
+    let fewer = Const::Set(vec![rows[0]]);
+    for (row, constant) in [(keys, equal), (keys, fewer), (usize::from(rows[1]), Const::Nil)] {
+        let mut changed = Program::clone(&program);
+        changed.constants[row] = constant;
+        assert!(verify(&changed).is_err());
+    }
 }

@@ -136,6 +136,18 @@ fn verify_tables(program: &Program) -> Result<(), VerifyError> {
     if globals_fine && entry_fine { Ok(()) } else { Err(bad) }
 }
 
+/// Whether constants are keywords and strings, no two of them equal: so many members their set has.
+fn are_different_names(program: &Program, rows: &[u16]) -> bool {
+    let name = |row: u16| match program.constants.get(usize::from(row)) {
+        Some(Const::Keyword(symbol)) => Some((true, program.symbol(*symbol))),
+        Some(Const::Str(text)) => Some((false, &**text)),
+        _ => None,
+    };
+    rows.iter().enumerate().all(|(at, &row)| {
+        name(row).is_some_and(|this| rows[..at].iter().all(|&other| name(other) != Some(this)))
+    })
+}
+
 /// States recorded at jump targets: an index per instruction into a list of states, so that the cost
 /// follows the number of targets. A function without jumps has no indices either.
 struct Targets {
@@ -390,7 +402,11 @@ impl Walk<'_> {
                 Rule::BadIndex
             }
             Instruction::MakeRecord { keys, items, .. } => match program.constants.get(usize::from(keys.0)) {
-                Some(Const::Set(rows)) if rows.len() == usize::from(items.count) => return Ok(()),
+                Some(Const::Set(rows))
+                    if rows.len() == usize::from(items.count) && are_different_names(program, rows) =>
+                {
+                    return Ok(());
+                }
                 _ => Rule::BadIndex,
             },
             Instruction::GetKey { constant, .. }
