@@ -10,6 +10,7 @@
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
 //! - [`leaves`]: so do functions that are one operation, and reductions that stay in one window
+//! - [`loops`]: loops that count take short cuts
 //! - [`waiting`]: what a waiting program holds depends on itself alone
 //! - [`cases`]: how programs of a table are checked
 //! - [`programs`]: random programs run the same with every optimisation off
@@ -18,6 +19,7 @@ mod callbacks;
 mod cases;
 mod forwarding;
 mod leaves;
+mod loops;
 mod maps;
 mod printing;
 mod programs;

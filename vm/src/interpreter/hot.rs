@@ -1,12 +1,10 @@
 //! The hot loop: the usual case of the frequent instructions, and nothing else.
 //!
-//! It exists for the register allocator. A loop that holds every instruction with its slow cases keeps
-//! the program counter in memory, which costs more than most instructions; this one has few live
-//! variables and hardly a call. Whatever it does not handle it leaves to [`super::run`], whose table is
-//! complete: the hot loop may be removed without changing what any program does.
-//!
-//! What calls out of the loop is marked as cold, however frequent it is: where it is not, the variables of the
-//! loop lie in memory for the sake of the calls (a tenth of all instructions of a loop that counts).
+//! It exists for the register allocator. A loop that holds every instruction with its slow cases keeps the program
+//! counter in memory, which costs more than most instructions; this one has few live variables, and what calls out
+//! of it is marked as cold, however frequent it is: else the variables lie in memory for the sake of the calls (a
+//! tenth of all instructions of a loop that counts). Whatever it does not handle it leaves to [`super::run`], whose
+//! table is complete: the hot loop may be removed without changing what any program does.
 //!
 //! Registers that were read for the last time may keep a scalar here: an empty register is one that
 //! holds nothing to drop.
@@ -14,12 +12,12 @@
 use super::fiber::Frame;
 use super::operations::make_record;
 use super::quick::{
-    Below, call_many, call_one, call_two, get_key, load_capture, make_closure, make_vector, modulo, related,
+    Below, call_many, call_one, call_two, get_key, is_less, load_capture, make_closure, make_vector, modulo,
+    related,
 };
 use super::run::{put, read};
 use super::slots::{clear, fill_copy, window};
-use super::{Hot, Machine};
-use super::{chain, leaf};
+use super::{Hot, Machine, chain, leaf};
 use crate::bytecode::Proto;
 use crate::bytecode::instruction::Instruction;
 use crate::fault::Result;
@@ -353,6 +351,11 @@ impl Machine<'_> {
                                     put(registers, variable.0, Value::Int(sum));
                                     slice -= 1;
                                     jump!(to);
+                                    // Mostly the loop begins with a test of the variable.
+                                    let first = code.get(pc.wrapping_add(1));
+                                    if first.is_some_and(|test| is_less(registers, variable, sum, test)) {
+                                        pc = pc.wrapping_add(1);
+                                    }
                                 }
                             }
                             Instruction::LoopBack { counter, to } => {
@@ -583,7 +586,7 @@ impl Machine<'_> {
                             | Instruction::Call2 { .. }
                             | Instruction::Exit { .. } => leave!(),
                         }
-                        pc += 1;
+                        pc = pc.wrapping_add(1);
                     }
                 }
                 break 'frame;

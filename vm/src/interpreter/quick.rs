@@ -10,7 +10,7 @@ use super::{Hot, Machine, operations};
 use crate::apply::check_arity;
 use crate::builtins::{BuiltinId, Implementation, Step};
 use crate::bytecode::ProtoIndex;
-use crate::bytecode::instruction::{Args, Constant, Dst, Relation, Src, Window};
+use crate::bytecode::instruction::{Args, Constant, Dst, Instruction, Pinned, Relation, Src, Window};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
@@ -212,6 +212,18 @@ pub(super) fn make_closure(
 pub(super) fn modulo(a: i64, b: i64) -> Option<i64> {
     let rest = a.checked_rem(b)?;
     Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+}
+
+/// Whether the instruction is a test that the variable, an integer of this value, passes by being less.
+#[inline(always)]
+pub(super) fn is_less(registers: &Registers, variable: Pinned, value: i64, test: &Instruction) -> bool {
+    match test {
+        Instruction::JumpUnlessLessInt { a, .. } if a.reg == variable.0 => value < a.value(),
+        Instruction::JumpUnlessLess { a, b, .. } if a.reg == variable.0 => {
+            matches!(registers[usize::from(b.reg)], Value::Int(limit) if value < limit)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a relation holds, where that is quickly said.
