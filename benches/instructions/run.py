@@ -50,11 +50,20 @@ def count(binary, case, size, folder):
     return callgrind(["--toggle-collect=*measured*"], [binary, case, str(size)], folder)
 
 
-def request(ptc, folder):
+# What requests carry beside a tiny program.
+METADATA = {
+    "request/tiny": {},
+    "request/meta": {"_meta": {"progressToken": 1, "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                               "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0"},
+                               "io.modelcontextprotocol/clientCapabilities": {}}},
+}
+
+
+def request(ptc, folder, more):
     """Instructions of one tiny lisp_eval of `ptc serve`, from its frame to its answer."""
     def total(requests):
-        frames = (json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call",
-                              "params": {"name": "lisp_eval", "arguments": {"program": "(+ 1 2)"}}}) + "\n" for at in range(requests))
+        params = {"name": "lisp_eval", "arguments": {"program": "(+ 1 2)"}, **more}
+        frames = (json.dumps({"jsonrpc": "2.0", "id": at, "method": "tools/call", "params": params}) + "\n" for at in range(requests))
         # Its threads take turns fairly, so that batches are the same size in every run.
         return callgrind(["--fair-sched=yes"], [ptc, "serve"], folder, "".join(frames))
     few, many = (total(requests) for requests in REQUESTS)
@@ -72,7 +81,7 @@ def baseline(args, binary, cases, folder):
     works = [(case, lambda case=case, size=size: count(binary, case, SMALL.get(case, max(1, size // SHRINK)), folder))
              for case, size in cases.items()]
     if args.ptc:
-        works.append(("request/tiny", lambda: request(os.path.abspath(args.ptc), folder)))
+        works += [(case, lambda more=more: request(os.path.abspath(args.ptc), folder, more)) for case, more in METADATA.items()]
     for case, work in works:
         if not case.startswith(args.only):
             continue
@@ -83,7 +92,7 @@ def baseline(args, binary, cases, folder):
         if change is None or abs(change) > TOLERANCE:
             off.append(case)
     if args.bless:
-        kept = {case: known for case, known in old["instructions"].items() if case in cases or case == "request/tiny"}
+        kept = {case: known for case, known in old["instructions"].items() if case in cases or case in METADATA}
         with open(BASELINE, "w") as file:
             json.dump({"compiler": rustc, "instructions": {**kept, **counts}}, file, indent=1)
             file.write("\n")

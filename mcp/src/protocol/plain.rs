@@ -264,8 +264,7 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn name(&mut self) -> Option<&'a [u8]> {
         let inside = self.rest.strip_prefix(b"\"")?;
-        let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-        let end = inside.iter().position(|byte| !plain(byte))?;
+        let end = plain_length(inside, usize::MAX);
         self.rest = inside[end..].strip_prefix(b"\"")?;
         Some(&inside[..end])
     }
@@ -314,7 +313,7 @@ impl<'a> Scanner<'a> {
         self.blanks();
         let quoted = self.rest;
         let inside = quoted.strip_prefix(b"\"")?;
-        let end = plain_length(inside);
+        let end = plain_length(inside, SHORT);
         if inside.get(end) == Some(&b'"') {
             self.rest = &inside[end + 1..];
             return std::str::from_utf8(&inside[..end]).ok().map(Cow::Borrowed);
@@ -341,10 +340,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes of a text, of the first 64 or so, are printable ASCII without quote and backslash: eight at a
-/// time.
+/// Programs up to about this long are looked through in one pass.
+const SHORT: usize = 64;
+
+/// How many bytes of a text are ASCII without quote, backslash and control characters below the blank: eight at
+/// a time, up to the first word beyond `most`.
 #[inline]
-fn plain_length(text: &[u8]) -> usize {
+fn plain_length(text: &[u8], most: usize) -> usize {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGHS: u64 = ONES << 7;
     /// The high bit of the lowest byte that is zero; bits above it mean nothing.
@@ -352,7 +354,7 @@ fn plain_length(text: &[u8]) -> usize {
         word.wrapping_sub(ONES) & !word & HIGHS
     }
     let mut at = 0;
-    while at < 64
+    while at < most
         && let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk())
     {
         let word = u64::from_le_bytes(*word);
