@@ -198,7 +198,7 @@ impl Reduce {
     fn accept(&mut self, returned: Value) -> Value {
         match returned {
             Value::Combinator(node) if node.kind == CombinatorKind::Reduced => {
-                self.next = usize::MAX;
+                self.next = self.input.len();
                 node.parts().first().cloned().unwrap_or_default()
             }
             value => value,
