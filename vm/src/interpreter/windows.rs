@@ -1,7 +1,7 @@
 //! First register windows of finished fibers, kept for the next: filling and dropping 256 registers costs
 //! more than a small program does.
 
-use super::fiber::WINDOW;
+use super::fiber::{FIRST_ROOM, WINDOW};
 use crate::value::Value;
 use std::cell::RefCell;
 
@@ -19,8 +19,8 @@ thread_local! {
 pub(super) fn take() -> Vec<Value> {
     let kept = POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten();
     kept.unwrap_or_else(|| {
-        let mut window = Vec::with_capacity(WINDOW);
-        window.resize_with(WINDOW, Value::default);
+        let mut window = Vec::with_capacity(FIRST_ROOM);
+        window.resize_with(FIRST_ROOM, Value::default);
         window
     })
 }
@@ -32,7 +32,7 @@ pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     if window.capacity() > LARGEST {
         return;
     }
-    window.truncate(WINDOW);
+    window.truncate(FIRST_ROOM);
     if is_empty {
         debug_assert!(!window.iter().any(Value::is_heap), "a function has left registers full");
     } else {

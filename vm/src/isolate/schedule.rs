@@ -9,7 +9,7 @@ use crate::bytecode::ProtoIndex;
 use crate::context::Context;
 use crate::fault::{CallSite, Fault, Result};
 use crate::globals::Globals;
-use crate::interpreter::fiber::{Delivery, Fiber, Frame};
+use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::{Machine, Stop};
 use crate::native::Native;
 use crate::native::parallel::Parallel;
@@ -62,7 +62,7 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Starts the main fiber of a program.
     pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
-        let frame = Frame::Code { unit, proto: entry, pc: 0, base: 0 };
+        let frame = Frame::Code { unit, proto: entry, pc: 0, base: FIRST_SLOT as u32 };
         if self.rests
             && let [Some(slot)] = &mut self.slots[..]
         {
@@ -251,9 +251,13 @@ impl Schedule {
         cx.reserve(BRANCH_BYTES)?;
         let overlay = self.slot(parent).and_then(|slot| slot.fiber.overlay.clone());
         let mut fiber = Fiber::branch(overlay.unwrap_or_default(), cx.prints.branch());
-        Fiber::reserve_window(&mut fiber.stack, 0);
+        Fiber::reserve_window(&mut fiber.stack, FIRST_SLOT);
         // The branch begins as a machine that tail-calls the function.
-        fiber.push_native(Native::Combine(crate::native::combine::Combine::call(function, arguments)), 0, 0);
+        fiber.push_native(
+            Native::Combine(crate::native::combine::Combine::call(function, arguments)),
+            0,
+            FIRST_SLOT as u32,
+        );
         let id = self.insert(fiber, Some((parent, index)));
         self.branches += 1;
         if let Some(slot) = self.slot(parent) {
