@@ -172,6 +172,7 @@ impl Machine<'_> {
 #[inline(always)]
 fn call_again(natives: &mut [Native], registers: &mut Registers, returned: Src) -> bool {
     match natives.last_mut() {
+        Some(Native::Each(machine)) => machine.next_call(registers, returned),
         Some(Native::Reduce(machine)) => machine.next_call(registers, returned),
         _ => false,
     }

@@ -4,13 +4,14 @@
 use super::forward::Forward;
 use super::items::Items;
 use super::sort::{self, Sort};
-use super::{Action, Native, is_running};
+use super::{Action, Native, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
+use crate::bytecode::instruction::Src;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
-use crate::interpreter::attend;
 use crate::interpreter::slots::{clear, fill_copy, fill_value};
+use crate::interpreter::{WINDOW, attend};
 use crate::map::MapNode;
 use crate::order;
 use crate::set::SetNode;
@@ -94,6 +95,8 @@ pub struct Each {
     /// The item that the running call is about.
     item: Value,
     out: Items,
+    /// The function is one of the program that takes an item as it is.
+    is_plain: bool,
     /// The function, when all it does is call a builtin.
     forward: Option<Box<Forward>>,
     /// What only some kinds need.
@@ -136,7 +139,8 @@ impl Each {
         let extra = (!state.is_nil()).then(|| Box::new(Extra { state, ..Extra::default() }));
         let arguments = if matches!(kind, Kind::MapIndexed | Kind::KeepIndexed) { 2 } else { 1 };
         let forward = Forward::of(cx, &function, arguments);
-        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, forward, extra })
+        let is_plain = takes_as_they_are(cx, &function, 1);
+        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, is_plain, forward, extra })
     }
 
     #[inline]
@@ -166,48 +170,53 @@ impl Each {
             return self.run(cx);
         }
         let function = self.function.clone();
-        Ok(match self.next_call() {
+        Ok(match self.next_arguments() {
             None => return self.finish(cx),
             Some((argument, None)) => Action::Call1(function, argument),
             Some((index, Some(item))) => Action::Call2(function, index, item),
         })
     }
 
-    /// After a function of the program: see [`Native::again`](super::Native::again).
-    #[inline]
-    pub(super) fn again(
-        &mut self,
-        cx: &mut Context,
-        returned: Value,
-        window: &mut [Value],
-        action: &mut Option<Action>,
-    ) -> Result<bool> {
-        let is_test = matches!(self.kind, Kind::Filter | Kind::Remove);
-        if (is_test || matches!(self.kind, Kind::Map | Kind::Keep)) && is_running(&self.function, window) {
-            // The most frequent kinds without a detour over what the others need.
-            if is_test {
-                let item = take(&mut self.item);
-                if returned.is_truthy() == (self.kind == Kind::Filter) {
-                    self.out.push(item);
-                }
-            } else if self.kind == Kind::Map || !returned.is_nil() {
-                self.out.push(returned);
-            }
-            if !VectorNode::take_into(&mut self.input, self.next, &mut window[1]) {
-                *action = Some(self.finish(cx)?);
-                return Ok(false);
-            }
-            self.next += 1;
-            if is_test {
-                fill_copy(&mut self.item, &window[1]);
-            }
-            return Ok(true);
+    /// The next call in the window of the last one, which returns what is in the register: the usual case of
+    /// [`Each::again`], for the most frequent kinds. False, and nothing done, in other cases.
+    #[inline(always)]
+    pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
+        let from = usize::from(returned.reg);
+        if !self.is_plain
+            || !returned.last
+            || self.next >= self.input.len()
+            || !is_running(&self.function, window)
+        {
+            return false;
         }
-        self.again_slow(cx, returned, window, action)
+        let is_test = match self.kind {
+            Kind::Map => {
+                self.out.push_taken(&mut window[from]);
+                false
+            }
+            Kind::Filter | Kind::Remove => {
+                let keep = window[from].is_truthy() == (self.kind == Kind::Filter);
+                clear(&mut window[from]);
+                if keep {
+                    self.out.push_taken(&mut self.item);
+                } else {
+                    clear(&mut self.item);
+                }
+                true
+            }
+            _ => return false,
+        };
+        VectorNode::take_into(&mut self.input, self.next, &mut window[1]);
+        self.next += 1;
+        if is_test {
+            fill_copy(&mut self.item, &window[1]);
+        }
+        true
     }
 
+    /// After a function of the program: see [`Native::again`](super::Native::again).
     #[inline(never)]
-    fn again_slow(
+    pub(super) fn again(
         &mut self,
         cx: &mut Context,
         returned: Value,
@@ -218,7 +227,7 @@ impl Each {
             Some(end) => Some(end),
             None => {
                 let running = is_running(&self.function, window);
-                match self.next_call() {
+                match self.next_arguments() {
                     None => Some(self.finish(cx)?),
                     Some((argument, second)) if running => {
                         fill_value(&mut window[1], argument);
@@ -241,7 +250,7 @@ impl Each {
             if cx.fuel.slice < 0 {
                 return Ok(Action::Pause);
             }
-            let result = match (self.next_call(), &self.forward) {
+            let result = match (self.next_arguments(), &self.forward) {
                 (None, _) => return self.finish(cx),
                 (Some((argument, None)), None) => apply(cx, &self.function, &mut [argument]),
                 (Some((index, Some(item))), None) => apply(cx, &self.function, &mut [index, item]),
@@ -297,7 +306,7 @@ impl Each {
 
     /// Arguments of the next call; `None` after the last item.
     #[inline]
-    fn next_call(&mut self) -> Option<(Value, Option<Value>)> {
+    fn next_arguments(&mut self) -> Option<(Value, Option<Value>)> {
         let item = match self.kind {
             // These need the items again in the end.
             Kind::DropWhile | Kind::SplitWith | Kind::SortBy | Kind::SortByDescending => {

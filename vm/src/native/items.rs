@@ -71,6 +71,15 @@ impl<T> Items<T> {
 }
 
 impl Items {
+    /// Adds the value of a slot, which is empty afterwards. Integers go in the two parts they were written in.
+    #[inline]
+    pub(super) fn push_taken(&mut self, from: &mut Value) {
+        match *from {
+            Value::Int(int) => self.push(Value::Int(int)),
+            _ => self.push(std::mem::take(from)),
+        }
+    }
+
     /// Adds a copy of a value, which is written where it stays.
     #[inline]
     pub(super) fn push_copy(&mut self, value: &Value) {

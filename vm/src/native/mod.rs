@@ -144,3 +144,10 @@ pub(crate) fn is_running(function: &Value, window: &[Value]) -> bool {
         _ => false,
     }
 }
+
+/// Whether a function is one of the program that takes exactly this many arguments, which its call puts into
+/// the first registers as they are.
+fn takes_as_they_are(cx: &Context, function: &Value, count: u8) -> bool {
+    matches!(function, Value::Closure(closure)
+        if cx.units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)].arguments == count)
+}

@@ -2,7 +2,7 @@
 
 use super::forward::Forward;
 use super::items::Items;
-use super::{Action, is_running};
+use super::{Action, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
 use crate::bytecode::instruction::Src;
 use crate::combinator::CombinatorKind;
@@ -45,9 +45,7 @@ impl Reduce {
         pairs: bool,
     ) -> Reduce {
         let forward = Forward::of(cx, &function, if pairs { 3 } else { 2 });
-        let is_plain = !pairs
-            && matches!(&function, Value::Closure(closure)
-                if cx.units[closure.unit.0 as usize].entries[usize::from(closure.proto.0)].arguments == 2);
+        let is_plain = !pairs && takes_as_they_are(cx, &function, 2);
         Reduce { function, input, next, accumulator, pairs, is_plain, trail: None, forward }
     }
 
