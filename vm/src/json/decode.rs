@@ -122,7 +122,7 @@ pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
         open: Vec::new(),
         elements: Vec::new(),
         successors: Vec::new(),
-        recent: RecentStrings::default(),
+        recent: RecentStrings::for_text(bytes.len()),
         known_keys: KnownKeys::default(),
         unchecked: CHECK_EVERY,
     };
@@ -424,34 +424,47 @@ fn place(last: Option<Symbol>) -> usize {
 }
 
 /// Short strings met lately.
-#[derive(Default)]
-struct RecentStrings(Vec<Option<Rc<StringNode>>>);
+struct RecentStrings {
+    kept: Vec<Option<Rc<StringNode>>>,
+    /// How many bits of a hash choose a place.
+    bits: u32,
+}
 
 impl RecentStrings {
-    /// Strings kept.
-    const KEPT: usize = 512;
+    /// Most strings are kept for texts of 2 to this power of bytes and more, and 512 of them.
+    const LARGE: u32 = 13;
+
+    /// For a JSON text of this length: one place for every 16 bytes; a small answer is not worth a table.
+    fn for_text(length: usize) -> RecentStrings {
+        const SMALL: u32 = 9;
+        let bits = match length.checked_ilog2().unwrap_or(0).min(Self::LARGE) {
+            few if few < SMALL => 0,
+            bits => bits - 4,
+        };
+        RecentStrings { kept: Vec::new(), bits }
+    }
 
     /// The node of a text.
     fn string(&mut self, text: &str) -> Rc<StringNode> {
-        if text.len() > crate::string::INLINE {
+        if text.len() > crate::string::INLINE || self.bits == 0 {
             return StringNode::new(text);
         }
-        if self.0.is_empty() {
-            self.0.resize(Self::KEPT, None);
+        if self.kept.is_empty() {
+            self.kept.resize(1 << self.bits, None);
         }
-        let place = Self::place(text.as_bytes());
-        match &self.0[place] {
+        let place = (Self::hash(text.as_bytes()) >> (64 - self.bits)) as usize;
+        match &self.kept[place] {
             Some(node) if node.as_str() == text => node.clone(),
             _ => {
                 let node = StringNode::new(text);
-                self.0[place] = Some(node.clone());
+                self.kept[place] = Some(node.clone());
                 node
             }
         }
     }
 
-    /// A cheap hash: the first and the last bytes and the length.
-    fn place(text: &[u8]) -> usize {
+    /// A cheap hash, whose high bits are good: of the first and the last bytes and the length.
+    fn hash(text: &[u8]) -> u64 {
         let word = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
             (Some(first), Some(last)) => {
                 u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29)
@@ -463,7 +476,6 @@ impl RecentStrings {
                 _ => text.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
             },
         };
-        let mixed = (word ^ (text.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed >> 55) as usize
+        (word ^ (text.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
