@@ -1,9 +1,8 @@
 //! Maps: values beside keys that maps with the same keys share.
 //!
 //! Rows of data have the same keys, so a row is a reference to them and its values, and a lookup scans
-//! keys that are in the cache already. The keys belong to a map alone while it grows to more than
-//! [`SHARED`] of them; smaller maps that add the same key to the same keys meet again in
-//! [`Extensions`](crate::extensions::Extensions).
+//! keys that are in the cache already. The keys belong to a map alone while it grows to more than a handful
+//! of them; smaller maps that add the same key to the same keys share the result (`extensions.rs`).
 
 #[cfg(test)]
 mod tests;
