@@ -89,9 +89,10 @@ def compare(args, lua, sides, folder):
 
 
 def latency(args, lua, folder):
-    """The fastest run of each program, interleaved."""
+    """The fastest run of each program, interleaved. More rounds than for whole workloads: a round is over in a moment, and a shared
+    processor is slow for seconds."""
     best = {}
-    for _ in range(args.rounds):
+    for _ in range(4 * args.rounds):
         for side, command in (("ptc", [args.ptc, "bench", "latency"]),
                               ("Lua 5.4", [lua, LUA, "latency", os.path.join(HERE, "p25.lua")])):
             out = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder, check=True).stdout
