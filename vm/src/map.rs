@@ -1,8 +1,8 @@
 //! Maps: values beside keys that maps with the same keys share.
 //!
 //! Rows of data have the same keys, so a row is a reference to them and its values, and a lookup scans
-//! keys that are in the cache already. The keys belong to a map alone while it grows to more than a handful
-//! of them; smaller maps that add the same key to the same keys share the result (`extensions.rs`).
+//! keys that are in the cache already. Small maps that add the same key to the same keys share the result
+//! (`extensions.rs`); a map that grows larger gets keys of its own, which grow in place.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub const ENTRY_BYTES: usize = 2 * size_of::<Value>();
 /// Up to this many values live in the node.
 const INLINE: usize = 4;
 
-/// Up to this many keys are shared with maps that got them in the same order.
+/// Keys that others hold too are extended together with them below this number, and copied from it on.
 const SHARED: usize = 16;
 
 /// A map. What is read first comes first: a small map fills a cache line and a half.
@@ -159,7 +159,6 @@ impl MapNode {
             order_paid: Cell::default(),
             values: Values::Few([Value::Nil, Value::Nil, Value::Nil, Value::Nil]),
         });
-        let mut bytes = MAP_BYTES;
         if let Some(MapNode { values: held, .. }) = Rc::get_mut(&mut this) {
             match held {
                 Values::Few(few) if len <= INLINE => {
@@ -169,13 +168,10 @@ impl MapNode {
                         std::mem::forget(std::mem::replace(slot, value));
                     }
                 }
-                _ => {
-                    bytes += len * size_of::<Value>();
-                    *held = Values::Many(values.collect());
-                }
+                _ => *held = Values::Many(values.collect()),
             }
         }
-        heap::charge(bytes);
+        heap::charge(this.bytes());
         this
     }
 

@@ -7,13 +7,14 @@
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
 //! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait;
-//!   [`values`]: memory of values
+//!   [`values`]: memory of values; `resident`: memory of the process
 
 pub mod clock;
 pub mod delay_server;
 pub mod latency;
 pub mod overhead;
 pub mod pmap;
+mod resident;
 pub mod serve;
 pub mod suspended;
 pub mod text_block;

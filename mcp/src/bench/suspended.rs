@@ -1,5 +1,6 @@
 //! Memory of programs that wait: isolates, each suspended in a host call inside a callback.
 
+use super::resident::resident;
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::{Exit, Isolate, IsolateOptions};
 
@@ -44,12 +45,4 @@ pub fn measure(programs: usize) -> Result<Measured, String> {
     let resident = (before, resident()?);
     let logical = isolates.first().map_or(0, Isolate::live_bytes);
     Ok(Measured { programs, resident, logical })
-}
-
-/// Resident bytes of this process (Linux).
-pub(super) fn resident() -> Result<u64, String> {
-    let text = std::fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
-    let line = text.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
-    let kilobytes = line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| format!("unexpected {line:?}"))
 }

@@ -1,6 +1,6 @@
 //! Memory of values: many of a kind in one vector, by the program's account and by the process.
 
-use super::suspended::resident;
+use super::resident::resident;
 use super::workload::evaluate;
 use ptc_vm::{Isolate, IsolateOptions};
 
