@@ -2,6 +2,7 @@
 //! end into an outcome.
 
 use crate::context::{CallLabel, RunContext};
+use crate::coroutine::PREEMPTION;
 use crate::engine::Engine;
 use crate::host_call::{self, Plan};
 use crate::options::RunOptions;
@@ -59,10 +60,13 @@ pub(crate) enum Progress {
 
 impl Execution {
     /// Compiles and loads a program; `None` when that already gave its outcome.
-    pub(crate) fn begin(job: Job, engine: &Arc<Engine>, inbox: &Arc<Inbox>) -> Option<Execution> {
+    pub(crate) fn begin(
+        job: Job,
+        context: Arc<RunContext>,
+        engine: &Arc<Engine>,
+        inbox: &Arc<Inbox>,
+    ) -> Option<Execution> {
         let Job { handle, source, options, recipient, .. } = job;
-        let limits = options.limits;
-        let context = Arc::new(RunContext::new(limits, handle.interrupt.clone()));
         if !handle.pin(inbox) {
             let failure = rendering::cancelled();
             recipient.send(rendering::without_isolate(failure, &context));
@@ -77,7 +81,10 @@ impl Execution {
                 return None;
             }
         };
-        let isolate = Isolate::new(isolate_options(&options, handle.interrupt.clone()));
+        let isolate = Isolate::new(IsolateOptions {
+            preemption: PREEMPTION,
+            ..isolate_options(&options, handle.interrupt.clone())
+        });
         let mut execution = Execution {
             handle,
             context,
@@ -125,7 +132,10 @@ impl Execution {
         }
         loop {
             let exit = self.isolate.run(SLICE);
-            self.drop_cancelled_calls();
+            // A fault says what was still in flight; its end cancels everything.
+            if !matches!(exit, Exit::Fault(_)) {
+                self.drop_cancelled_calls();
+            }
             match exit {
                 Exit::HostCall(call) => self.issue(call, false),
                 Exit::SliceEnd => return Progress::Ready,
@@ -151,18 +161,6 @@ impl Execution {
     /// True when the wall clock has run out.
     fn is_overdue(&self) -> bool {
         self.context.deadline().is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    /// Ends a program that waits: its deadline passed, or its caller gave up.
-    pub(crate) fn end_waiting(&mut self, kind: InterruptKind) {
-        self.context.interrupt(kind);
-        // The interrupt is the first thing that the isolate looks at, and it knows the place.
-        let fault = match (self.isolate.run(0), kind) {
-            (Exit::Fault(fault), _) => fault,
-            (_, InterruptKind::Deadline) => Fault::new(Reason::Timeout, ""),
-            (_, InterruptKind::Cancelled) => Fault::new(Reason::Cancelled, "the program was cancelled"),
-        };
-        self.fail(&fault);
     }
 
     /// Looks at a host call and answers it or hands it out. `loaded`: its server was started for it, and
@@ -418,6 +416,11 @@ impl Execution {
         if let Some(recipient) = self.recipient.take() {
             recipient.send(outcome);
         }
+    }
+
+    /// Logical bytes alive.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.isolate.live_bytes()
     }
 
     /// Frees the program; logical bytes left on its account are a defect of the language core.

@@ -1,5 +1,7 @@
-//! What every worker shares: the upstreams, the I/O runtime, the secrets, the program cache.
+//! What every worker shares: the upstreams, the I/O runtime, the secrets, the program cache, the memory
+//! account.
 
+use crate::commitment::Commitments;
 use crate::program_cache::ProgramCache;
 use crate::secrets::SecretRegistry;
 use crate::upstream::{Guardian, SharedCatalog, Upstream};
@@ -15,6 +17,7 @@ pub(crate) struct Engine {
     pub(crate) io: Handle,
     pub(crate) secrets: SecretRegistry,
     pub(crate) cache: ProgramCache,
+    pub(crate) commitments: Commitments,
 }
 
 impl Engine {

@@ -6,7 +6,9 @@
 //!
 //! - [`options`], [`limits`], [`outcome`], [`metrics`]: what goes into a run and what comes out, plain data.
 //! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue programs, shut down.
-//! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation.
+//! - `queue`, `worker`, `watchdog`: programs on plain threads; deadlines and cancellation. `turns`: which of them
+//!   runs next. `coroutine`: suspending one half-way. `commitment`: memory of all together.
+//!   `work`: what a worker holds of one program.
 //! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
 //! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `tool_check`: calls
 //!   against tool lists and schemas. `rendering`: its end.
@@ -19,8 +21,10 @@
 //! caller's, see `inline`) and never touch a socket; connections and
 //! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
+mod commitment;
 pub mod config;
 pub mod context;
+mod coroutine;
 pub mod discovery;
 mod driver;
 mod engine;
@@ -41,11 +45,15 @@ mod startup;
 mod suggest;
 mod tool_call;
 mod tool_check;
+mod turns;
 pub mod upstream;
 mod watchdog;
 pub mod watcher;
+mod work;
 mod worker;
 
 pub use inline::{Now, Warm};
-pub use runtime::{DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted};
+pub use runtime::{
+    DEFAULT_CACHE_BYTES, Load, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,
+};
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

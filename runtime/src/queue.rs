@@ -7,7 +7,7 @@ use crate::upstream::UpstreamFault;
 use crate::watcher::Recipient;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -138,23 +138,53 @@ impl Inbox {
 pub(crate) struct Queue {
     inner: Mutex<QueueInner>,
     inboxes: Vec<Arc<Inbox>>,
+    /// Programs that have begun and can run, of all workers.
+    runnable: AtomicUsize,
+    /// As many take turns; one more begins when it has waited for [`PATIENCE`].
+    most_runnable: AtomicUsize,
 }
 
 #[derive(Default)]
 struct QueueInner {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<Box<Job>>,
     /// Workers with nothing to do.
     idle: Vec<usize>,
+    /// Workers on their way out of `idle`.
+    woken: usize,
     closed: bool,
 }
 
+/// How long a program waits for one that runs to end before it begins beside them. Short programs end within that
+/// time, and are better run one after the other.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// What a worker without a program that can run finds.
+pub(crate) enum Found {
+    /// A program to begin.
+    Job(Box<Job>),
+    /// Nothing; it is among the idle workers now, and will be woken.
+    Nothing,
+    /// A program that may not begin yet.
+    Refused,
+}
+
 impl Queue {
-    pub(crate) fn new(workers: usize) -> Queue {
-        Queue { inner: Mutex::default(), inboxes: (0..workers).map(|_| Arc::default()).collect() }
+    pub(crate) fn new(workers: usize, most_runnable: usize) -> Queue {
+        Queue {
+            inner: Mutex::default(),
+            inboxes: (0..workers).map(|_| Arc::default()).collect(),
+            runnable: AtomicUsize::new(0),
+            most_runnable: AtomicUsize::new(most_runnable),
+        }
     }
 
     pub(crate) fn inboxes(&self) -> &[Arc<Inbox>] {
         &self.inboxes
+    }
+
+    /// Changes how many programs take turns before others have to wait a little.
+    pub(crate) fn set_most_runnable(&self, most: usize) {
+        self.most_runnable.store(most, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueInner> {
@@ -163,7 +193,7 @@ impl Queue {
 
     /// Queues a program and wakes a worker that has nothing to do. After [`Queue::close`] the program is
     /// dropped as cancelled, which its caller is told.
-    pub(crate) fn submit(&self, job: Job) {
+    pub(crate) fn submit(&self, job: Box<Job>) {
         let idle = {
             let mut inner = self.lock();
             if inner.closed {
@@ -171,34 +201,74 @@ impl Queue {
                 return;
             }
             inner.jobs.push_back(job);
-            inner.idle.pop()
+            let idle = inner.idle.pop();
+            inner.woken += usize::from(idle.is_some());
+            idle
         };
         if let Some(inbox) = idle.and_then(|worker| self.inboxes.get(worker)) {
             inbox.wake();
         }
     }
 
-    /// The next program, or a place among the idle workers.
-    pub(crate) fn take_or_idle(&self, worker: usize) -> Option<Job> {
+    /// The next program if it `may` begin, or a place among the idle workers.
+    pub(crate) fn take_or_idle(&self, worker: usize, may: impl FnOnce(&Job) -> bool) -> Found {
         let mut inner = self.lock();
-        let job = inner.jobs.pop_front();
-        if job.is_none() && !inner.idle.contains(&worker) {
-            inner.idle.push(worker);
+        match inner.jobs.pop_front() {
+            Some(job) if may(&job) => {
+                self.runnable(1);
+                Found::Job(job)
+            }
+            Some(job) => {
+                inner.jobs.push_front(job);
+                Found::Refused
+            }
+            None => {
+                if !inner.idle.contains(&worker) {
+                    inner.idle.push(worker);
+                }
+                Found::Nothing
+            }
         }
-        job
     }
 
-    /// The next program, if it has waited longer than `patience` and no worker is idle: for a worker that
-    /// is busy with other programs.
-    pub(crate) fn take_overdue(&self, patience: Duration) -> Option<Job> {
+    /// Since when the next program has waited, if a worker that is busy with others should begin it: no other worker
+    /// will, and few programs take turns or it has waited long enough.
+    pub(crate) fn offer(&self) -> Option<Instant> {
+        let inner = self.lock();
+        let queued = inner.jobs.front()?.queued;
+        let is_free = inner.idle.is_empty()
+            && inner.woken == 0
+            && self.runnable.load(Ordering::Relaxed) < self.most_runnable.load(Ordering::Relaxed);
+        (is_free || queued.elapsed() > PATIENCE).then_some(queued)
+    }
+
+    /// Takes what was offered, unless another worker was faster or it may not begin.
+    pub(crate) fn take(&self, may: impl FnOnce(&Job) -> bool) -> Option<Box<Job>> {
         let mut inner = self.lock();
-        let overdue = inner.idle.is_empty() && inner.jobs.front()?.queued.elapsed() > patience;
-        if overdue { inner.jobs.pop_front() } else { None }
+        let job = inner.jobs.pop_front()?;
+        if may(&job) {
+            self.runnable(1);
+            return Some(job);
+        }
+        inner.jobs.push_front(job);
+        None
+    }
+
+    /// Counts programs that can run now, or that cannot any more.
+    pub(crate) fn runnable(&self, change: isize) {
+        // Two's complement: adding a negative number this way subtracts.
+        self.runnable.fetch_add(change as usize, Ordering::Relaxed);
     }
 
     /// Leaves the idle workers.
     pub(crate) fn busy(&self, worker: usize) {
-        self.lock().idle.retain(|&idle| idle != worker);
+        let mut inner = self.lock();
+        match inner.idle.iter().position(|&idle| idle == worker) {
+            Some(place) => {
+                inner.idle.swap_remove(place);
+            }
+            None => inner.woken = inner.woken.saturating_sub(1),
+        }
     }
 
     /// Drops everything that waits and tells every worker to stop.

@@ -1,5 +1,6 @@
 //! The public face: start servers and workers, run programs, shut down.
 
+use crate::commitment::Commitments;
 use crate::config::{ServerEntry, Startup};
 use crate::engine::Engine;
 use crate::inline::{Now, Warm};
@@ -43,6 +44,25 @@ pub enum StartPolicy {
     Lazy,
 }
 
+/// How much runs at once, in the whole runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Programs that take turns; one more begins only when it has waited for some milliseconds. Programs that wait
+    /// for upstream servers do not count.
+    pub running: usize,
+    /// Memory that all programs may hold together: when it is used up, one of them goes on to its end while the
+    /// others wait.
+    pub total_bytes: u64,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        const FEWEST: usize = 8;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Load { running: (2 * cores).max(FEWEST), total_bytes: u64::MAX }
+    }
+}
+
 /// How to start a runtime.
 #[derive(Clone)]
 pub struct RuntimeConfig {
@@ -59,6 +79,8 @@ pub struct RuntimeConfig {
     pub read_only: bool,
     /// Isolate workers; 0 means one a core.
     pub workers: usize,
+    /// How much runs at once.
+    pub load: Load,
     /// Bytes of compiled programs to keep; 0 turns the cache off.
     pub cache_bytes: usize,
     /// Secrets that the configuration resolved.
@@ -76,6 +98,7 @@ impl Default for RuntimeConfig {
             snapshot: None,
             read_only: false,
             workers: 0,
+            load: Load::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
             secrets: SecretRegistry::new(),
             observer: None,
@@ -135,6 +158,7 @@ impl Runtime {
             snapshot,
             read_only,
             workers,
+            load,
             cache_bytes,
             secrets,
             observer,
@@ -193,11 +217,12 @@ impl Runtime {
             io,
             secrets,
             cache: ProgramCache::new(cache_bytes),
+            commitments: Commitments::new(load.total_bytes),
         });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
             engine,
-            queue: Arc::new(Queue::new(workers)),
+            queue: Arc::new(Queue::new(workers, load.running)),
             watchdog,
             threads: vec![thread],
             runs: AtomicU64::new(0),
@@ -233,14 +258,20 @@ impl Runtime {
     ) -> Submitted {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
         let recipient = Recipient::new(watcher, handle.clone(), options.limits);
-        self.queue.submit(Job {
+        self.queue.submit(Box::new(Job {
             handle: handle.clone(),
             source: source.into(),
             options,
             recipient,
             queued: Instant::now(),
-        });
+        }));
         Submitted { handle }
+    }
+
+    /// Changes how much runs at once, for programs that begin from now on.
+    pub fn set_load(&self, load: Load) {
+        self.queue.set_most_runnable(load.running);
+        self.engine.commitments.set_total(load.total_bytes);
     }
 
     /// Runs a program on this very thread, if earlier runs of it were over at once and asked their host for

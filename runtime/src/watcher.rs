@@ -10,6 +10,9 @@ use tokio::sync::oneshot;
 
 /// Told how one run goes. Called on the runtime's threads, so it must be quick and must not block.
 pub trait RunWatcher: Send {
+    /// The program has begun, or ended before it could.
+    fn begun(&mut self) {}
+
     /// The program waits for upstream servers and holds this many live bytes meanwhile.
     fn suspended(&mut self, _live_bytes: u64) {}
 
@@ -47,6 +50,12 @@ impl Recipient {
     pub(crate) fn send(mut self, outcome: Outcome) {
         if let Some(watcher) = self.watcher.take() {
             watcher.ended(outcome);
+        }
+    }
+
+    pub(crate) fn begun(&mut self) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.begun();
         }
     }
 

@@ -1,20 +1,21 @@
 //! An isolate worker: a plain thread that runs many programs in turn and owns no sockets.
 
-use crate::driver::{Execution, Progress};
+use crate::commitment::Commitment;
+use crate::context::RunContext;
+use crate::coroutine::{Coroutines, Suspended, Switch, TURN};
+use crate::driver::Progress;
 use crate::engine::Engine;
-use crate::queue::{Inbox, Job, Message, Queue, RunId};
+use crate::queue::{Found, Inbox, Job, Message, Queue, Reply, RunId};
+use crate::turns::{Next, Turns};
 use crate::watchdog::Watchdog;
-use ptc_vm::InterruptKind;
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::work::Work;
+use ptc_vm::{CallId, InterruptKind};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Programs that one worker runs in turn; more are started only when these wait.
-const MOST_READY: usize = 16;
-
-/// How long a program may wait in the shared queue before a worker that is busy takes it too.
-const PATIENCE: Duration = Duration::from_millis(5);
+/// How long to wait before another look at memory that others hold.
+const MEMORY_PATIENCE: Duration = Duration::from_millis(1);
 
 /// One worker thread.
 pub(crate) struct Worker {
@@ -23,18 +24,38 @@ pub(crate) struct Worker {
     queue: Arc<Queue>,
     engine: Arc<Engine>,
     watchdog: Arc<Watchdog>,
+    coroutines: Coroutines<Work>,
     programs: HashMap<RunId, Program>,
-    /// Programs that can run, in turn.
-    ready: VecDeque<RunId>,
-    /// Deadlines of the programs that wait.
+    /// Programs that can run.
+    turns: Turns,
+    /// Programs that could run if there were memory.
+    starved: Vec<RunId>,
+    /// Deadlines of the programs that were not over with their first turn.
     deadlines: BTreeSet<(Instant, RunId)>,
     stopping: bool,
 }
 
-/// A started program. Boxed: an isolate is large, and the table moves its entries.
+/// A program that has begun.
 struct Program {
-    execution: Box<Execution>,
-    waiting: bool,
+    context: Arc<RunContext>,
+    place: Place,
+    /// Answers that came while it was suspended half-way.
+    replies: Vec<(CallId, Reply)>,
+    /// Time of its turns.
+    used: Duration,
+    /// It needs an answer to go on.
+    waits: bool,
+    commitment: Commitment,
+}
+
+/// Where a program is between its turns.
+enum Place {
+    /// Between two slices; it needs no stack.
+    Parked(Work),
+    /// In the middle of native work.
+    Halfway(Suspended<Work>),
+    /// It has its turn.
+    Running,
 }
 
 impl Worker {
@@ -51,8 +72,10 @@ impl Worker {
             queue,
             engine,
             watchdog,
+            coroutines: Coroutines::new(),
             programs: HashMap::new(),
-            ready: VecDeque::new(),
+            turns: Turns::default(),
+            starved: Vec::new(),
             deadlines: BTreeSet::new(),
             stopping: false,
         }
@@ -68,17 +91,33 @@ impl Worker {
                 return;
             }
             self.end_overdue();
-            if let Some(run) = self.ready.pop_front() {
-                self.advance(run);
-                if self.ready.len() < MOST_READY
-                    && let Some(job) = self.queue.take_overdue(PATIENCE)
-                {
-                    self.begin(job);
+            self.feed();
+            // With nothing else to do a worker takes whatever there is.
+            let offered = if self.turns.is_empty() { None } else { self.queue.offer() };
+            match self.turns.next(offered) {
+                Some(Next::Begun(run)) => self.give_turn(run),
+                Some(Next::New) => {
+                    let mut commitment = Commitment::default();
+                    if let Some(job) = self.queue.take(|job| may_begin(&self.engine, job, &mut commitment)) {
+                        self.begin(job, commitment);
+                    }
                 }
-            } else if let Some(job) = self.queue.take_or_idle(self.index) {
-                self.begin(job);
-            } else {
-                self.inbox.wait(self.deadlines.first().map(|(deadline, _)| *deadline));
+                None => self.look_for_work(),
+            }
+        }
+    }
+
+    /// No program can run: begins one, or waits for something to happen.
+    fn look_for_work(&mut self) {
+        let mut commitment = Commitment::default();
+        let deadline = self.deadlines.first().map(|(deadline, _)| *deadline);
+        let soon = Instant::now() + MEMORY_PATIENCE;
+        match self.queue.take_or_idle(self.index, |job| may_begin(&self.engine, job, &mut commitment)) {
+            Found::Job(job) => self.begin(job, commitment),
+            Found::Refused => self.inbox.wait(Some(deadline.map_or(soon, |deadline| deadline.min(soon)))),
+            Found::Nothing => {
+                let until = if self.starved.is_empty() { deadline } else { Some(soon) };
+                self.inbox.wait(until);
                 self.queue.busy(self.index);
             }
         }
@@ -87,70 +126,117 @@ impl Worker {
     fn handle(&mut self, message: Message) {
         match message {
             Message::Reply { run, call, reply } => {
-                let answered = self.watched(run, |execution| execution.answer(call, reply));
-                if answered == Some(true) {
-                    self.make_ready(run);
+                let Some(program) = self.programs.get_mut(&run) else { return };
+                program.replies.push((call, reply));
+                if std::mem::take(&mut program.waits) {
+                    self.queue.runnable(1);
+                    self.turns.push(run, program.used, Instant::now());
                 }
             }
-            Message::Cancelled(run) => self.end_waiting(run, InterruptKind::Cancelled),
+            Message::Cancelled(run) => self.end(run, InterruptKind::Cancelled),
             Message::Stop => {
                 self.stopping = true;
                 let runs: Vec<RunId> = self.programs.keys().copied().collect();
                 for run in runs {
-                    self.guarded(run, |execution| execution.end_waiting(InterruptKind::Cancelled));
-                    self.remove(run);
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, job: Job) {
-        let begun = catch_unwind(AssertUnwindSafe(|| Execution::begin(job, &self.engine, &self.inbox)));
-        match begun {
-            Ok(Some(execution)) => {
-                let run = execution.id();
-                self.programs.insert(run, Program { execution: Box::new(execution), waiting: false });
-                self.advance(run);
-            }
-            Ok(None) => {}
-            // The recipient went down with the job, and told its caller.
-            Err(_) => tracing::error!("a program could not be started because of a defect"),
-        }
-    }
-
-    /// Runs one slice of a program.
-    fn advance(&mut self, run: RunId) {
-        match self.watched(run, Execution::advance) {
-            Some(Progress::Ready) => self.ready.push_back(run),
-            Some(Progress::Waiting) => {
-                if let Some(program) = self.programs.get_mut(&run) {
-                    program.waiting = true;
-                    program.execution.suspended();
-                    if let Some(deadline) = program.execution.context.deadline() {
-                        self.deadlines.insert((deadline, run));
-                    }
-                    // A cancellation that arrived during the slice has raised the flag only.
-                    if let Some(kind) = program.execution.context.interrupted() {
-                        self.end_waiting(run, kind);
+                    self.end(run, InterruptKind::Cancelled);
+                    // What is suspended half-way is resumed until it is over: its stack cannot be dropped.
+                    while self.programs.contains_key(&run) {
+                        self.turn(run);
                     }
                 }
             }
-            Some(Progress::Finished) => self.remove(run),
-            None => {}
         }
     }
 
-    /// Puts a program that waited back among those that can run.
-    fn make_ready(&mut self, run: RunId) {
-        if let Some(program) = self.programs.get_mut(&run)
-            && program.waiting
-        {
-            program.waiting = false;
-            program.execution.resumed();
-            if let Some(deadline) = program.execution.context.deadline() {
-                self.deadlines.remove(&(deadline, run));
+    fn begin(&mut self, job: Box<Job>, commitment: Commitment) {
+        let run = job.handle.id;
+        let context = Arc::new(RunContext::new(job.options.limits, job.handle.interrupt.clone()));
+        let work = Work::new(job, context.clone(), &self.engine, &self.inbox);
+        let program = Program {
+            context,
+            place: Place::Parked(work),
+            replies: Vec::new(),
+            used: Duration::ZERO,
+            waits: false,
+            commitment,
+        };
+        self.programs.insert(run, program);
+        self.turn(run);
+        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.context.deadline()) {
+            self.deadlines.insert((deadline, run));
+        }
+    }
+
+    /// Gives a program its turn if there is memory for that.
+    fn give_turn(&mut self, run: RunId) {
+        let Some(program) = self.programs.get_mut(&run) else { return };
+        let limit = program.context.limits().memory_bytes;
+        if self.engine.commitments.begin_turn(run, limit, &mut program.commitment) {
+            self.turn(run);
+        } else {
+            self.starved.push(run);
+        }
+    }
+
+    /// Gives programs that lacked memory another chance.
+    fn feed(&mut self) {
+        for run in std::mem::take(&mut self.starved) {
+            if let Some(program) = self.programs.get(&run) {
+                self.turns.push(run, program.used, Instant::now());
             }
-            self.ready.push_back(run);
+        }
+    }
+
+    /// Lets a program run until its turn is over.
+    fn turn(&mut self, run: RunId) {
+        let Some(program) = self.programs.get_mut(&run) else { return };
+        self.watchdog.enter(self.index, &program.context);
+        let begun = Instant::now();
+        let turn_ends = (!self.stopping).then(|| begun + TURN);
+        let switch = match std::mem::replace(&mut program.place, Place::Running) {
+            Place::Parked(mut work) => {
+                work.replies.append(&mut program.replies);
+                self.coroutines.run(work, turn_ends)
+            }
+            Place::Halfway(suspended) => suspended.resume(&mut self.coroutines, turn_ends),
+            Place::Running => unreachable!("a worker gives one turn at a time"),
+        };
+        self.watchdog.leave(self.index);
+        let ended = Instant::now();
+        let took = ended - begun;
+        self.turns.charge(program.used, took);
+        program.used += took;
+        let (progress, held) = match switch {
+            Switch::Preempted(suspended, live_bytes) => {
+                program.place = Place::Halfway(suspended);
+                (Progress::Ready, live_bytes)
+            }
+            Switch::Done(work, progress) => {
+                let held = work.live_bytes();
+                program.place = Place::Parked(work);
+                (progress, held)
+            }
+        };
+        self.engine.commitments.end_turn(held, &mut program.commitment);
+        match progress {
+            Progress::Ready => self.turns.push(run, program.used, ended),
+            // An answer came while it was suspended half-way.
+            Progress::Waiting if !program.replies.is_empty() => self.turns.push(run, program.used, ended),
+            Progress::Waiting => {
+                program.waits = true;
+                self.queue.runnable(-1);
+                self.engine.commitments.rest(run);
+            }
+            Progress::Finished => self.remove(run),
+        }
+    }
+
+    fn remove(&mut self, run: RunId) {
+        self.queue.runnable(-1);
+        self.engine.commitments.rest(run);
+        let Some(program) = self.programs.remove(&run) else { return };
+        if let Some(deadline) = program.context.deadline() {
+            self.deadlines.remove(&(deadline, run));
         }
     }
 
@@ -159,56 +245,24 @@ impl Worker {
             if Instant::now() < deadline {
                 return;
             }
-            self.end_waiting(run, InterruptKind::Deadline);
+            self.deadlines.remove(&(deadline, run));
+            self.end(run, InterruptKind::Deadline);
         }
     }
 
-    /// Ends a program that waits. One that can run ends by itself: its interrupt is raised.
-    fn end_waiting(&mut self, run: RunId, kind: InterruptKind) {
-        if self.programs.get(&run).is_some_and(|program| program.waiting) {
-            self.guarded(run, |execution| execution.end_waiting(kind));
-            self.remove(run);
+    /// Ends a program at once, wherever it is: the interrupt is the first thing that it looks at.
+    fn end(&mut self, run: RunId, kind: InterruptKind) {
+        let Some(program) = self.programs.get_mut(&run) else { return };
+        program.context.interrupt(kind);
+        if std::mem::take(&mut program.waits) {
+            self.queue.runnable(1);
+        } else if !self.turns.remove(run, program.used) {
+            self.starved.retain(|starved| *starved != run);
         }
+        self.turn(run);
     }
+}
 
-    fn remove(&mut self, run: RunId) {
-        if let Some(program) = self.programs.remove(&run) {
-            if program.waiting
-                && let Some(deadline) = program.execution.context.deadline()
-            {
-                self.deadlines.remove(&(deadline, run));
-            }
-            let freed = catch_unwind(AssertUnwindSafe(|| program.execution.close()));
-            if freed.is_err() {
-                tracing::error!("a defect while freeing a program");
-            }
-        }
-    }
-
-    /// [`Worker::guarded`] for work of any length: the watchdog raises the interrupt at the deadline.
-    fn watched<T>(&mut self, run: RunId, work: impl FnOnce(&mut Execution) -> T) -> Option<T> {
-        self.watchdog.enter(self.index, &self.programs.get(&run)?.execution.context);
-        let result = self.guarded(run, work);
-        self.watchdog.leave(self.index);
-        result
-    }
-
-    /// Lets a program work; a panic ends that program only.
-    fn guarded<T>(&mut self, run: RunId, work: impl FnOnce(&mut Execution) -> T) -> Option<T> {
-        let program = self.programs.get_mut(&run)?;
-        match catch_unwind(AssertUnwindSafe(|| work(&mut program.execution))) {
-            Ok(result) => Some(result),
-            Err(panic) => {
-                let text = panic
-                    .downcast_ref::<String>()
-                    .map(String::as_str)
-                    .or_else(|| panic.downcast_ref::<&str>().copied())
-                    .unwrap_or("unknown");
-                tracing::error!(panic = text, "a program hit a defect");
-                program.execution.abandon(&format!("internal defect: {text}"));
-                self.remove(run);
-                None
-            }
-        }
-    }
+fn may_begin(engine: &Engine, job: &Job, commitment: &mut Commitment) -> bool {
+    engine.commitments.begin_turn(job.handle.id, job.options.limits.memory_bytes, commitment)
 }

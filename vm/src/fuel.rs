@@ -2,10 +2,13 @@
 //!
 //! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is
 //! granted in slices; between slices the isolate goes back to its driver. Work inside one native
-//! operation cannot be cut into slices, so it polls the [`Interrupt`] whenever a slice would have ended.
+//! operation cannot be cut into slices, so it *polls* whenever a slice would have ended: it looks at the
+//! [`Interrupt`], at the memory limit, and lets the driver [`Preempt`] it.
 
 use crate::fault::{Fault, Result};
+use crate::heap;
 use crate::reason::Reason;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -43,6 +46,48 @@ impl Interrupt {
     }
 }
 
+/// How a driver takes the thread away from native work at a poll and gives it back later. The one way for a
+/// native operation to be suspended half-way, and the same for all of them: whatever polls can be preempted.
+///
+/// The operation stays where it is on the native stack, so the driver has to run isolates on stacks of their
+/// own to make use of this.
+pub trait Preempt: Sync {
+    /// Somebody else should run now. Asked at every poll, so it must be cheap.
+    fn is_due(&self) -> bool;
+
+    /// Suspends the caller, whose isolate has this many live bytes, and returns when it is its turn again. Its
+    /// memory account is off the thread meanwhile: other isolates may run there.
+    fn suspend(&self, live_bytes: u64);
+}
+
+/// The [`Preempt`] of an isolate; the default is none.
+#[derive(Clone, Copy, Default)]
+pub struct Preemption(Option<&'static dyn Preempt>);
+
+impl Preemption {
+    /// Asks this at polls.
+    pub const fn by(preempt: &'static dyn Preempt) -> Preemption {
+        Preemption(Some(preempt))
+    }
+
+    /// A point at which the work under way may be suspended. Nothing that other isolates on this thread use may
+    /// be borrowed here.
+    #[inline]
+    pub(crate) fn point(self) {
+        if let Some(preempt) = self.0
+            && preempt.is_due()
+        {
+            heap::parked(|live_bytes| preempt.suspend(live_bytes));
+        }
+    }
+}
+
+impl fmt::Debug for Preemption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Preemption").field(&self.0.is_some()).finish()
+    }
+}
+
 /// Units granted at a time inside native work.
 const NATIVE_SLICE: u64 = 16_384;
 
@@ -55,6 +100,7 @@ pub struct Fuel {
     left: u64,
     limit: u64,
     interrupt: Interrupt,
+    pub(crate) preemption: Preemption,
 }
 
 /// How much fuel was left at some moment.
@@ -78,7 +124,7 @@ impl Fuel {
 
     /// A full tank.
     pub fn new(limit: u64, interrupt: Interrupt) -> Fuel {
-        Fuel { slice: 0, left: limit, limit, interrupt }
+        Fuel { slice: 0, left: limit, limit, interrupt, preemption: Preemption::default() }
     }
 
     /// Fuel spent so far.
@@ -97,10 +143,13 @@ impl Fuel {
         if self.slice < 0 { self.refill() } else { Ok(()) }
     }
 
-    /// Grants native work another slice.
+    /// Grants native work another slice, within the limits: what it has charged since the last one counts.
     #[cold]
     fn refill(&mut self) -> Result<()> {
         self.poll()?;
+        if let Some((needed, limit)) = heap::would_exceed(0) {
+            return Err(Fault::memory(needed, limit));
+        }
         self.grant(NATIVE_SLICE);
         if self.slice < 0 { Err(self.exhausted()) } else { Ok(()) }
     }
@@ -126,11 +175,13 @@ impl Fuel {
         }
     }
 
-    /// Looks at deadline and cancellation.
+    /// Looks at deadline and cancellation, after others have had their turn if the driver wishes so.
     ///
     /// # Errors
     /// `timeout` and `cancelled`.
     pub fn poll(&self) -> Result<()> {
+        // First: what was suspended for long is told at once when it has become too late.
+        self.preemption.point();
         match self.interrupt.get() {
             None => Ok(()),
             Some(InterruptKind::Deadline) => {

@@ -120,6 +120,23 @@ impl Heap {
     }
 }
 
+/// Takes the account that is on this thread off it while `work` runs, which is told how much is alive and may
+/// enter other accounts. Not for use while garbage is drained.
+pub(crate) fn parked(work: impl FnOnce(u64)) {
+    let (limit, copy_mark, attention) = COUNTERS.with(|counters| {
+        debug_assert!(!counters.draining.get(), "dropping a value does not poll");
+        (counters.limit.get(), counters.copy_mark.get(), counters.attention.get())
+    });
+    let mut account = Heap::new(limit);
+    account.leave();
+    work(account.live);
+    account.enter();
+    COUNTERS.with(|counters| {
+        counters.copy_mark.set(copy_mark);
+        counters.attention.set(attention);
+    });
+}
+
 /// What an account said at some moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeapMark {

@@ -62,7 +62,7 @@ pub mod vector;
 
 pub use context::Context;
 pub use fault::{CallSite, Fault, Result};
-pub use fuel::{Interrupt, InterruptKind};
+pub use fuel::{Interrupt, InterruptKind, Preempt, Preemption};
 pub use isolate::{CallId, Ended, Exit, Isolate, IsolateOptions, Mark};
 pub use reason::{Class, Reason};
 pub use span::Span;

@@ -12,6 +12,7 @@
 //! - [`leaves`]: so do functions that are one operation, and reductions that stay in one window
 //! - [`loops`]: loops that count take short cuts
 //! - [`waiting`]: what a waiting program holds depends on itself alone
+//! - [`preemption`]: what is preempted half-way ends the same
 //! - [`cases`]: how programs of a table are checked
 //! - [`programs`]: random programs run the same with every optimisation off
 
@@ -21,6 +22,7 @@ mod forwarding;
 mod leaves;
 mod loops;
 mod maps;
+mod preemption;
 mod printing;
 mod programs;
 mod relations;

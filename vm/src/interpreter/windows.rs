@@ -2,6 +2,7 @@
 //! more than a small program does.
 
 use super::fiber::{FIRST_ROOM, WINDOW};
+use crate::heap;
 use crate::value::Value;
 use std::cell::RefCell;
 
@@ -30,7 +31,8 @@ pub(super) fn take() -> Vec<Value> {
 pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
     if window.capacity() > LARGEST {
-        return;
+        // What a deep recursion leaves is freed in steps.
+        return heap::discard(window, 0);
     }
     window.truncate(FIRST_ROOM);
     if is_empty {

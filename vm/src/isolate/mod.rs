@@ -26,7 +26,7 @@ use crate::bytecode::Program;
 use crate::bytecode::instruction::Signal;
 use crate::context::{Context, Run};
 use crate::fault::{Fault, Result};
-use crate::fuel::{Fuel, Interrupt};
+use crate::fuel::{Fuel, Interrupt, Preemption};
 use crate::globals::Globals;
 use crate::heap::{self, Heap};
 use crate::hint;
@@ -42,6 +42,9 @@ pub use rewind::{Ended, Mark};
 use schedule::Schedule;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Values freed at the end of an isolate between two points at which others may run.
+const FREE_STEP: usize = 1 << 14;
 
 /// Budgets and settings of an isolate.
 #[derive(Clone, Debug)]
@@ -60,6 +63,8 @@ pub struct IsolateOptions {
     pub strict_data: bool,
     /// Raised by the driver at the deadline or on cancellation.
     pub interrupt: Interrupt,
+    /// How the driver takes the thread away in the middle of a native operation.
+    pub preemption: Preemption,
     /// Runs frequent instructions in the hot loop. No program may tell: tests turn it off to see that.
     #[doc(hidden)]
     pub hot_loop: bool,
@@ -78,6 +83,7 @@ impl Default for IsolateOptions {
             print_bytes: 1 << 20,
             strict_data: false,
             interrupt: Interrupt::default(),
+            preemption: Preemption::default(),
             hot_loop: true,
             intern_keys: true,
         }
@@ -128,9 +134,11 @@ impl Isolate {
     pub fn new(options: IsolateOptions) -> Isolate {
         let mut symbols = Symbols::default();
         symbols.plain_keys = !options.intern_keys;
+        let mut fuel = Fuel::new(options.fuel, options.interrupt);
+        fuel.preemption = options.preemption;
         let cx = Context {
             symbols,
-            fuel: Fuel::new(options.fuel, options.interrupt),
+            fuel,
             prints: Prints::new(options.print_bytes),
             regexes: RegexCache::default(),
             data: Value::Nil,
@@ -304,9 +312,12 @@ impl Isolate {
 
     fn free(&mut self) {
         if let Some(world) = self.world.take() {
+            let preemption = world.cx.fuel.preemption;
             self.heap.enter();
             drop(world);
-            while heap::drain(usize::MAX) {}
+            while heap::drain(FREE_STEP) {
+                preemption.point();
+            }
             self.heap.leave();
         }
     }

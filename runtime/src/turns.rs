@@ -1,0 +1,197 @@
+//! Which of a worker's programs runs next: *multi-level feedback* by the time that they have used, and *stride
+//! scheduling* among the levels.
+//!
+//! A program begins young and grows older with every turn. Levels share the worker by weight, so that a young
+//! program never waits for old ones to end, and old ones still go on under any number of young ones. Within a level
+//! it is first come, first served.
+
+use crate::queue::RunId;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The levels: programs that have used less than this time, and the share of the level when all have something
+/// to do.
+const LEVELS: [(Duration, u64); 5] = [
+    (Duration::from_millis(2), 16),
+    (Duration::from_millis(10), 8),
+    (Duration::from_millis(50), 4),
+    (Duration::from_millis(250), 2),
+    (Duration::MAX, 1),
+];
+
+/// The level of programs that have not begun.
+const YOUNGEST: usize = 0;
+
+/// The programs of one worker that can run.
+#[derive(Default)]
+pub(crate) struct Turns {
+    levels: [Level; LEVELS.len()],
+    /// Weighted time at which the level that ran last stood.
+    now: u64,
+}
+
+#[derive(Default)]
+struct Level {
+    /// Since when each of them has been ready.
+    ready: VecDeque<(RunId, Instant)>,
+    /// Weighted time that the level has used.
+    used: u64,
+    /// It had something to do when the last turn was given.
+    was_active: bool,
+}
+
+/// Who runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A program that has begun.
+    Begun(RunId),
+    /// The program that waits in the shared queue.
+    New,
+}
+
+impl Turns {
+    /// Puts a program that has used so much time at the end of its level.
+    pub(crate) fn push(&mut self, run: RunId, used: Duration, since: Instant) {
+        self.levels[level(used)].ready.push_back((run, since));
+    }
+
+    /// Forgets a program; true when it was there.
+    pub(crate) fn remove(&mut self, run: RunId, used: Duration) -> bool {
+        let ready = &mut self.levels[level(used)].ready;
+        let place = ready.iter().position(|(ready, _)| *ready == run);
+        place.and_then(|place| ready.remove(place)).is_some()
+    }
+
+    /// True when no program that has begun can run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.levels.iter().all(|level| level.ready.is_empty())
+    }
+
+    /// Takes whoever is to run next. `new`: since when a program has waited to begin; it is not taken here.
+    pub(crate) fn next(&mut self, new: Option<Instant>) -> Option<Next> {
+        let mut first: Option<usize> = None;
+        for index in 0..LEVELS.len() {
+            let level = &mut self.levels[index];
+            let is_active = !level.ready.is_empty() || (index == YOUNGEST && new.is_some());
+            // A level that had nothing to do saves nothing up.
+            if is_active && !level.was_active {
+                level.used = level.used.max(self.now);
+            }
+            level.was_active = is_active;
+            let used = level.used;
+            if is_active && first.is_none_or(|first| used < self.levels[first].used) {
+                first = Some(index);
+            }
+        }
+        let first = first?;
+        self.now = self.levels[first].used;
+        let ready = &mut self.levels[first].ready;
+        match (new, ready.front()) {
+            (Some(new), Some((_, since))) if first == YOUNGEST && new < *since => Some(Next::New),
+            (_, Some(_)) => ready.pop_front().map(|(run, _)| Next::Begun(run)),
+            (_, None) => Some(Next::New),
+        }
+    }
+
+    /// Charges a turn to the level of a program that had used so much time before it.
+    pub(crate) fn charge(&mut self, used: Duration, turn: Duration) {
+        let index = level(used);
+        let (_, weight) = LEVELS[index];
+        let nanos = u64::try_from(turn.as_nanos()).unwrap_or(u64::MAX);
+        let level = &mut self.levels[index];
+        level.used = level.used.saturating_add(nanos.max(1).saturating_mul(LEVELS[YOUNGEST].1) / weight);
+    }
+}
+
+fn level(used: Duration) -> usize {
+    LEVELS.iter().position(|(below, _)| used < *below).unwrap_or(LEVELS.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: Duration = Duration::from_millis(1);
+    const OLD: Duration = Duration::from_secs(1);
+
+    /// Gives so many turns of a millisecond, in which no program ends or grows old; who got them.
+    fn give(turns: &mut Turns, used: &[(u64, Duration)], new: Option<Instant>, count: usize) -> Vec<Next> {
+        let used_by =
+            |run: RunId| used.iter().find(|(id, _)| *id == run.0).map_or(Duration::ZERO, |(_, used)| *used);
+        (0..count)
+            .map(|_| {
+                let next = turns.next(new).unwrap();
+                match next {
+                    Next::New => turns.charge(Duration::ZERO, TURN),
+                    Next::Begun(run) => {
+                        turns.charge(used_by(run), TURN);
+                        turns.push(run, used_by(run), Instant::now());
+                    }
+                }
+                next
+            })
+            .collect()
+    }
+
+    fn turns_of(used: &[(u64, Duration)]) -> Turns {
+        let mut turns = Turns::default();
+        for (id, used) in used {
+            turns.push(RunId(*id), *used, Instant::now());
+        }
+        turns
+    }
+
+    #[test]
+    fn programs_of_one_age_take_turns() {
+        let used = [(1, OLD), (2, OLD), (3, OLD)];
+        let given = give(&mut turns_of(&used), &used, None, 6);
+        let expected = [1, 2, 3, 1, 2, 3].map(|id| Next::Begun(RunId(id)));
+        assert_eq!(given, expected);
+    }
+
+    #[test]
+    fn a_new_program_is_next_whatever_runs() {
+        let used: Vec<_> = (0..1_000).map(|id| (id, OLD)).collect();
+        let mut turns = turns_of(&used);
+        give(&mut turns, &used, None, 5_000);
+        assert_eq!(turns.next(Some(Instant::now())), Some(Next::New));
+    }
+
+    #[test]
+    fn the_old_go_on_under_any_number_of_new_programs() {
+        let used = [(1, OLD), (2, OLD)];
+        let mut turns = turns_of(&used);
+        let given = give(&mut turns, &used, Some(Instant::now()), 1_700);
+        let old = |id| given.iter().filter(|next| **next == Next::Begun(RunId(id))).count();
+        assert_eq!((old(1), old(2)), (50, 50), "one turn of seventeen");
+    }
+
+    #[test]
+    fn a_level_that_had_nothing_to_do_saves_nothing_up() {
+        let used = [(1, OLD), (2, Duration::ZERO)];
+        let mut turns = turns_of(&used[..1]);
+        give(&mut turns, &used, None, 10_000);
+        turns.push(RunId(2), Duration::ZERO, Instant::now());
+        let given = give(&mut turns, &used, None, 170);
+        // The old one has just had its turn.
+        assert_eq!(given.iter().filter(|next| **next == Next::Begun(RunId(1))).count(), 9);
+    }
+
+    #[test]
+    fn among_the_young_whoever_has_waited_longest_is_first() {
+        let (early, late) = (Instant::now(), Instant::now() + TURN);
+        let mut turns = Turns::default();
+        turns.push(RunId(1), Duration::ZERO, late);
+        assert_eq!(turns.next(Some(early)), Some(Next::New));
+        assert_eq!(turns.next(Some(late + TURN)), Some(Next::Begun(RunId(1))));
+        assert!(turns.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_was_removed_gets_no_turn() {
+        let mut turns = turns_of(&[(1, OLD)]);
+        assert!(turns.remove(RunId(1), OLD));
+        assert!(!turns.remove(RunId(1), OLD));
+        assert_eq!(turns.next(None), None);
+    }
+}
