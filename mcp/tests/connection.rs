@@ -1,10 +1,11 @@
-//! What one connection promises: ids, cancellation, admission, oversize lines, the end of input.
+//! What one connection promises: ids, cancellation, holding back, oversize lines, the end of input.
 //!
 //! The engine is replaced, so that a program ends exactly when a test says so.
 
 use ptc_mcp::engine::{Cancel, Engine};
 use ptc_mcp::protocol::{Handler, Surface};
 use ptc_mcp::server::admission::Load;
+use ptc_mcp::server::connection::Connection;
 use ptc_mcp::server::stdio::{StdioConfig, Tools, serve};
 use ptc_mcp::tool::caps::Profile;
 use ptc_runtime::limits::Limits;
@@ -19,8 +20,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, watch};
 
-/// `hold` never ends, `gate` ends when the test opens the gate, `wait` waits for an upstream until then,
-/// `calls` has ended 1, 2 and then 5 calls before the gate, anything else is its own answer at once.
+/// `hold` never ends, `gate` ends when the test opens the gate, `calls` has ended 1, 2 and then 5 calls before the gate, anything else is its own answer at once.
 struct Script {
     gate: Arc<Semaphore>,
     dropped: mpsc::Sender<()>,
@@ -47,6 +47,7 @@ impl Engine for Script {
         let guard = (source == "hold").then(|| SayWhenDropped(self.dropped.clone()));
         let gate = self.gate.clone();
         let task = tokio::spawn(async move {
+            watcher.begun();
             let opened = async || gate.acquire().await.expect("gate is never closed").forget();
             match source.as_str() {
                 "hold" => {
@@ -54,11 +55,6 @@ impl Engine for Script {
                     std::future::pending::<()>().await;
                 }
                 "gate" => opened().await,
-                "wait" => {
-                    watcher.suspended(1_000);
-                    opened().await;
-                    watcher.resumed();
-                }
                 "calls" => {
                     for ended in [1, 2, 5] {
                         watcher.call_ended(ended);
@@ -92,6 +88,22 @@ fn outcome(text: String) -> Outcome {
     }
 }
 
+fn handler() -> Arc<Handler> {
+    let surface = Surface {
+        tools: Vec::new(),
+        changes: true,
+        instructions: String::new(),
+        profile: Profile::Slim,
+        limits: Limits::default(),
+    };
+    Arc::new(Handler::new(surface).expect("handler"))
+}
+
+fn call_line(id: u32, program: &str) -> String {
+    let params = json!({ "name": "lisp_eval", "arguments": { "program": program } });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
+}
+
 struct Client {
     input: Option<PipeWriter>,
     output: BufReader<PipeReader>,
@@ -103,12 +115,13 @@ struct Client {
 }
 
 impl Client {
-    fn start(running: usize, waiting: usize) -> Client {
-        Client::start_with(running, waiting, false, u64::MAX)
+    /// A server that gives the engine so many programs at once.
+    fn start(programs: usize) -> Client {
+        Client::start_with(programs, 10_000, false)
     }
 
     /// With a paused clock, time passes at once whenever the server has nothing else to do.
-    fn start_with(running: usize, waiting: usize, paused: bool, total_bytes: u64) -> Client {
+    fn start_with(programs: usize, queued: usize, paused: bool) -> Client {
         let (server_input, input) = pipe().expect("pipe");
         let (output, server_output) = pipe().expect("pipe");
         let (sender, dropped) = mpsc::channel();
@@ -117,15 +130,8 @@ impl Client {
         let script = Script { gate: Arc::clone(&gate), dropped: sender, started: Arc::clone(&started) };
         let (tools, changes) = watch::channel(Tools::default());
         let server = std::thread::spawn(move || {
-            let surface = Surface {
-                tools: Vec::new(),
-                changes: true,
-                instructions: String::new(),
-                profile: Profile::Slim,
-                limits: Limits::default(),
-            };
-            let handler = Arc::new(Handler::new(surface).expect("handler"));
-            let load = Load { running, waiting, program_bytes: 10_000, total_bytes };
+            let handler = handler();
+            let load = Load { programs, queued, queued_bytes: 1 << 20 };
             let config = StdioConfig { max_frame_bytes: 1_000, load };
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -152,10 +158,7 @@ impl Client {
     }
 
     fn call(&mut self, id: u32, program: &str) {
-        let params = json!({ "name": "lisp_eval", "arguments": { "program": program } });
-        self.send(
-            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
-        );
+        self.send(&call_line(id, program));
     }
 
     fn call_with_progress(&mut self, id: u32, program: &str, token: Value) {
@@ -206,7 +209,7 @@ impl Client {
 
 #[test]
 fn malformed_frames_get_their_error_and_the_server_goes_on() {
-    let mut client = Client::start(2, 2);
+    let mut client = Client::start(2);
     let cases = [
         ("nonsense", -32700),
         ("", -32700),
@@ -230,7 +233,7 @@ fn malformed_frames_get_their_error_and_the_server_goes_on() {
 
 #[test]
 fn an_oversize_line_is_discarded_and_answered() {
-    let mut client = Client::start(2, 2);
+    let mut client = Client::start(2);
     client.send(&"x".repeat(1_001));
     assert_eq!(client.receive()["error"]["code"], -32700);
     client.send(&"x".repeat(1_000_000));
@@ -241,7 +244,7 @@ fn an_oversize_line_is_discarded_and_answered() {
 
 #[test]
 fn an_id_in_flight_cannot_be_used_twice() {
-    let mut client = Client::start(2, 2);
+    let mut client = Client::start(2);
     client.call(1, "gate");
     client.call(1, "second");
     let answer = client.receive();
@@ -256,7 +259,7 @@ fn an_id_in_flight_cannot_be_used_twice() {
 
 #[test]
 fn cancelling_drops_the_program_and_gives_no_answer() {
-    let mut client = Client::start(1, 1);
+    let mut client = Client::start(1);
     client.call(1, "hold");
     client.call(2, "queued");
     client.cancel(2);
@@ -270,30 +273,140 @@ fn cancelling_drops_the_program_and_gives_no_answer() {
 }
 
 #[test]
-fn beyond_running_and_waiting_a_call_is_busy() {
-    let mut client = Client::start(1, 1);
+fn beyond_what_may_wait_nothing_is_read_and_nothing_refused() {
+    let mut client = Client::start_with(1, 2, false);
     client.call(1, "gate");
-    client.call(2, "waits");
-    client.call(3, "refused");
-    let answer = client.receive();
-    assert_eq!(answer["id"], 3);
-    assert_eq!(answer["result"]["isError"], true);
-    assert_eq!(
-        answer["result"]["content"][0]["text"],
-        "busy: server busy: 2 concurrent calls in flight, and no more than 1 may wait (--max-suspended); retry the \
-         same call"
-    );
-    client.barrier();
-    assert_eq!(client.started.load(Ordering::SeqCst), 1);
+    client.call(2, "second");
+    client.call(3, "third");
+    client.ping("behind the full queue");
+    client.call(4, "fourth");
     client.gate.add_permits(1);
     client.expect_text(1, "gate");
-    client.expect_text(2, "waits");
-    client.end();
+    let mut others: Vec<Value> = (0..4).map(|_| client.receive()["id"].clone()).collect();
+    others.sort_by_key(|id| id.as_u64());
+    assert_eq!(others, [json!("behind the full queue"), json!(2), json!(3), json!(4)]);
+    assert_eq!(client.end(), "");
+}
+
+#[test]
+fn while_there_is_room_cancellations_are_seen_before_programs_end() {
+    let mut client = Client::start_with(1, 3, false);
+    client.call(1, "hold");
+    client.call(2, "never");
+    client.call(3, "last");
+    client.cancel(2);
+    client.cancel(1);
+    client.dropped.recv().expect("the program is dropped");
+    client.expect_text(3, "last");
+    assert_eq!(client.end(), "");
+}
+
+/// A connection whose transport does as the test says.
+struct Held<'s> {
+    connection: Connection<'s, Script>,
+    script: &'s Script,
+}
+
+impl Held<'_> {
+    fn started(&self) -> usize {
+        self.script.started.load(Ordering::SeqCst)
+    }
+
+    async fn settle(&mut self) {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        self.connection.take_events();
+    }
+
+    fn sent(&mut self) -> String {
+        String::from_utf8(self.connection.take_output()).expect("text")
+    }
+}
+
+fn script() -> Script {
+    let (dropped, _) = mpsc::channel();
+    Script { gate: Arc::new(Semaphore::new(0)), dropped, started: Arc::default() }
+}
+
+#[tokio::test]
+async fn without_room_a_transport_that_reads_on_is_told_busy() {
+    let script = script();
+    let load = Load { programs: 1, queued: 1, queued_bytes: 1 << 20 };
+    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    for (id, program) in [(1, "gate"), (2, "queued")] {
+        assert!(held.connection.has_room());
+        held.connection.line(call_line(id, program).as_bytes());
+    }
+    assert!(!held.connection.has_room());
+    held.connection.line(call_line(3, "refused").as_bytes());
+    let answer = held.sent();
+    assert!(
+        answer.contains("busy: server busy: 2 concurrent calls in flight; retry the same call"),
+        "{answer}"
+    );
+    script.gate.add_permits(1);
+    held.settle().await;
+    assert!(held.connection.has_room() && held.sent().contains("gate"));
+}
+
+#[tokio::test]
+async fn what_waits_is_bounded_by_bytes_too() {
+    let script = script();
+    let load = Load { programs: 1, queued: 1_000, queued_bytes: 500 };
+    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    held.connection.line(call_line(1, "gate").as_bytes());
+    let mut queued = 0;
+    while held.connection.has_room() {
+        queued += 1;
+        held.connection.line(call_line(1 + queued, &"x".repeat(100)).as_bytes());
+    }
+    assert_eq!(queued, 3);
+    // A cancelled request leaves its bytes to others.
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+    held.connection.line(cancel.to_string().as_bytes());
+    assert!(held.connection.has_room());
+}
+
+#[tokio::test]
+async fn while_answers_are_not_read_no_program_begins() {
+    let script = script();
+    let load = Load { programs: 10, queued: 1_000, queued_bytes: 1 << 20 };
+    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    held.connection.line(call_line(1, "first").as_bytes());
+    held.connection.hold(true);
+    for id in 2..20 {
+        held.connection.line(call_line(id, "later").as_bytes());
+    }
+    held.settle().await;
+    assert_eq!(held.started(), 1);
+    assert!(held.sent().contains("first"), "what has begun is answered");
+    held.connection.hold(false);
+    while !held.connection.is_idle() {
+        held.settle().await;
+    }
+    assert_eq!(held.started(), 19);
+}
+
+/// The engine is not given more than it can begin soon: what it has cannot be held back.
+#[tokio::test]
+async fn few_programs_are_handed_out_ahead() {
+    let script = script();
+    let load = Load { programs: 1_000, queued: 1_000, queued_bytes: 1 << 20 };
+    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    for id in 0..200 {
+        held.connection.line(call_line(id, "gate").as_bytes());
+    }
+    assert_eq!(held.started(), 64);
+    while held.started() < 200 {
+        held.settle().await;
+    }
 }
 
 #[test]
 fn at_the_end_of_input_requests_in_flight_are_answered() {
-    let mut client = Client::start(1, 1);
+    let mut client = Client::start(1);
     client.call(1, "gate");
     client.call(2, "queued");
     client.barrier();
@@ -306,7 +419,7 @@ fn at_the_end_of_input_requests_in_flight_are_answered() {
 
 #[test]
 fn a_program_that_never_ends_is_dropped_after_the_grace_period() {
-    let mut client = Client::start_with(1, 1, true, u64::MAX);
+    let mut client = Client::start_with(1, 10_000, true);
     client.call(1, "hold");
     client.barrier();
     assert_eq!(client.end(), "");
@@ -314,7 +427,7 @@ fn a_program_that_never_ends_is_dropped_after_the_grace_period() {
 
 #[test]
 fn exit_stops_reading_and_shutdown_refuses_new_calls() {
-    let mut client = Client::start(1, 1);
+    let mut client = Client::start(1);
     client.send(r#"{"jsonrpc":"2.0","id":1,"method":"shutdown"}"#);
     assert_eq!(client.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": null}));
     client.call(2, "late");
@@ -333,13 +446,11 @@ fn exit_stops_reading_and_shutdown_refuses_new_calls() {
 
 #[test]
 fn a_flood_of_requests_is_answered_completely() {
-    let mut client = Client::start(4, 10_000);
+    let mut client = Client::start(4);
     let mut writer = client.input.take().expect("input is open");
     let flood = std::thread::spawn(move || {
         for id in 0..5_000 {
-            let params = json!({ "name": "lisp_eval", "arguments": { "program": "x" } });
-            let line = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-            writeln!(writer, "{line}").expect("server reads");
+            writeln!(writer, "{}", call_line(id, "x")).expect("server reads");
         }
     });
     let mut seen = vec![false; 5_000];
@@ -353,50 +464,8 @@ fn a_flood_of_requests_is_answered_completely() {
 }
 
 #[test]
-fn a_program_that_waits_gives_its_place_back() {
-    let mut client = Client::start(1, 2);
-    client.call(1, "wait");
-    client.call(2, "beside");
-    client.expect_text(2, "beside");
-    client.call(3, "wait");
-    client.call(4, "also beside");
-    client.expect_text(4, "also beside");
-    client.call(5, "gate");
-    client.barrier();
-    client.call(6, "full");
-    let answer = client.receive();
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(6), &json!(true)), "{answer}");
-    client.gate.add_permits(3);
-    let mut answered: Vec<u64> = (0..3).map(|_| client.receive()["id"].as_u64().expect("id")).collect();
-    answered.sort_unstable();
-    assert_eq!(answered, [1, 3, 5]);
-    assert_eq!(client.end(), "");
-}
-
-#[test]
-fn memory_bounds_what_runs_and_one_program_always_may() {
-    // Room for one program at its limit, and 1,000 bytes of another that waits.
-    let mut client = Client::start_with(8, 8, false, 11_000);
-    client.call(1, "wait");
-    client.call(2, "gate");
-    client.barrier();
-    client.call(3, "queued");
-    client.barrier();
-    assert_eq!(client.started.load(Ordering::SeqCst), 2, "the third has no room");
-    client.gate.add_permits(2);
-    let mut answered: Vec<u64> = (0..3).map(|_| client.receive()["id"].as_u64().expect("id")).collect();
-    answered.sort_unstable();
-    assert_eq!(answered, [1, 2, 3]);
-    client.end();
-    let mut client = Client::start_with(8, 8, false, 1);
-    client.call(1, "alone");
-    client.expect_text(1, "alone");
-    client.end();
-}
-
-#[test]
 fn tiny_programs_are_answered_in_order_without_being_submitted() {
-    let mut client = Client::start(1, 0);
+    let mut client = Client::start(1);
     client.call(1, "gate");
     for id in 2..200 {
         client.call(id, "tiny");
@@ -410,7 +479,7 @@ fn tiny_programs_are_answered_in_order_without_being_submitted() {
 
 #[test]
 fn progress_tells_the_calls_that_have_ended_at_a_bounded_rate() {
-    let mut client = Client::start_with(2, 2, true, u64::MAX);
+    let mut client = Client::start_with(2, 10_000, true);
     client.call_with_progress(1, "calls", json!("token"));
     let first = client.receive();
     assert_eq!(
@@ -435,7 +504,7 @@ fn progress_tells_the_calls_that_have_ended_at_a_bounded_rate() {
 
 #[test]
 fn no_progress_is_told_after_a_cancellation() {
-    let mut client = Client::start_with(2, 2, true, u64::MAX);
+    let mut client = Client::start_with(2, 10_000, true);
     client.call_with_progress(1, "calls", json!(7));
     assert_eq!(client.receive()["params"]["progressToken"], 7);
     client.cancel(1);
@@ -453,7 +522,7 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
         });
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     };
-    let mut client = Client::start(1, 1);
+    let mut client = Client::start(1);
     client.send(&stateless(
         1,
         "subscriptions/listen",

@@ -250,7 +250,10 @@ impl Loaded {
             };
             let extent = pr_str_into(cx, ended.value, options.result_bytes, text).ok()?;
             let json = match options.want_json {
-                true => Some(rendering::json(cx, ended.value, options.json_bytes).ok()?),
+                true => {
+                    let json = |cx: &mut _| rendering::json(cx, ended.value, options.json_bytes);
+                    Some(cx.holding(text.len(), json).ok()?)
+                }
                 false => None,
             };
             let usage = Usage { fuel: cx.fuel.used(), peak_bytes: ended.peak_bytes, ..Usage::default() };

@@ -33,7 +33,8 @@ pub(crate) fn result(
             return Ok(Err(Failure { value: Some(printed.text), ..plain(report) }));
         }
         let json = match options.want_json {
-            true => Some(json(cx, value, options.json_bytes)?),
+            // Both texts are there at the same time.
+            true => Some(cx.holding(printed.text.len(), |cx| json(cx, value, options.json_bytes))?),
             false => None,
         };
         Ok(Ok(Answer {

@@ -80,6 +80,17 @@ async fn answers_are_cut_and_rendered_as_json() {
 }
 
 #[tokio::test]
+async fn what_is_rendered_of_a_result_counts_together() {
+    let runtime = bare().await;
+    let limits = Limits { memory_bytes: 1_000_000, ..Limits::default() };
+    let program = "(vec (range 88000))";
+    let text = RunOptions { limits, ..RunOptions::default() };
+    assert!(runtime.run(program, text.clone()).await.result.is_ok());
+    let both = RunOptions { want_json: true, ..text };
+    assert_eq!(runtime.run(program, both).await.result.unwrap_err().reason, Reason::MemoryExceeded);
+}
+
+#[tokio::test]
 async fn budgets_end_programs_and_the_worker_goes_on() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let limits = Limits { timeout_ms: 30, ..Limits::default() };

@@ -88,6 +88,15 @@ impl Context {
         }
     }
 
+    /// Runs `work` while bytes that no value holds count against the limit. They are no part of the program's
+    /// peak: what is rendered of its result is its host's wish.
+    pub fn holding<T>(&mut self, bytes: usize, work: impl FnOnce(&mut Context) -> T) -> T {
+        heap::hold(bytes);
+        let done = work(self);
+        heap::release(bytes);
+        done
+    }
+
     /// [`Context::reserve`] for a vector of `items` values.
     ///
     /// # Errors

@@ -187,6 +187,11 @@ pub(crate) fn charge(bytes: usize) {
     });
 }
 
+/// Adds bytes to the account that do not count as the program's peak, until they are released.
+pub(crate) fn hold(bytes: usize) {
+    COUNTERS.with(|counters| counters.live.set(counters.live.get() + bytes as u64));
+}
+
 /// Takes logical bytes off the account.
 #[inline]
 pub(crate) fn release(bytes: usize) {

@@ -4,6 +4,7 @@
 //! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
+//! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
 //! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait;
@@ -11,6 +12,7 @@
 
 pub mod clock;
 pub mod delay_server;
+pub mod fairness;
 pub mod latency;
 pub mod overhead;
 pub mod pmap;

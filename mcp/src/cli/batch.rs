@@ -1,11 +1,12 @@
 //! `ptc batch`: JSON Lines in, JSON Lines out, in input order, on all cores.
 
 use super::boot::{Need, UpstreamFlags, boot};
-use super::cores;
 use super::exit::{Abort, Exit};
 use super::lane::{Answered, Chunk, Lanes};
 use super::limits::LimitFlags;
+use super::{cores, half_of_ram};
 use crate::server::lines::{self, Input};
+use ptc_runtime::Load;
 use ptc_runtime::options::RunOptions;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -53,6 +54,8 @@ pub struct BatchArgs {
 pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::OnDemand, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
+    let total_bytes = half_of_ram().unwrap_or(u64::MAX);
+    booted.runtime.set_load(Load { total_bytes, ..Load::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     // An answer does not say how long it took.
     let options = RunOptions { limits, now_ms: args.now, timed: false, ..RunOptions::default() };

@@ -6,7 +6,7 @@ use super::exit::{Abort, Exit};
 use crate::bench::overhead::{Measured, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
-use crate::bench::{delay_server, latency, serve, suspended, text_block, tool_list, values};
+use crate::bench::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
@@ -19,6 +19,7 @@ use std::time::Duration;
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
   ptc bench overhead        what a tool/call costs beyond its server
   ptc bench serve           requests a second over stdio, against a bare loop
+  ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
   ptc bench text-block      5 MB of JSON in a text block, against serde_json
   ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
@@ -39,6 +40,8 @@ enum Bench {
     Overhead(OverheadArgs),
     /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
     Serve(ServeArgs),
+    /// How long new programs wait in a server full of long ones, and what becomes of a flood of them
+    Fairness(FairnessArgs),
     /// A large JSON text block from frame to values, against unescaping and serde_json
     TextBlock(TextBlockArgs),
     /// The workloads of the peer benchmark: CPU time, fuel and bytes of one run
@@ -95,6 +98,19 @@ struct ServeArgs {
     /// Rounds; the median counts
     #[arg(long, default_value_t = 9)]
     rounds: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct FairnessArgs {
+    /// Long programs that run meanwhile
+    #[arg(long, default_value_t = 40)]
+    others: usize,
+    /// New programs beside each kind of long ones
+    #[arg(long, default_value_t = 1_000)]
+    programs: usize,
+    /// New programs that are pipelined
+    #[arg(long, default_value_t = 200_000)]
+    flood: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -159,6 +175,7 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
         Bench::Pmap(args) => super::on_runtime(pmap(args)),
         Bench::Overhead(args) => super::on_runtime(overhead(args)),
         Bench::Serve(args) => serve_rates(&args),
+        Bench::Fairness(args) => fair(&args),
         Bench::TextBlock(args) => text_blocks(&args),
         Bench::EchoServer => {
             serve::echo(std::io::stdin(), std::io::stdout())?;
@@ -285,6 +302,30 @@ fn serve_rates(args: &ServeArgs) -> Result<Exit, Abort> {
             measured.cpu.as_secs_f64() * 1e6
         ))?;
     }
+    Ok(Exit::Ok)
+}
+
+fn fair(args: &FairnessArgs) -> Result<Exit, Abort> {
+    console::write_line(&format!(
+        "| {} new programs beside {} | one by one: median | p99 | slowest | all at once: median | p99 | slowest |\n\
+         |---|---|---|---|---|---|---|",
+        args.programs, args.others
+    ))?;
+    for (name, program) in fairness::KINDS {
+        let fairness::Beside { in_turn, at_once } = fairness::beside(program, args.others, args.programs)?;
+        let cells: Vec<String> = [in_turn, at_once]
+            .iter()
+            .flat_map(|waits| [0.5, 0.99, 1.0].map(|part| millis(waits.at(part))))
+            .collect();
+        console::write_line(&format!("| {name} | {} |", cells.join(" | ")))?;
+    }
+    let flood = fairness::flood(args.flood)?;
+    console::write_line(&format!(
+        "{} pipelined new programs: {} busy, {} in all",
+        args.flood,
+        flood.busy,
+        millis(flood.wall)
+    ))?;
     Ok(Exit::Ok)
 }
 

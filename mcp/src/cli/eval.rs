@@ -12,8 +12,10 @@ use crate::tool::record::Run;
 use crate::tool::report::reports_json;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Outcome};
-use serde_json::{Map, Value};
+use ptc_runtime::outcome::{Answer, Outcome};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Arguments of `ptc eval`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +66,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
         OutputFormat::Text => print_text(&source.name, &outcome)?,
-        OutputFormat::Json => console::write_line(&json_report(outcome).to_string())?,
+        OutputFormat::Json => print_json(outcome)?,
     }
     Ok(exit)
 }
@@ -73,61 +75,63 @@ fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
     for note in &outcome.notes {
         console::complain(&format!("note: {note}"));
     }
-    let mut text: String = outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    console::write_parts(outcome.prints.iter().flat_map(|line| [line.as_str(), "\n"]))?;
     match &outcome.result {
-        Ok(answer) => {
-            text.push_str(&answer.text);
-            text.push('\n');
-            console::write(&text)
-        }
+        Ok(answer) => console::write_parts([answer.text.as_str(), "\n"]),
         Err(failure) => {
-            console::write(&text)?;
             console::complain(&failure.text(source_name, Style::stderr().palette()));
             Ok(())
         }
     }
 }
 
-fn json_report(outcome: Outcome) -> Value {
-    let mut report = Map::new();
-    report.insert("ok".into(), outcome.result.is_ok().into());
-    let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
-    let metrics = PtcMetrics::of(&outcome, final_bytes);
-    match outcome.result {
-        Ok(answer) => {
-            report.insert("value".into(), answer.text.into());
-            if let Some(Ok(json)) = &answer.json
-                && let Ok(json) = serde_json::from_str::<Value>(json)
-            {
-                report.insert("json".into(), json);
-            }
-        }
-        Err(failure) => put_failure(&mut report, &failure),
-    }
-    report.insert("prints".into(), outcome.prints.clone().into());
-    if !outcome.notes.is_empty() {
-        report.insert("notes".into(), outcome.notes.clone().into());
-    }
-    let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();
-    report.insert("upstream_calls".into(), calls.into());
-    if !outcome.upstream_calls.is_empty() {
-        report.insert("ptc_metrics".into(), serde_json::to_value(metrics).unwrap_or_default());
-    }
-    let run = Run {
-        prints: outcome.prints,
-        calls: outcome.upstream_calls,
-        notes: outcome.notes,
-        usage: outcome.usage,
-    };
-    report.insert("usage".into(), usage_json(&run));
-    report.into()
+/// What `--output json` writes; none of the long texts is copied for it.
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<Value>,
+    prints: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
+    upstream_calls: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ptc_metrics: Option<PtcMetrics>,
+    usage: Value,
 }
 
-fn put_failure(report: &mut Map<String, Value>, failure: &Failure) {
-    report.insert("error".into(), failure.reason.raw().into());
-    report.insert("message".into(), failure.message.as_str().into());
-    if let Some(value) = &failure.value {
-        report.insert("value".into(), value.as_str().into());
-    }
-    report.insert("diagnostics".into(), reports_json(&failure.reports));
+fn print_json(outcome: Outcome) -> Result<(), Abort> {
+    let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
+    let metrics = (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(&outcome, final_bytes));
+    let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
+    let run = Run { prints, calls: upstream_calls, notes, usage };
+    let (text, json, failure) = match result {
+        Ok(Answer { text, json, .. }) => {
+            // The text becomes the raw value, in the same memory.
+            let json = json.and_then(Result::ok).and_then(|json| RawValue::from_string(json).ok());
+            (Some(text), json, None)
+        }
+        Err(failure) => (failure.value.clone(), None, Some(failure)),
+    };
+    console::write_json(&JsonReport {
+        ok: failure.is_none(),
+        error: failure.as_ref().map(|failure| failure.reason.raw()),
+        message: failure.as_ref().map(|failure| failure.message.as_str()),
+        value: text.as_deref(),
+        json: json.as_deref(),
+        diagnostics: failure.as_ref().map(|failure| reports_json(&failure.reports)),
+        prints: &run.prints,
+        notes: &run.notes,
+        upstream_calls: run.calls.iter().map(call_json).collect(),
+        ptc_metrics: metrics,
+        usage: usage_json(&run),
+    })
 }

@@ -4,7 +4,7 @@ use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::catalog::CatalogFlags;
 use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
-use super::{cores, variables};
+use super::{half_of_ram, variables};
 use crate::protocol::{Handler, Surface};
 use crate::server::admission::Load;
 use crate::server::stdio::{self, StdioConfig, Tools};
@@ -20,8 +20,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
-const MIN_CONCURRENT: usize = 8;
 const DEFAULT_MAX_SUSPENDED: usize = 1_024;
+
+/// Requests that wait to begin before no more are read, and bytes of them.
+const QUEUED: usize = 8_192;
+const QUEUED_BYTES: usize = 16 << 20;
 
 const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
     sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
@@ -39,14 +42,15 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Programs that run at once; one that waits for tools does not count [default: 2 x cores, at least 8]
+    /// Programs that take turns; one more begins after 5 ms, one that waits for tools does not count
+    /// [default: 2 x cores, at least 8]
     #[arg(long, value_name = "N", value_parser = variables::positive, alias = "max-concurrent-calls")]
     max_concurrent: Option<usize>,
-    /// Programs that wait, for tools or for their turn; beyond that a call is answered with `busy`
-    /// [default: 1024]
+    /// Programs that may have begun beyond those, such as wait for tools; later ones wait for one to end, and
+    /// many of them for the client to be read on [default: 1024]
     #[arg(long, value_name = "N")]
     max_suspended: Option<usize>,
-    /// Memory that programs may reach together; lowers the number that run at once
+    /// Memory that programs may hold together; without any left one of them goes on, and the others wait
     /// [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
     max_total_memory: Option<u64>,
@@ -72,7 +76,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         None => variables::read(flag, parse).map(|read| read.unwrap_or(default)),
     };
     let any = |text: &str| text.parse().map_err(|_| format!("must be a number, got: {text:?}"));
-    let mut config = StdioConfig {
+    let default_running = ptc_runtime::Load::default().running;
+    let running = number("max-concurrent", args.max_concurrent, variables::positive, default_running)?;
+    let suspended = number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?;
+    let config = StdioConfig {
         max_frame_bytes: number(
             "max-frame-bytes",
             args.max_frame_bytes,
@@ -80,16 +87,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             DEFAULT_MAX_FRAME_BYTES,
         )?,
         load: Load {
-            running: number(
-                "max-concurrent",
-                args.max_concurrent,
-                variables::positive,
-                (2 * cores()).max(MIN_CONCURRENT),
-            )?,
-            waiting: number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?,
-            // Known when the configuration is.
-            program_bytes: 0,
-            total_bytes: u64::MAX,
+            programs: running.saturating_add(suspended),
+            queued: QUEUED,
+            queued_bytes: QUEUED_BYTES,
         },
     };
     let read_only = args.upstreams.read_only()?;
@@ -100,8 +100,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Some(total) => Some(total),
         None => variables::read("max-total-memory", parser(Unit::Bytes))?,
     };
-    config.load.program_bytes = limits.memory_bytes;
-    config.load.total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
+    let total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
+    booted.runtime.set_load(ptc_runtime::Load { running, total_bytes });
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();
     let described = Described {
@@ -165,14 +165,6 @@ impl Described<'_> {
         }
         std::future::pending().await
     }
-}
-
-/// Half of the physical memory, where the system says how much that is.
-fn half_of_ram() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 512)
 }
 
 /// Resolves when the process is asked to stop; treated like the end of input.

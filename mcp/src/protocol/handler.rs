@@ -206,12 +206,9 @@ impl Handler {
         }
     }
 
-    /// The answer to a call that was not started, because `in_flight` others are, as many as may wait.
-    pub fn busy(&self, ticket: &Ticket, in_flight: usize, waiting: usize) -> Reply {
-        let message = format!(
-            "server busy: {in_flight} concurrent calls in flight, and no more than {waiting} may wait \
-             (--max-suspended); retry the same call"
-        );
+    /// The answer to a call that was not started, because `in_flight` others are.
+    pub fn busy(&self, ticket: &Ticket, in_flight: usize) -> Reply {
+        let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
         self.answer(ticket, &Record::refused(EdgeReason::Busy, message))
     }
 

@@ -1,8 +1,11 @@
-//! Which programs run, wait or are refused (decision 33).
+//! The programs of one connection: which the runtime has, which wait, and when there is no room for more.
 //!
-//! A program that waits for upstream servers needs no core: it gives its place among the running ones back
-//! and counts, like those that have not begun, among the waiting ones. Memory is counted with what each
-//! program may reach while it runs, and with what it holds while it waits.
+//! The runtime decides who runs when: it gives turns and counts memory, over all connections. What is decided here
+//! is how much a client may pile up. A bounded number of programs is with the runtime; the others wait in a queue
+//! that is bounded by requests and bytes. When that is full the connection is read no further, so nothing has to be
+//! refused: a client that writes on is held back by its pipe. As long as there is room its cancellations and pings
+//! are seen at once; beyond that they wait, with the requests before them, for programs to end, and each of those
+//! has a deadline.
 //!
 //! Owned by one connection loop, so nothing here is shared or locked.
 
@@ -16,17 +19,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// How many programs may be in the server at once.
+/// Programs that the runtime has and has not begun: enough to keep its workers busy until the next look.
+const MOST_AHEAD: usize = 64;
+
+/// How much of a connection may be in the server at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Running; a program that waits for upstream servers is not.
-    pub running: usize,
-    /// Waiting for upstream servers or for their turn; beyond that a call is answered with `busy`.
-    pub waiting: usize,
-    /// Memory that one program may reach.
-    pub program_bytes: u64,
-    /// Memory that all of them may reach together. One program always may run.
-    pub total_bytes: u64,
+    /// Programs with the runtime: running, and waiting for upstream servers.
+    pub programs: usize,
+    /// Requests that wait for that.
+    pub queued: usize,
+    /// Bytes of their lines; one may be longer.
+    pub queued_bytes: usize,
 }
 
 /// The programs of one connection.
@@ -39,9 +43,13 @@ pub struct Admission<'e, E> {
     /// Every id that has not been answered or cancelled.
     ids: HashMap<Id, Slot>,
     queue: VecDeque<Slot>,
-    running: usize,
-    suspended: usize,
-    suspended_bytes: u64,
+    queued_bytes: usize,
+    /// Programs with the runtime.
+    handed_out: usize,
+    /// Those of them that have not begun.
+    ahead: usize,
+    /// The client does not read its answers: nothing more is handed out or told.
+    held: bool,
     next: u64,
     /// Programs whose clients have not been told of the latest progress.
     unreported: Vec<Slot>,
@@ -55,10 +63,14 @@ struct Program {
 }
 
 enum State {
-    Queued(Box<Call>),
-    // The handle is gone once it was used.
-    Running(Option<Cancel>),
-    Suspended(Option<Cancel>, u64),
+    /// Waits here; bytes of its line.
+    Queued(Box<Call>, usize),
+    /// With the runtime.
+    HandedOut {
+        /// Gone once it was used.
+        cancel: Option<Cancel>,
+        begun: bool,
+    },
 }
 
 impl<'e, E: Engine> Admission<'e, E> {
@@ -72,9 +84,10 @@ impl<'e, E: Engine> Admission<'e, E> {
             programs: HashMap::new(),
             ids: HashMap::new(),
             queue: VecDeque::new(),
-            running: 0,
-            suspended: 0,
-            suspended_bytes: 0,
+            queued_bytes: 0,
+            handed_out: 0,
+            ahead: 0,
+            held: false,
             next: 0,
             unreported: Vec::new(),
         }
@@ -90,20 +103,20 @@ impl<'e, E: Engine> Admission<'e, E> {
         self.ids.contains_key(id)
     }
 
-    /// How many programs may wait.
-    pub fn most_waiting(&self) -> usize {
-        self.load.waiting
-    }
-
     /// True when no answer is owed.
     pub fn is_idle(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// Runs or queues a call; hands its ticket back when the server is full, with the number in flight.
-    pub fn admit(&mut self, call: Call) -> Result<(), (Ticket, usize)> {
-        let starts = self.queue.is_empty() && self.has_place();
-        if !starts && self.queue.len() + self.suspended >= self.load.waiting {
+    /// False when whatever comes next has to be left unread.
+    pub fn has_room(&self) -> bool {
+        self.queue.len() < self.load.queued && self.queued_bytes < self.load.queued_bytes
+    }
+
+    /// Takes a call whose line had this many bytes; hands its ticket back when there is no room, with the number
+    /// in flight.
+    pub fn admit(&mut self, call: Call, bytes: usize) -> Result<(), (Ticket, usize)> {
+        if !self.has_room() {
             return Err((call.ticket, self.ids.len()));
         }
         let slot = Slot(self.next);
@@ -111,13 +124,20 @@ impl<'e, E: Engine> Admission<'e, E> {
         let id = call.ticket.id.clone();
         self.ids.insert(id.clone(), slot);
         let progress = call.progress.clone().map(Progress::new);
-        let state = State::Queued(Box::new(call));
+        let state = State::Queued(Box::new(call), bytes);
         self.programs.insert(slot, Program { id: Some(id), state, progress });
         self.queue.push_back(slot);
-        if starts {
-            self.start_next();
-        }
+        self.queued_bytes += bytes;
+        self.fill();
         Ok(())
+    }
+
+    /// While the client does not read its answers no further program is handed out.
+    pub fn hold(&mut self, held: bool) {
+        if self.held != held {
+            self.held = held;
+            self.fill();
+        }
     }
 
     /// Forgets a request; a running program stops. An unknown id is ignored.
@@ -127,12 +147,13 @@ impl<'e, E: Engine> Admission<'e, E> {
         program.id = None;
         program.progress = None;
         match &mut program.state {
-            State::Queued(_) => {
+            State::Queued(_, bytes) => {
+                self.queued_bytes -= *bytes;
                 self.programs.remove(&slot);
                 self.queue.retain(|queued| *queued != slot);
             }
             // Its place is free when it has really ended.
-            State::Running(cancel) | State::Suspended(cancel, _) => {
+            State::HandedOut { cancel, .. } => {
                 if let Some(cancel) = cancel.take() {
                     cancel();
                 }
@@ -144,28 +165,19 @@ impl<'e, E: Engine> Admission<'e, E> {
     pub fn handle(&mut self, slot: Slot, event: Event, now: Instant) -> Option<Reply> {
         let program = self.programs.get_mut(&slot)?;
         match event {
-            Event::Suspended(bytes) => {
-                if let State::Running(cancel) = &mut program.state {
-                    program.state = State::Suspended(cancel.take(), bytes);
-                    self.running -= 1;
-                    self.suspended += 1;
-                    self.suspended_bytes += bytes;
+            Event::Begun => {
+                if let State::HandedOut { begun, .. } = &mut program.state
+                    && !std::mem::replace(begun, true)
+                {
+                    self.ahead -= 1;
                 }
                 self.fill();
                 None
             }
-            Event::Resumed => {
-                if let State::Suspended(cancel, bytes) = &mut program.state {
-                    self.suspended_bytes -= *bytes;
-                    program.state = State::Running(cancel.take());
-                    self.suspended -= 1;
-                    self.running += 1;
-                }
-                None
-            }
             Event::CallEnded(ended) => {
                 let progress = program.progress.as_mut()?;
-                let report = progress.advance(ended, now);
+                progress.advance(ended);
+                let report = if self.held { None } else { progress.report(now) };
                 if report.is_none() && !self.unreported.contains(&slot) {
                     self.unreported.push(slot);
                 }
@@ -173,13 +185,9 @@ impl<'e, E: Engine> Admission<'e, E> {
             }
             Event::Ended(reply) => {
                 let program = self.programs.remove(&slot)?;
-                match program.state {
-                    State::Queued(_) => {}
-                    State::Running(_) => self.running -= 1,
-                    State::Suspended(_, bytes) => {
-                        self.suspended -= 1;
-                        self.suspended_bytes -= bytes;
-                    }
+                if let State::HandedOut { begun, .. } = program.state {
+                    self.handed_out -= 1;
+                    self.ahead -= usize::from(!begun);
                 }
                 self.fill();
                 let id = program.id?;
@@ -191,6 +199,9 @@ impl<'e, E: Engine> Admission<'e, E> {
 
     /// When [`Admission::report`] has something to say.
     pub fn next_report(&self) -> Option<Instant> {
+        if self.held {
+            return None;
+        }
         let due = |slot: &Slot| Some(self.programs.get(slot)?.progress.as_ref()?.due());
         self.unreported.iter().filter_map(due).min()
     }
@@ -211,23 +222,19 @@ impl<'e, E: Engine> Admission<'e, E> {
         replies
     }
 
-    fn has_place(&self) -> bool {
-        let started = self.running + self.suspended;
-        let reach = (self.running as u64 + 1).saturating_mul(self.load.program_bytes);
-        let fits = reach.saturating_add(self.suspended_bytes) <= self.load.total_bytes;
-        self.running < self.load.running && self.suspended <= self.load.waiting && (fits || started == 0)
-    }
-
+    /// Hands out what may be handed out.
     fn fill(&mut self) {
-        while !self.queue.is_empty() && self.has_place() {
-            self.start_next();
+        while !self.held && self.ahead < MOST_AHEAD && self.handed_out < self.load.programs {
+            let Some(slot) = self.queue.pop_front() else { return };
+            self.hand_out(slot);
         }
     }
 
-    fn start_next(&mut self) {
-        let Some(slot) = self.queue.pop_front() else { return };
+    fn hand_out(&mut self, slot: Slot) {
         let Some(program) = self.programs.get_mut(&slot) else { return };
-        let State::Queued(call) = std::mem::replace(&mut program.state, State::Running(None)) else { return };
+        let handed_out = State::HandedOut { cancel: None, begun: false };
+        let State::Queued(call, bytes) = std::mem::replace(&mut program.state, handed_out) else { return };
+        self.queued_bytes -= bytes;
         let Call { ticket, program: source, options, .. } = *call;
         let watcher = Watcher {
             slot,
@@ -237,7 +244,9 @@ impl<'e, E: Engine> Admission<'e, E> {
             tells_calls: program.progress.is_some(),
             answered: false,
         };
-        self.running += 1;
-        program.state = State::Running(Some(self.engine.submit(source, options, Box::new(watcher))));
+        self.handed_out += 1;
+        self.ahead += 1;
+        let cancel = Some(self.engine.submit(source, options, Box::new(watcher)));
+        program.state = State::HandedOut { cancel, begun: false };
     }
 }

@@ -85,7 +85,18 @@ impl<'e, E: Engine> Connection<'e, E> {
         }
     }
 
-    /// Takes one line, without its newline.
+    /// False when there is no room for another request: a transport that can hold its client back leaves it
+    /// unread.
+    pub fn has_room(&self) -> bool {
+        self.admission.has_room()
+    }
+
+    /// Whether the client is behind with reading its answers: as long as it is, no further program begins.
+    pub fn hold(&mut self, held: bool) {
+        self.admission.hold(held);
+    }
+
+    /// Takes one line, without its newline. Without room a program is answered with `busy`.
     pub fn line(&mut self, line: &[u8]) {
         if line.len() > self.max_frame_bytes {
             return self.reject(FrameError::Parse);
@@ -121,8 +132,8 @@ impl<'e, E: Engine> Connection<'e, E> {
                 if let Some(outcome) = self.engine.run_now(&mut self.warm, &call.program, &call.options) {
                     let reply = self.handler.finish(&call.ticket, outcome);
                     self.send(&reply);
-                } else if let Err((ticket, in_flight)) = self.admission.admit(*call) {
-                    let reply = self.handler.busy(&ticket, in_flight, self.admission.most_waiting());
+                } else if let Err((ticket, in_flight)) = self.admission.admit(*call, line.len()) {
+                    let reply = self.handler.busy(&ticket, in_flight);
                     self.send(&reply);
                 }
             }

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 /// Bytes asked for in one read.
 const READ_BYTES: usize = 64 << 10;
-/// Batches waiting for the loop before the reader stops reading.
-const BATCHES: usize = 16;
+/// Batches waiting for the loop before the reader stops reading. One is as long as the longest line, if it has to be.
+const BATCHES: usize = 4;
 
 /// What the reader found.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,13 +77,18 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
 
 /// The lines of a batch, without newline and carriage return.
 pub fn split(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
+    split_ends(batch).map(|(line, _)| line)
+}
+
+/// [`split`], each with where the next one begins.
+pub fn split_ends(batch: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let body = batch.strip_suffix(b"\n").unwrap_or(batch);
     let mut start = 0;
     let ends = memchr::memchr_iter(b'\n', body).chain([body.len()]);
     ends.map(move |end| {
         let line = &body[start..end];
         start = end + 1;
-        line.strip_suffix(b"\r").unwrap_or(line)
+        (line.strip_suffix(b"\r").unwrap_or(line), start)
     })
 }
 

@@ -14,10 +14,8 @@ pub struct Slot(pub u64);
 /// Something that happened to a program.
 #[derive(Debug)]
 pub enum Event {
-    /// It waits for upstream servers, holding this many bytes.
-    Suspended(u64),
-    /// It can run again.
-    Resumed,
+    /// It has begun.
+    Begun,
     /// So many of its upstream calls have ended.
     CallEnded(u64),
     /// It is over, and this is the answer. `None` after a defect.
@@ -67,12 +65,8 @@ pub(super) struct Watcher {
 }
 
 impl RunWatcher for Watcher {
-    fn suspended(&mut self, live_bytes: u64) {
-        self.mailbox.push(self.slot, Event::Suspended(live_bytes));
-    }
-
-    fn resumed(&mut self) {
-        self.mailbox.push(self.slot, Event::Resumed);
+    fn begun(&mut self) {
+        self.mailbox.push(self.slot, Event::Begun);
     }
 
     fn call_ended(&mut self, ended: u64) {

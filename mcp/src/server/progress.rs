@@ -23,13 +23,12 @@ impl Progress {
         Progress { token, ended: 0, told: 0, next: None }
     }
 
-    /// More calls have ended; a message unless the last one was a moment ago.
-    pub fn advance(&mut self, ended: u64, now: Instant) -> Option<Reply> {
+    /// More calls have ended.
+    pub fn advance(&mut self, ended: u64) {
         self.ended = self.ended.max(ended);
-        self.report(now)
     }
 
-    /// The message that is due now.
+    /// The message that is due now: none when the last one was a moment ago.
     pub fn report(&mut self, now: Instant) -> Option<Reply> {
         if self.ended == self.told || self.next.is_some_and(|next| now < next) {
             return None;

@@ -54,7 +54,7 @@ pub async fn serve<E: Engine>(
     let mut input = lines::spawn_reader(input, config.max_frame_bytes)?;
     let output = Output::spawn(output)?;
     let connection = Connection::new(engine, handler.clone(), config.max_frame_bytes, config.load);
-    Loop { connection, handler, output: &output }.run(&mut input, tools, stop).await;
+    Loop { connection, handler, output: &output, unread: None }.run(&mut input, tools, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {
         tracing::warn!("client does not read its answers; giving up");
@@ -66,6 +66,8 @@ struct Loop<'l, E: Engine> {
     connection: Connection<'l, E>,
     handler: Arc<Handler>,
     output: &'l Output,
+    /// A batch for the rest of which there was no room, and where that begins.
+    unread: Option<(Vec<u8>, usize)>,
 }
 
 impl<E: Engine> Loop<'_, E> {
@@ -92,7 +94,7 @@ impl<E: Engine> Loop<'_, E> {
             let report = self.connection.next_report();
             let report_at = report.unwrap_or_else(Instant::now);
             tokio::select! {
-                batch = input.recv(), if open && self.output.has_room() => self.take(batch),
+                batch = input.recv(), if open && self.reads() => self.take(batch),
                 () = mailbox.arrival() => {}
                 () = self.output.progress() => {}
                 () = tokio::time::sleep_until(report_at), if report.is_some() => self.connection.report_progress(),
@@ -108,14 +110,27 @@ impl<E: Engine> Loop<'_, E> {
             }
             self.take_what_is_there(input);
             self.flush();
+            // Answers that nobody reads must not pile up: neither more requests nor more programs then.
+            self.connection.hold(!self.output.has_room());
         }
         self.flush();
+    }
+
+    /// True when a request would be taken now.
+    fn reads(&self) -> bool {
+        self.unread.is_none() && self.connection.has_room() && self.output.has_room()
     }
 
     fn take_what_is_there(&mut self, input: &mut mpsc::Receiver<Input>) {
         for _ in 0..TURN {
             self.connection.take_events();
-            if !self.connection.is_open() || !self.output.has_room() {
+            if !self.connection.is_open() {
+                return;
+            }
+            if let Some((lines, at)) = self.unread.take() {
+                self.take_lines(lines, at);
+            }
+            if !self.reads() {
                 return;
             }
             let Ok(batch) = input.try_recv() else { return };
@@ -127,18 +142,34 @@ impl<E: Engine> Loop<'_, E> {
         match batch {
             None => self.connection.close(),
             Some(Input::Oversize) => self.connection.reject(FrameError::Parse),
-            Some(Input::Lines(lines)) => {
-                for line in lines::split(&lines) {
-                    self.connection.line(line);
-                    if !self.connection.is_open() {
-                        return;
-                    }
-                    if self.connection.pending_output() >= ENOUGH_OUTPUT {
-                        self.flush();
-                    }
-                }
-            }
+            Some(Input::Lines(lines)) => self.take_lines(lines, 0),
         }
+    }
+
+    /// Takes the lines of a batch from there on, and keeps those for which there is no room.
+    fn take_lines(&mut self, lines: Vec<u8>, from: usize) {
+        if let Some(unread) = self.take_while_room(&lines[from..]) {
+            self.unread = Some((lines, from + unread));
+        }
+    }
+
+    /// Takes lines as long as there is room; where the first one that was not taken begins.
+    fn take_while_room(&mut self, lines: &[u8]) -> Option<usize> {
+        let mut next = 0;
+        for (line, end) in lines::split_ends(lines) {
+            if !self.connection.has_room() || !self.output.has_room() {
+                return Some(next);
+            }
+            self.connection.line(line);
+            if !self.connection.is_open() {
+                return None;
+            }
+            if self.connection.pending_output() >= ENOUGH_OUTPUT {
+                self.flush();
+            }
+            next = end;
+        }
+        None
     }
 
     fn replace_tools(&mut self, tools: &[Value]) {

@@ -34,7 +34,7 @@ pub const LISP_EVAL: &str = "lisp_eval";
 pub enum EdgeReason {
     /// The arguments of the call are wrong.
     ArgsError,
-    /// Too many programs are running and waiting.
+    /// Too many requests wait, on a transport that cannot hold its client back.
     Busy,
     /// No such tool.
     UnknownTool,

@@ -2,6 +2,7 @@
 
 mod commands;
 mod configuration;
+mod fairness;
 mod serve;
 mod support;
 mod upstreams;

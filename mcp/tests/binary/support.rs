@@ -58,6 +58,11 @@ impl Server {
         writeln!(self.input.as_mut().expect("open"), "{message}").expect("server reads");
     }
 
+    /// Gives the input away, for a thread that writes while answers are read.
+    pub(crate) fn take_input(&mut self) -> ChildStdin {
+        self.input.take().expect("open")
+    }
+
     /// Receives one line.
     pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
