@@ -8,6 +8,11 @@
 //! Eras: by default it knows `initialize` only. `--stateless` knows `server/discover` only, `--deaf` does not
 //! answer what it does not know, `--strict` ends when the first message is not `initialize`, `--future` is
 //! stateless and speaks no revision that we know.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a server of its own, not a part of the runtime"
+)]
 #![expect(clippy::unwrap_used, reason = "a test helper: a broken test should be loud")]
 #![expect(clippy::zombie_processes, reason = "the grandchild is meant to outlive its parent's care")]
 

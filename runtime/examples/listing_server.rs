@@ -2,6 +2,7 @@
 //!
 //! Every call answers with its own arguments. With a log, each `tools/call` adds a line to it before it is
 //! answered, so that a test can prove that none arrived. `--dead` makes it exit at once.
+#![expect(clippy::disallowed_methods, reason = "a server of its own, not a part of the runtime")]
 #![expect(clippy::unwrap_used, reason = "a test helper: a broken test should be loud")]
 
 use serde_json::{Value, json};

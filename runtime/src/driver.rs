@@ -75,9 +75,7 @@ impl Execution {
         let program = match compile(engine, &source, &options) {
             Ok(program) => program,
             Err(failure) => {
-                let mut outcome = rendering::without_isolate(failure, &context);
-                rendering::scrub(&mut outcome, &engine.secrets);
-                recipient.send(outcome);
+                recipient.send(rendering::without_isolate(failure, &context));
                 return None;
             }
         };
@@ -399,7 +397,7 @@ impl Execution {
         for call in open {
             self.cancel(call);
         }
-        let mut outcome = Outcome {
+        let outcome = Outcome {
             result,
             prints: self.isolate.prints(),
             upstream_calls: self.context.take_ledger(),
@@ -411,7 +409,6 @@ impl Execution {
                 upstream_calls: self.context.calls_made(),
             },
         };
-        rendering::scrub(&mut outcome, &self.engine.secrets);
         self.program.set_tiny(inline::was_tiny(&outcome, &self.options, self.host_calls));
         if let Some(recipient) = self.recipient.take() {
             recipient.send(outcome);

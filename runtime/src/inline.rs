@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::options::RunOptions;
 use crate::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
 use crate::program_cache::{CachedProgram, has_usual_symbols};
+use crate::release::release;
 use crate::rendering;
 use ptc_vm::print::{Extent, pr_str_into};
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
@@ -187,15 +188,14 @@ pub(crate) fn run_brief<'w>(
 fn outcome(engine: &Engine, text: String, seen: Seen) -> Outcome {
     let Seen { completion, extent, is_nil, json, prints, usage } = seen;
     let (truncated, text_bytes) = (extent.truncated, extent.bytes as u64);
-    let mut outcome = Outcome {
+    let outcome = Outcome {
         result: Ok(Answer { completion, text, truncated, text_bytes, is_nil, json }),
         prints,
         upstream_calls: Vec::new(),
         notes: Vec::new(),
         usage,
     };
-    rendering::scrub(&mut outcome, &engine.secrets);
-    outcome
+    release(outcome, &engine.secrets)
 }
 
 /// Runs a program, and leaves a defect to a worker, which knows how to tell its caller.

@@ -11,11 +11,11 @@
 //!   `work`: what a worker holds of one program.
 //! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
 //! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `tool_check`: calls
-//!   against tool lists and schemas. `rendering`: its end.
+//!   against tool lists and schemas. `rendering`: its end. `release`: its end without secrets.
 //! - [`discovery`]: what programs can ask about names, servers and tools. `suggest`: the nearest known name.
 //! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
-//! - [`config`]: the file that names upstream servers. [`secrets`]: the one registry of secret values.
+//! - [`config`]: the file that names upstream servers. [`secrets`]: what must not leave the process.
 //!
 //! Architecture invariant: isolates live on worker threads (a tiny one lives and dies within one call on its
 //! caller's, see `inline`) and never touch a socket; connections and
@@ -38,6 +38,7 @@ pub mod outcome;
 pub mod probe;
 mod program_cache;
 mod queue;
+mod release;
 mod rendering;
 mod runtime;
 pub mod secrets;

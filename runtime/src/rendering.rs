@@ -2,8 +2,7 @@
 
 use crate::context::RunContext;
 use crate::options::RunOptions;
-use crate::outcome::{Answer, CallStatus, Completion, Failure, JsonRefusal, Outcome, Place, Report, Usage};
-use crate::secrets::SecretRegistry;
+use crate::outcome::{Answer, Completion, Failure, JsonRefusal, Outcome, Report, Usage};
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
 use ptc_vm::{Exit, Fault, Isolate, Reason};
@@ -132,44 +131,4 @@ pub(crate) fn without_isolate(failure: Failure, context: &RunContext) -> Outcome
         notes: context.take_notes(),
         usage,
     }
-}
-
-/// The one place where secrets are taken out of what leaves the runtime.
-pub(crate) fn scrub(outcome: &mut Outcome, secrets: &SecretRegistry) {
-    if secrets.is_empty() {
-        return;
-    }
-    match &mut outcome.result {
-        Ok(answer) => {
-            secrets.scrub_string(&mut answer.text);
-            if let Some(Ok(json)) = &mut answer.json {
-                secrets.scrub_string(json);
-            }
-        }
-        Err(failure) => {
-            secrets.scrub_string(&mut failure.message);
-            failure.reports.iter_mut().for_each(|report| scrub_report(report, secrets));
-            if let Some(value) = &mut failure.value {
-                secrets.scrub_string(value);
-            }
-        }
-    }
-    outcome.notes.iter_mut().for_each(|note| secrets.scrub_string(note));
-    outcome.prints.iter_mut().for_each(|line| secrets.scrub_string(line));
-    for call in &mut outcome.upstream_calls {
-        if let CallStatus::Error { error, .. } = &mut call.status {
-            secrets.scrub_string(error);
-        }
-    }
-}
-
-fn scrub_report(report: &mut Report, secrets: &SecretRegistry) {
-    let scrub_place = |place: &mut Place| {
-        secrets.scrub_string(&mut place.line_text);
-        secrets.scrub_string(&mut place.excerpt);
-    };
-    secrets.scrub_string(&mut report.message);
-    report.hints.iter_mut().for_each(|hint| secrets.scrub_string(hint));
-    report.place.iter_mut().for_each(scrub_place);
-    report.calls.iter_mut().for_each(|call| scrub_place(&mut call.place));
 }

@@ -257,7 +257,8 @@ impl Runtime {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let recipient = Recipient::new(watcher, handle.clone(), options.limits);
+        let secrets = self.engine.secrets.clone();
+        let recipient = Recipient::new(watcher, handle.clone(), options.limits, secrets);
         self.queue.submit(Box::new(Job {
             handle: handle.clone(),
             source: source.into(),

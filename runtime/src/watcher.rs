@@ -4,7 +4,9 @@ use crate::context::RunContext;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 use crate::queue::RunHandle;
+use crate::release::release;
 use crate::rendering;
+use crate::secrets::SecretRegistry;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -34,22 +36,29 @@ impl RunWatcher for oneshot::Sender<Outcome> {
 }
 
 /// The watcher of one run on its way through queue and worker. Dropped without an outcome, it tells of a
-/// cancelled run, or of a defect: no caller waits for ever.
+/// cancelled run, or of a defect: no caller waits for ever. Nothing reaches the watcher but through here, and
+/// nothing passes here with a secret in it.
 pub(crate) struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
     handle: Arc<RunHandle>,
     limits: Limits,
+    secrets: SecretRegistry,
     calls_ended: u64,
 }
 
 impl Recipient {
-    pub(crate) fn new(watcher: Box<dyn RunWatcher>, handle: Arc<RunHandle>, limits: Limits) -> Recipient {
-        Recipient { watcher: Some(watcher), handle, limits, calls_ended: 0 }
+    pub(crate) fn new(
+        watcher: Box<dyn RunWatcher>,
+        handle: Arc<RunHandle>,
+        limits: Limits,
+        secrets: SecretRegistry,
+    ) -> Recipient {
+        Recipient { watcher: Some(watcher), handle, limits, secrets, calls_ended: 0 }
     }
 
     pub(crate) fn send(mut self, outcome: Outcome) {
         if let Some(watcher) = self.watcher.take() {
-            watcher.ended(outcome);
+            watcher.ended(release(outcome, &self.secrets));
         }
     }
 
@@ -87,6 +96,6 @@ impl Drop for Recipient {
             None => rendering::defect("the program could not be started"),
         };
         let context = RunContext::new(self.limits, self.handle.interrupt.clone());
-        watcher.ended(rendering::without_isolate(failure, &context));
+        watcher.ended(release(rendering::without_isolate(failure, &context), &self.secrets));
     }
 }

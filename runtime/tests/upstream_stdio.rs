@@ -4,9 +4,8 @@ mod common;
 
 use common::{call, entry, is_alive, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::secrets::{Credential, SecretRegistry};
 use ptc_runtime::upstream::{CallResult, ResultSink, SnapshotMode, Upstream, UpstreamFault, UpstreamState};
-use secrecy::SecretString;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,7 +158,7 @@ async fn a_server_that_dies_at_start_says_why() {
     let secrets = SecretRegistry::new();
     secrets.register("key-12345");
     let mut dying = entry("fake", &["--die-at-start"]);
-    dying.stdio.variables.push(("LICENCE".into(), SecretString::from("key-12345".to_owned())));
+    dying.stdio.variables.push(("LICENCE".into(), Credential::composed("key-12345".to_owned())));
     let fake = upstream_with(dying, SnapshotMode::Live, secrets);
     let fault = fake.start().await.unwrap_err().to_string();
     assert!(fault.starts_with("subprocess exited (status=3)"), "{fault}");
@@ -200,7 +199,7 @@ async fn tool_descriptions_are_scrubbed() {
     let secrets = SecretRegistry::new();
     secrets.register("key-12345");
     let mut leaky = entry("fake", &[]);
-    leaky.stdio.variables.push(("LICENCE".into(), SecretString::from("key-12345".to_owned())));
+    leaky.stdio.variables.push(("LICENCE".into(), Credential::composed("key-12345".to_owned())));
     let fake = upstream_with(leaky, SnapshotMode::Live, secrets);
     fake.start().await.unwrap();
     let tools = fake.tools().unwrap();
@@ -227,7 +226,7 @@ async fn list_changed_reloads_the_list_unless_it_is_frozen() {
 #[tokio::test]
 async fn the_environment_of_a_child_is_clean() {
     let mut own = entry("fake", &[]);
-    own.stdio.variables.push(("OWN_VARIABLE".into(), SecretString::from("1".to_owned())));
+    own.stdio.variables.push(("OWN_VARIABLE".into(), Credential::composed("1".to_owned())));
     own.stdio.directory = Some("/".into());
     let fake = upstream_with(own, SnapshotMode::Live, SecretRegistry::new());
     let answer = call(&fake, "env", json!({})).await.unwrap();

@@ -5,10 +5,10 @@ use super::place::Document;
 use super::tools::rule;
 use super::vars::{Placeholders, expand};
 use super::{ConfigError, Shape, Startup};
-use crate::secrets::SecretRegistry;
+use crate::secrets::{Credential, Protection, SecretRegistry, names};
 use crate::upstream::{CallLimits, Environment, NameRule, StdioSpec, ToolPolicy, is_inherited};
-use secrecy::SecretString;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +116,8 @@ pub(super) struct EntryReader<'a> {
     pub(super) tools: Option<&'a NameRule>,
     pub(super) secrets: &'a SecretRegistry,
     pub(super) variables: &'a dyn Fn(&str) -> Option<String>,
+    /// Values that nothing can hide: whoever wrote them must know.
+    pub(super) unprotected: RefCell<Vec<ConfigError>>,
 }
 
 impl EntryReader<'_> {
@@ -130,6 +132,12 @@ impl EntryReader<'_> {
         }
         if self.boolean(entry, "disabled")? == Some(true) || self.boolean(entry, "enabled")? == Some(false) {
             return Ok(None);
+        }
+        // A transport that is not built does not make a password in the file less of one.
+        for (name, value) in entry.get("headers").and_then(Value::as_object).into_iter().flatten() {
+            if let Some(value) = value.as_str().filter(|_| names::is_secret(name)) {
+                self.protect(&["headers", name], &format!("the header {name}"), value);
+            }
         }
         self.check_transport(entry)?;
         let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
@@ -147,6 +155,9 @@ impl EntryReader<'_> {
             directory.map(|(key, text)| self.host_text(key, text)).transpose()?.map(PathBuf::from);
         if self.boolean(entry, "inheritEnv")? == Some(true) {
             made.stdio.environment = Environment::Inherited;
+            for (name, value) in std::env::vars().filter(|(name, _)| names::is_secret(name)) {
+                self.protect(&["inheritEnv"], &format!("the value of {name}"), &value);
+            }
         }
         made.handshake_timeout = self
             .positive(entry, "handshake_timeout_ms")?
@@ -222,7 +233,27 @@ impl EntryReader<'_> {
             .as_array()
             .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
         let strings = strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))?;
-        strings.iter().map(|text| self.host_text("args", text)).collect()
+        let arguments: Vec<String> =
+            strings.iter().map(|text| self.host_text("args", text)).collect::<Result<_, _>>()?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        for secret in names::in_arguments(&words) {
+            self.protect(&["args"], "a secret in args", secret);
+        }
+        Ok(arguments)
+    }
+
+    /// Registers a secret; a warning when that cannot keep it out of what `ptc` says.
+    fn protect(&self, path: &[&str], what: &str, value: &str) -> Credential {
+        let (credential, protection) = Credential::secret(value, self.secrets);
+        if let Some(complaint) = Protection::complaint(protection) {
+            let message = format!("upstream {}: {what} {complaint}; nothing hides it in output", self.server);
+            let warning = self.error(path, message);
+            let mut unprotected = self.unprotected.borrow_mut();
+            if !unprotected.contains(&warning) {
+                unprotected.push(warning);
+            }
+        }
+        credential
     }
 
     /// Fills placeholders where hosts do; in our own shape such a text is literal.
@@ -243,17 +274,17 @@ impl EntryReader<'_> {
                 format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
             self.error(path, message)
         })?;
-        for (source, value) in expanded.used {
+        for (name, value) in expanded.used {
             // Variables that every child gets anyway are no secrets, and redacting a home directory
             // or a user name would spoil ordinary output.
-            if !is_inherited(&source.into()) {
-                self.secrets.register(&value);
+            if !is_inherited(&name.as_str().into()) {
+                self.protect(path, &format!("the value of ${{{name}}}"), &value);
             }
         }
         Ok(expanded.text)
     }
 
-    fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, SecretString)>, ConfigError> {
+    fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, Credential)>, ConfigError> {
         let Some(value) = entry.get("env") else { return Ok(Vec::new()) };
         let Value::Object(variables) = value else {
             return Err(self.wrong("env", "env must be an object"));
@@ -272,8 +303,17 @@ impl EntryReader<'_> {
                 let message = format!("upstream {}: env {name:?} cannot be set", self.server);
                 return Err(self.error(&["env", name], message));
             }
-            let text = self.filled(&["env", name], &text)?;
-            resolved.push((name.clone(), SecretString::from(text)));
+            let filled = self.filled(&["env", name], &text)?;
+            // A variable that was filled in has been registered by itself.
+            let credential = if filled == text && names::is_secret(name) {
+                self.protect(&["env", name], &format!("env {name}"), &filled)
+            } else {
+                for secret in names::in_text(&filled) {
+                    self.protect(&["env", name], &format!("the password in env {name}"), secret);
+                }
+                Credential::composed(filled)
+            };
+            resolved.push((name.clone(), credential));
         }
         Ok(resolved)
     }

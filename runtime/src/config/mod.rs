@@ -77,7 +77,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads and parses a file. Resolved `${VAR}` values are registered as secrets.
+    /// Reads and parses a file. Resolved `${VAR}` values, and literal ones under names of secrets, are registered
+    /// as secrets; what cannot be hidden is a warning.
     pub fn load(path: &Path, secrets: &SecretRegistry) -> Result<Config, ConfigError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(&name, &error))?;
@@ -151,9 +152,11 @@ impl Config {
                 tools: shared.as_ref(),
                 secrets,
                 variables,
+                unprotected: std::cell::RefCell::default(),
             };
             warnings.extend(reader.unknown_keys(value));
             servers.extend(reader.read(value)?);
+            warnings.extend(reader.unprotected.into_inner());
         }
         Ok(Config { shape, servers, warnings })
     }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::upstream::{CallLimits, NameRule, ToolPattern, ToolPolicy};
-use secrecy::ExposeSecret;
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -28,7 +27,7 @@ fn the_documented_shape() {
     assert_eq!((&*fs.name, fs.description.as_deref()), ("fs", Some("Files")));
     assert_eq!(fs.stdio.command, "npx");
     assert_eq!(fs.stdio.arguments, ["-y", "x"]);
-    let variables: Vec<_> = fs.stdio.variables.iter().map(|(k, v)| (k.as_str(), v.expose_secret())).collect();
+    let variables: Vec<_> = fs.stdio.variables.iter().map(|(k, v)| (k.as_str(), v.expose())).collect();
     assert_eq!(variables, [("A", "p-s3cret-token"), ("N", "5")]);
     assert_eq!(fs.stdio.directory.as_deref(), Some(Path::new("/tmp")));
     assert_eq!(fs.handshake_timeout.as_millis(), 250);
@@ -141,7 +140,7 @@ fn hosts_fill_placeholders_in_every_text() {
         ("/home/me/run", Some(Path::new("/home/me")))
     );
     assert_eq!(stdio.arguments, ["--key=s3cret-token", "x"]);
-    assert_eq!(stdio.variables[0].1.expose_secret(), "y");
+    assert_eq!(stdio.variables[0].1.expose(), "y");
     assert_eq!(secrets.scrub("s3cret-token /home/me"), "[REDACTED] /home/me");
     let missing = error("{\"servers\": {\"a\": {\n \"command\": \"${NOPE}\"}}}");
     assert_eq!(missing, "u.json:2:2: upstreams_config: env var NOPE is not set (referenced as ${NOPE})");

@@ -5,7 +5,7 @@ use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::tool::Tool;
 use super::wire::RpcError;
 use super::{RawAnswer, UpstreamFault};
-use crate::secrets::SecretRegistry;
+use crate::secrets::{Class, SecretRegistry, Shape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,6 +30,56 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// JSON-RPC code: the server is of the stateless era and wants a capability that we do not have.
 const MISSING_CAPABILITY: i64 = -32021;
+
+/// What is protocol in the answers that describe a server: a secret that is a word of it, or of JSON Schema,
+/// must not make the server useless.
+const CATALOG: Shape = Shape {
+    keys: &[
+        (
+            Class::Verbatim,
+            &["nextCursor", "capabilities", "supportedVersions", "protocolVersion", "resultType"],
+        ),
+        (Class::Words, &["type", "$ref", "$schema", "$id", "format"]),
+        (
+            Class::Fields,
+            &[
+                "tools",
+                "name",
+                "title",
+                "version",
+                "description",
+                "serverInfo",
+                "io.modelcontextprotocol/serverInfo",
+                "_meta",
+                "inputSchema",
+                "outputSchema",
+                "annotations",
+                "readOnlyHint",
+                "destructiveHint",
+                "idempotentHint",
+                "openWorldHint",
+                "properties",
+                "required",
+                "additionalProperties",
+                "items",
+                "prefixItems",
+                "enum",
+                "const",
+                "default",
+                "anyOf",
+                "oneOf",
+                "allOf",
+                "$defs",
+                "definitions",
+                "minimum",
+                "maximum",
+                "minItems",
+                "maxItems",
+            ],
+        ),
+    ],
+    unknown: Class::Fields,
+};
 
 /// Whether to find out the era first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,10 +271,10 @@ impl Opening<'_> {
         self.connection.request(request).await
     }
 
-    /// Catalog text is scrubbed before anything sees it.
+    /// Catalog text is scrubbed before anything sees it, and before any of it is cut.
     fn decode<T: DeserializeOwned>(&self, answer: &RawAnswer, method: &str) -> Result<T, UpstreamFault> {
         let text = String::from_utf8_lossy(answer.bytes());
-        serde_json::from_str(&self.secrets.scrub(&text)).map_err(|error| {
+        serde_json::from_str(&self.secrets.scrub_json(&text, &CATALOG)).map_err(|error| {
             UpstreamFault::Protocol(format!("{method} returned unexpected payload: {error}"))
         })
     }

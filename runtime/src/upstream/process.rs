@@ -1,6 +1,6 @@
 //! Starting a stdio server: no shell, a clean environment, a process group of its own.
 
-use secrecy::{ExposeSecret, SecretString};
+use crate::secrets::Credential;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -26,7 +26,7 @@ pub struct StdioSpec {
     /// Its arguments.
     pub arguments: Vec<String>,
     /// Extra variables, resolved.
-    pub variables: Vec<(String, SecretString)>,
+    pub variables: Vec<(String, Credential)>,
     /// Working directory.
     pub directory: Option<PathBuf>,
     /// What it inherits.
@@ -37,7 +37,7 @@ impl StdioSpec {
     /// The file `command` names at this moment.
     pub fn resolve(&self) -> Option<PathBuf> {
         let own_path = self.variables.iter().find(|(name, _)| name == "PATH");
-        let own_path = own_path.map(|(_, value)| value.expose_secret());
+        let own_path = own_path.map(|(_, value)| value.expose());
         resolve_command(&self.command, self.directory.as_deref(), own_path)
     }
 
@@ -58,7 +58,7 @@ impl StdioSpec {
             }
         }
         for (name, value) in &self.variables {
-            command.env(name, value.expose_secret());
+            command.env(name, value.expose());
         }
         if let Some(directory) = &self.directory {
             command.current_dir(directory);

@@ -46,16 +46,18 @@ pub(super) async fn log_lines(
     let mut reader = LineReader::new(stderr);
     let mut flood = Throttle::default();
     while let Ok(Some(line)) = reader.next(|| LINE).await {
-        let bytes = match line {
-            Line::Whole(bytes) => bytes,
-            Line::Oversize(oversize) => oversize.head,
+        let text = match &line {
+            Line::Whole(bytes) => secrets.scrub(String::from_utf8_lossy(bytes).trim_end()).into_owned(),
+            // What is after its head is not known, and may be the rest of a secret.
+            Line::Oversize(oversize) => {
+                let head = String::from_utf8_lossy(&oversize.head);
+                // Neither is the character that was cut.
+                secrets.scrub_cut(head.trim_end_matches('\u{fffd}').trim_end()).into_owned()
+            }
         };
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.trim_end();
         if text.is_empty() {
             continue;
         }
-        let text = secrets.scrub(text).into_owned();
         match flood.admit(Instant::now()) {
             Verdict::Pass { suppressed: 0 } => tracing::info!(upstream = %name, "{text}"),
             Verdict::Pass { suppressed } => tracing::info!(upstream = %name, suppressed, "{text}"),

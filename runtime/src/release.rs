@@ -1,0 +1,82 @@
+//! The end of a run without secrets: what every outcome passes before anybody outside of the runtime sees it.
+//!
+//! Texts are cleaned here while they are whole, since profiles cut them. Every structure is taken apart by name:
+//! a part that is added to an outcome does not compile until it is decided here what becomes of it.
+
+use crate::outcome::{Answer, CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, Report, Usage};
+use crate::secrets::{SecretRegistry, Shape};
+use ptc_compiler::diagnostic::Call;
+use std::borrow::Cow;
+
+/// Takes secrets out of everything that is text.
+pub(crate) fn release(mut outcome: Outcome, secrets: &SecretRegistry) -> Outcome {
+    if secrets.is_empty() {
+        return outcome;
+    }
+    let Outcome { result, prints, upstream_calls, notes, usage } = &mut outcome;
+    let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
+    match result {
+        Ok(answer) => clean_answer(answer, secrets),
+        Err(failure) => clean_failure(failure, secrets),
+    }
+    prints.iter_mut().chain(notes).for_each(|text| secrets.scrub_string(text));
+    for call in upstream_calls {
+        let CallRecord { server, tool, status, duration: _, result_bytes: _, effect: _ } = call;
+        secrets.scrub_string(server);
+        secrets.scrub_string(tool);
+        match status {
+            CallStatus::Ok => {}
+            CallStatus::Error { reason: _, error } => secrets.scrub_string(error),
+        }
+    }
+    outcome
+}
+
+fn clean_answer(answer: &mut Answer, secrets: &SecretRegistry) {
+    let Answer { completion: _, text, truncated, text_bytes: _, is_nil: _, json } = answer;
+    if *truncated {
+        clean_cut(text, secrets);
+    } else {
+        secrets.scrub_string(text);
+    }
+    match json {
+        Some(Ok(json)) => {
+            if let Cow::Owned(clean) = secrets.scrub_json(json, &Shape::DATA) {
+                *json = clean;
+            }
+        }
+        Some(Err(JsonRefusal::NotEncodable { path })) => secrets.scrub_string(path),
+        Some(Err(JsonRefusal::TooLarge { bytes: _ })) | None => {}
+    }
+}
+
+fn clean_failure(failure: &mut Failure, secrets: &SecretRegistry) {
+    let Failure { reason: _, message, value, reports, more: _ } = failure;
+    // The value of a failure is cut without a word, and may be the message.
+    clean_cut(message, secrets);
+    value.iter_mut().for_each(|value| clean_cut(value, secrets));
+    reports.iter_mut().for_each(|report| clean_report(report, secrets));
+}
+
+fn clean_report(report: &mut Report, secrets: &SecretRegistry) {
+    let Report { severity: _, reason: _, message, place, calls, types: _, hints } = report;
+    clean_cut(message, secrets);
+    hints.iter_mut().for_each(|text| secrets.scrub_string(text));
+    place.iter_mut().for_each(|place| clean_place(place, secrets));
+    for Call { function, place } in calls {
+        secrets.scrub_string(function);
+        clean_place(place, secrets);
+    }
+}
+
+fn clean_place(place: &mut Place, secrets: &SecretRegistry) {
+    let Place { start: _, end: _, line_text, indent: _, width: _, excerpt } = place;
+    clean_cut(line_text, secrets);
+    secrets.scrub_string(excerpt);
+}
+
+fn clean_cut(text: &mut String, secrets: &SecretRegistry) {
+    if let Cow::Owned(clean) = secrets.scrub_cut(text) {
+        *text = clean;
+    }
+}

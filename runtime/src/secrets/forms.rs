@@ -1,0 +1,142 @@
+//! What to look for because of one secret.
+
+use super::REDACTED;
+use super::canonical::canonical;
+
+/// Canonical bytes of the shortest secret: shorter ones would redact ordinary text everywhere.
+pub(super) const SHORTEST: usize = 4;
+
+/// Bytes of a line of a secret that is looked for alone.
+const SHORTEST_LINE: usize = 8;
+
+/// Values of switches: no secrets, and text is full of them.
+const ORDINARY: [&str; 6] = ["true", "false", "null", "none", "undefined", "default"];
+
+/// What is looked for, in canonical bytes, and as it stands in a text.
+#[derive(Default)]
+pub(super) struct Forms {
+    pub(super) canonical: Vec<Vec<u8>>,
+    pub(super) verbatim: Vec<Vec<u8>>,
+}
+
+/// True for a value that cannot be told from ordinary text.
+pub(super) fn is_ordinary(value: &str) -> bool {
+    let value = value.trim();
+    ORDINARY.iter().any(|word| word.eq_ignore_ascii_case(value)) || REDACTED.contains(value)
+}
+
+/// Every form of a secret; none if it is too short for any.
+pub(super) fn of(value: &str) -> Forms {
+    let mut forms = Forms::default();
+    for text in parts(value) {
+        add(&mut forms, text);
+    }
+    forms
+}
+
+/// The value and those parts of it that are secrets alone: its lines, what follows the name of a scheme, the
+/// password in an address.
+fn parts(value: &str) -> Vec<&str> {
+    let whole = value.trim();
+    let mut parts = vec![whole];
+    if whole.contains(['\n', '\r']) {
+        let lines = whole.lines().map(str::trim);
+        parts.extend(lines.filter(|line| line.len() >= SHORTEST_LINE && !line.starts_with("-----")));
+    }
+    for scheme in ["bearer ", "basic ", "token "] {
+        if let Some((name, rest)) = whole.split_at_checked(scheme.len())
+            && name.eq_ignore_ascii_case(scheme)
+        {
+            parts.push(rest.trim());
+        }
+    }
+    parts.extend(password(whole));
+    parts
+}
+
+/// The password of `scheme://user:password@host`.
+pub(super) fn password(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    Some(user.split_once(':').map_or(user, |(_, password)| password)).filter(|password| !password.is_empty())
+}
+
+fn add(forms: &mut Forms, text: &str) {
+    let plain = canonical(text.as_bytes());
+    if plain.len() < SHORTEST {
+        return;
+    }
+    // What stands before a secret may look like the beginning of an escape that swallows its first characters.
+    let escaped = serde_json::Value::from(text).to_string();
+    forms.verbatim.push(text.as_bytes().to_vec());
+    forms.verbatim.push(escaped.as_bytes()[1..escaped.len() - 1].to_vec());
+    forms.canonical.push(plain);
+    let encoded = [LOWER, UPPER].map(|digits| hexadecimal(text.as_bytes(), digits)).into_iter();
+    let encoded = encoded.chain(
+        [STANDARD, URL]
+            .into_iter()
+            .flat_map(|alphabet| (0..3).map(move |before| base64_inside(text.as_bytes(), before, alphabet))),
+    );
+    forms.canonical.extend(encoded.map(|form| canonical(&form)).filter(|form| form.len() >= SHORTEST));
+}
+
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+fn hexadecimal(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
+    bytes.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()
+}
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The digits of base64 that depend on these bytes alone when `before` bytes, of three, stand before them.
+fn base64_inside(bytes: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
+    let first = (before * 8).div_ceil(6);
+    let end = (before + bytes.len()) * 8 / 6;
+    let bit = |at: usize| {
+        let byte = bytes[at / 8 - before];
+        usize::from(byte >> (7 - at % 8) & 1)
+    };
+    (first..end).map(|digit| alphabet[(0..6).fold(0, |value, at| value << 1 | bit(digit * 6 + at))]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(value: &str) -> Vec<String> {
+        of(value).canonical.iter().map(|form| String::from_utf8_lossy(form).into_owned()).collect()
+    }
+
+    #[test]
+    fn base64_is_found_behind_any_number_of_bytes() {
+        let forms = texts("hunter2!");
+        // base64 of "hunter2!", "u:hunter2!" and "me:hunter2!".
+        for encoded in ["aHVudGVyMiE=", "dTpodW50ZXIyIQ==", "bWU6aHVudGVyMiE="] {
+            assert!(forms.iter().any(|form| encoded.contains(form.as_str())), "{encoded}: {forms:?}");
+        }
+        assert!(
+            forms.contains(&"68756e7465723221".to_owned()) && forms.contains(&"68756E7465723221".to_owned())
+        );
+    }
+
+    #[test]
+    fn parts_that_are_secrets_alone_are_looked_for_alone() {
+        assert_eq!(parts("Bearer abc\n"), ["Bearer abc", "abc"]);
+        assert_eq!(
+            parts("-----BEGIN X-----\nMIIEvQIBAD\nab\n"),
+            ["-----BEGIN X-----\nMIIEvQIBAD\nab", "MIIEvQIBAD"]
+        );
+        assert_eq!(password("postgres://me:p%40ss@h:1/db?x=y"), Some("p%40ss"));
+        assert_eq!(password("https://token@h/x@y"), Some("token"));
+        assert_eq!(password("https://h/a@b"), None);
+    }
+
+    #[test]
+    fn what_is_too_short_has_no_form() {
+        assert!(texts("abc").is_empty() && texts("a b\n+c").is_empty());
+        assert!(is_ordinary("True") && is_ordinary("ACTED") && !is_ordinary("text"));
+    }
+}

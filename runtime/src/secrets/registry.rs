@@ -1,0 +1,227 @@
+//! The one registry of secrets.
+
+use super::REDACTED;
+use super::document::{Shape, scrub_document};
+use super::finder::{Finder, Tail};
+use super::forms::{self, Forms};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Known secrets. Clones share one registry.
+#[derive(Clone, Default)]
+pub struct SecretRegistry {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Something is registered: read without the lock by everything that goes out.
+    any: AtomicBool,
+    secrets: RwLock<Secrets>,
+}
+
+#[derive(Default)]
+struct Secrets {
+    values: Vec<secrecy::SecretString>,
+    /// Made when it is needed first: secrets are registered one by one, before anything is said.
+    finder: OnceLock<Arc<Finder>>,
+}
+
+/// What a registered value can expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// It never leaves the process.
+    Full,
+    /// It is too short to be told from ordinary text, and nothing hides it.
+    TooShort,
+    /// It is a word that text is full of, and nothing hides it.
+    Ordinary,
+    /// There is nothing to hide.
+    Empty,
+}
+
+impl Protection {
+    /// Why nothing hides the value; `None` when all is well.
+    pub const fn complaint(self) -> Option<&'static str> {
+        match self {
+            Protection::Full | Protection::Empty => None,
+            Protection::TooShort => Some("is too short to be recognised in text"),
+            Protection::Ordinary => Some("is an ordinary word"),
+        }
+    }
+}
+
+impl SecretRegistry {
+    /// An empty registry.
+    pub fn new() -> SecretRegistry {
+        SecretRegistry::default()
+    }
+
+    /// Registers a value in every form in which it may come back.
+    pub fn register(&self, value: &str) -> Protection {
+        use secrecy::ExposeSecret;
+        if value.trim().is_empty() {
+            return Protection::Empty;
+        }
+        if forms::is_ordinary(value) {
+            return Protection::Ordinary;
+        }
+        if forms::of(value).canonical.is_empty() {
+            return Protection::TooShort;
+        }
+        let mut secrets = self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.values.iter().any(|known| known.expose_secret() == value) {
+            secrets.values.push(value.into());
+            secrets.finder = OnceLock::new();
+        }
+        self.shared.any.store(true, Ordering::Release);
+        Protection::Full
+    }
+
+    /// The text without secrets.
+    pub fn scrub<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.replace(text, Tail::Whole)
+    }
+
+    /// A text that was cut, without secrets and without what one of them begins with at its end.
+    pub fn scrub_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.replace(text, Tail::Cut)
+    }
+
+    /// JSON texts, one or several, without secrets: only what is text in them changes, so they stay valid and
+    /// keep the words that `shape` names. What is no JSON is taken as text.
+    pub fn scrub_json<'t>(&self, text: &'t str, shape: &Shape) -> Cow<'t, str> {
+        let Some(finder) = self.finder().filter(|finder| finder.may_find(text)) else {
+            return Cow::Borrowed(text);
+        };
+        let clean = scrub_document(text, shape, |part| replaced(&finder, part, Tail::Whole));
+        Cow::Owned(clean.unwrap_or_else(|| replaced(&finder, text, Tail::Whole).into_owned()))
+    }
+
+    /// Bytes that should be JSON texts: as [`SecretRegistry::scrub_json`].
+    pub fn scrub_json_bytes(&self, bytes: Vec<u8>, shape: &Shape) -> Vec<u8> {
+        if self.is_empty() {
+            return bytes;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        match self.scrub_json(&text, shape) {
+            Cow::Owned(clean) => clean.into_bytes(),
+            Cow::Borrowed(_) => bytes,
+        }
+    }
+
+    /// Takes secrets out in place.
+    pub fn scrub_string(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.scrub(text) {
+            *text = clean;
+        }
+    }
+
+    /// True when there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        !self.shared.any.load(Ordering::Acquire)
+    }
+
+    fn replace<'t>(&self, text: &'t str, tail: Tail) -> Cow<'t, str> {
+        match self.finder() {
+            Some(finder) => replaced(&finder, text, tail),
+            None => Cow::Borrowed(text),
+        }
+    }
+
+    fn finder(&self) -> Option<Arc<Finder>> {
+        use secrecy::ExposeSecret;
+        if self.is_empty() {
+            return None;
+        }
+        let secrets = self.shared.secrets.read().unwrap_or_else(PoisonError::into_inner);
+        let finder = secrets.finder.get_or_init(|| {
+            let mut all = Forms::default();
+            for value in &secrets.values {
+                let Forms { canonical, verbatim } = forms::of(value.expose_secret());
+                all.canonical.extend(canonical);
+                all.verbatim.extend(verbatim);
+            }
+            Arc::new(Finder::new(all))
+        });
+        Some(finder.clone())
+    }
+}
+
+fn replaced<'t>(finder: &Finder, text: &'t str, tail: Tail) -> Cow<'t, str> {
+    let found = finder.find(text, tail);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut at = 0;
+    for place in found {
+        clean.push_str(&text[at..place.start]);
+        clean.push_str(REDACTED);
+        at = place.end;
+    }
+    clean.push_str(&text[at..]);
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry(values: &[&str]) -> SecretRegistry {
+        let secrets = SecretRegistry::new();
+        for value in values {
+            assert_eq!(secrets.register(value), Protection::Full, "{value}");
+        }
+        secrets
+    }
+
+    #[test]
+    fn secrets_within_and_across_each_other_leave_no_tail() {
+        let secrets = registry(&["hunter2", "hunter2-and-more", "more-of-it"]);
+        let text = "a hunter2-and-more b hunter2 c hunter2-and-more-of-it d";
+        assert_eq!(secrets.scrub(text), "a [REDACTED] b [REDACTED] c [REDACTED] d");
+    }
+
+    #[test]
+    fn escaped_and_joined_forms_are_found_and_text_stays_readable() {
+        let secrets = registry(&["pass\"word\nand é"]);
+        assert_eq!(secrets.scrub(r#"{"k":"pass\"word\nand é"}"#), r#"{"k":"[REDACTED]"}"#);
+        assert_eq!(secrets.scrub(r#"{"k":"pass\\\"word\\nand \\u00E9\n"}"#), r#"{"k":"[REDACTED]\n"}"#);
+        assert_eq!(secrets.scrub("got pass\"word and é?"), "got [REDACTED]?");
+        assert_eq!(secrets.scrub("nothing here"), "nothing here");
+    }
+
+    #[test]
+    fn what_stands_before_a_secret_does_not_hide_it() {
+        let secrets = registry(&["nabcdef", "41bcdef", "u00e9x-secret"]);
+        for before in ["\\", "\\\\", "%", "%25", "x"] {
+            for secret in ["nabcdef", "41bcdef", "u00e9x-secret"] {
+                let text = format!("{before}{secret}");
+                assert!(!secrets.scrub(&text).contains(secret), "{text}: {}", secrets.scrub(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_secret_is_left_where_a_text_was_cut() {
+        let secrets = registry(&["s3cret-token-value"]);
+        assert_eq!(secrets.scrub("got s3cret..."), "got [REDACTED]...");
+        assert_eq!(secrets.scrub("got s3cret-t… (9 more)"), "got [REDACTED]… (9 more)");
+        assert_eq!(secrets.scrub_cut("got s3cr"), "got [REDACTED]");
+        assert_eq!(secrets.scrub("got s3cret%2..."), "got [REDACTED]...");
+        assert_eq!(secrets.scrub_cut("got s3cret\\u002"), "got [REDACTED]");
+        assert_eq!(secrets.scrub("got s3cret"), "got s3cret");
+        assert_eq!(secrets.scrub("got s3cret-token-v"), "got [REDACTED]");
+    }
+
+    #[test]
+    fn what_cannot_be_protected_is_told() {
+        let secrets = SecretRegistry::new();
+        assert_eq!(secrets.register("abc"), Protection::TooShort);
+        assert_eq!(secrets.register("true"), Protection::Ordinary);
+        assert_eq!(secrets.register(" \n"), Protection::Empty);
+        assert!(secrets.is_empty());
+    }
+}
