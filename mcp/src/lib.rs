@@ -8,6 +8,7 @@
 //! - [`protocol`]: one transport-neutral [`protocol::Handler`]: JSON-RPC frames, the two eras of the
 //!   protocol, method dispatch.
 //! - [`tool`]: what `lisp_eval` promises: description, arguments, output schemas, response profiles.
+//! - [`edge`]: the standard streams, which let no secret through.
 //! - [`engine`]: the one thing all of these need from the runtime, so that tests can replace it.
 //! - [`import`]: the servers of other hosts as a configuration of ours.
 //! - [`cli`]: the commands of the `ptc` binary, one file each.
@@ -22,6 +23,7 @@
 pub mod bench;
 pub mod cli;
 pub mod demo;
+pub mod edge;
 pub mod engine;
 pub mod import;
 pub mod protocol;

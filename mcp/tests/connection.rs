@@ -2,6 +2,7 @@
 //!
 //! The engine is replaced, so that a program ends exactly when a test says so.
 
+use ptc_mcp::edge::{Filtered, Form, shapes};
 use ptc_mcp::engine::{Cancel, Engine};
 use ptc_mcp::protocol::{Handler, Surface};
 use ptc_mcp::server::admission::Load;
@@ -11,6 +12,7 @@ use ptc_mcp::tool::caps::Profile;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Answer, Completion, Outcome, Usage};
+use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
@@ -143,7 +145,7 @@ impl Client {
                     handler,
                     config,
                     server_input,
-                    server_output,
+                    Filtered::new(server_output, Form::Json(&shapes::MCP), SecretRegistry::new()),
                     changes,
                     std::future::pending(),
                 ))

@@ -3,6 +3,7 @@
 //! Both are child processes fed by the same driver: all requests are written as fast as the pipe takes them
 //! while the answers are read, in rounds that take turns.
 
+use crate::edge::Filtered;
 use crate::server::lines::{self, Input};
 use crate::server::output::Output;
 use serde::Deserialize;
@@ -34,7 +35,10 @@ struct Request<'a> {
 ///
 /// # Errors
 /// No threads.
-pub fn echo(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> io::Result<()> {
+pub fn echo(
+    input: impl Read + Send + 'static,
+    output: Filtered<impl Write + Send + 'static>,
+) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, MAX_FRAME_BYTES)?;
     let output = Output::spawn(output)?;
     let mut out = Vec::with_capacity(2 * ENOUGH_OUTPUT);

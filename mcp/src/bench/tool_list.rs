@@ -51,7 +51,7 @@ pub fn measure(runtime: &Runtime) -> Sizes {
 
 /// Our `tools/list` result.
 pub fn tool_list(runtime: &Runtime, mode: CatalogMode) -> Value {
-    let catalog = Catalog::of(&runtime.catalog(), runtime.secrets());
+    let catalog = Catalog::of(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
     let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim };
     json!({ "tools": [definition(&facts, false)] })

@@ -5,6 +5,7 @@ use super::exit::{Abort, Exit};
 use super::lane::{Answered, Chunk, Lanes};
 use super::limits::LimitFlags;
 use super::{cores, half_of_ram};
+use crate::edge::{self, Filtered, Form, shapes};
 use crate::server::lines::{self, Input};
 use ptc_runtime::Load;
 use ptc_runtime::options::RunOptions;
@@ -61,7 +62,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let options = RunOptions { limits, now_ms: args.now, timed: false, ..RunOptions::default() };
     let runtime = Arc::new(booted.runtime);
     let (lanes, answered) = Lanes::start(cores(), &runtime, &options)?;
-    let done = batch(&lanes, answered, input, std::io::stdout()).await;
+    let done = batch(&lanes, answered, input, edge::stdout(Form::Json(&shapes::REPORT))).await;
     lanes.join();
     // Nobody else has it any more.
     if let Some(runtime) = Arc::into_inner(runtime) {
@@ -76,7 +77,7 @@ async fn batch(
     lanes: &Lanes,
     mut answered: mpsc::UnboundedReceiver<Answered>,
     mut input: mpsc::Receiver<Input>,
-    mut output: impl Write,
+    mut output: Filtered<impl Write>,
 ) -> std::io::Result<()> {
     let window = WINDOW_PER_CORE * cores() / CHUNK;
     // Chunks that have been handed out, the first of them `first`.

@@ -7,6 +7,7 @@ use crate::bench::overhead::{Measured, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
 use crate::bench::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
+use crate::edge::{self, Form, shapes};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
@@ -178,7 +179,7 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
         Bench::Fairness(args) => fair(&args),
         Bench::TextBlock(args) => text_blocks(&args),
         Bench::EchoServer => {
-            serve::echo(std::io::stdin(), std::io::stdout())?;
+            serve::echo(std::io::stdin(), edge::stdout(Form::Json(&shapes::MCP)))?;
             Ok(Exit::Ok)
         }
         Bench::Workloads => workloads(),
@@ -188,14 +189,14 @@ pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
         Bench::Workload(args) => workload(&args),
         Bench::ToolList(args) => super::on_runtime(tool_lists(args)),
         Bench::ToolServer(args) => {
-            tool_list::serve(args.tools, std::io::stdin().lock(), std::io::stdout().lock())?;
+            tool_list::serve(args.tools, std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
             Ok(Exit::Ok)
         }
         Bench::DelayServer(args) => {
             delay_server::serve(
                 Duration::from_millis(args.delay),
                 std::io::stdin().lock(),
-                std::io::stdout(),
+                edge::stdout(Form::Json(&shapes::MCP)),
             )?;
             Ok(Exit::Ok)
         }
@@ -266,7 +267,7 @@ fn workloads() -> Result<Exit, Abort> {
         ))?;
     }
     for line in missing {
-        eprintln!("{line}");
+        console::complain(&line);
     }
     Ok(Exit::Ok)
 }

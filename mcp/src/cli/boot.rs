@@ -4,11 +4,11 @@ use super::exit::{Abort, Exit};
 use super::progress::Progress;
 use super::variables;
 use crate::demo::Sample;
+use crate::edge;
 use crate::tool::catalog::Catalog;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
-use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::upstream::SnapshotMode;
 use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use std::collections::BTreeSet;
@@ -117,14 +117,14 @@ pub struct Booted {
 
 /// Reads the configuration and starts the runtime; 0 workers are one a core.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
-    let secrets = SecretRegistry::new();
     let files = config::find(&flags.upstreams_config);
     let has_upstreams = !files.is_empty();
     let mut servers = Vec::new();
-    let configs = Config::load_all(&files, &secrets).map_err(|error| Abort::usage(error.to_string()))?;
+    let configs =
+        Config::load_all(&files, edge::secrets()).map_err(|error| Abort::usage(error.to_string()))?;
     for config in configs {
         for warning in &config.warnings {
-            tracing::warn!("{}", secrets.scrub(&warning.to_string()));
+            tracing::warn!("{warning}");
         }
         servers.extend(config.servers);
     }
@@ -154,7 +154,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         snapshot,
         read_only: flags.read_only()?,
         workers,
-        secrets,
+        secrets: edge::secrets().clone(),
         ..RuntimeConfig::default()
     };
     let runtime = launch(config, !matches!(need, Need::Serve)).await?;
@@ -248,6 +248,6 @@ impl Booted {
 
     /// What the description of `lisp_eval` lists.
     pub fn catalog(&self) -> Catalog {
-        Catalog::of(&self.runtime.catalog(), self.runtime.secrets())
+        Catalog::of(&self.runtime.catalog())
     }
 }

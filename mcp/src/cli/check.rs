@@ -36,7 +36,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
         OutputFormat::Text => console::write(&text_report(&source, ok, &reports))?,
         OutputFormat::Json => {
             let report = json!({ "ok": ok, "file": source.name, "diagnostics": reports_json(&reports) });
-            console::write_line(&report.to_string())?;
+            console::write_json(&report)?;
         }
     }
     Ok(if ok { Exit::Ok } else { Exit::ProgramFailed })

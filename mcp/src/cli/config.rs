@@ -4,6 +4,7 @@ use super::OutputFormat;
 use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
+use crate::edge;
 use crate::import::hosts::{Host, Places};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
 use clap::Subcommand;
@@ -45,7 +46,7 @@ struct ImportArgs {
     /// Replace the file if it is there
     #[arg(long)]
     force: bool,
-    /// Show the file instead of writing it
+    /// Show the file instead of writing it, without the secrets in it
     #[arg(long)]
     dry_run: bool,
     /// How to report what was found
@@ -57,7 +58,7 @@ struct ImportArgs {
 pub fn run(args: &ConfigArgs) -> Result<Exit, Abort> {
     match &args.command {
         ConfigCommand::Schema => {
-            console::write_line(&format!("{:#}", config::json_schema()))?;
+            console::write_document(&config::json_schema())?;
             Ok(Exit::Ok)
         }
         ConfigCommand::Import(args) => import(args),
@@ -73,6 +74,11 @@ fn import(args: &ImportArgs) -> Result<Exit, Abort> {
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may be a file that is looked at, when it is to be replaced.
     let import = Import::collect(&hosts, &places, |path| std::fs::read_to_string(path).ok());
+    // The file gets what it is about to be read for; what is shown of it does not.
+    for secret in import.secrets() {
+        // `ptc doctor` tells of those that nothing can hide.
+        let _ = edge::secrets().register(secret);
+    }
     let outcome = if import.servers.is_empty() {
         Err(Abort::usage(nothing_found(&hosts)))
     } else if args.dry_run {
@@ -82,11 +88,11 @@ fn import(args: &ImportArgs) -> Result<Exit, Abort> {
     };
     let written = (outcome.is_ok() && !args.dry_run).then_some(target.as_path());
     match args.output {
-        OutputFormat::Json => console::write_line(&json_report(&import, written, args.dry_run).to_string())?,
+        OutputFormat::Json => console::write_json(&json_report(&import, written, args.dry_run))?,
         OutputFormat::Text => {
             console::write(&text_report(&import))?;
             if args.dry_run && outcome.is_ok() {
-                console::write_line(&format!("{:#}", import.document()))?;
+                console::write_document(&import.document())?;
             }
             if let Ok(line) = &outcome {
                 let count = import.servers.len();

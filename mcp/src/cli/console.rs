@@ -1,19 +1,19 @@
 //! Text for people and programs. `println!` panics when its reader has gone away; this does not.
 
 use super::exit::Abort;
+use crate::edge::{self, Form, shapes};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{BufWriter, Write};
 
-/// Writes to standard output.
+/// Writes text to standard output.
 pub fn write(text: &str) -> Result<(), Abort> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes())?;
-    Ok(output.flush()?)
+    write_parts([text])
 }
 
 /// Writes texts to standard output, one after the other.
 pub fn write_parts<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), Abort> {
-    let mut output = BufWriter::new(std::io::stdout().lock());
+    let mut output = BufWriter::new(edge::stdout(Form::Text));
     for part in parts {
         output.write_all(part.as_bytes())?;
     }
@@ -22,18 +22,25 @@ pub fn write_parts<'t>(parts: impl IntoIterator<Item = &'t str>) -> Result<(), A
 
 /// Writes a value as one line of JSON to standard output.
 pub fn write_json(value: &impl Serialize) -> Result<(), Abort> {
-    let mut output = BufWriter::new(std::io::stdout().lock());
+    let mut output = BufWriter::new(edge::stdout(Form::Json(&shapes::REPORT)));
     serde_json::to_writer(&mut output, value).map_err(std::io::Error::from)?;
     output.write_all(b"\n")?;
     Ok(output.flush()?)
 }
 
-/// Writes one line to standard output.
+/// Writes JSON to standard output, as people read it.
+pub fn write_document(document: &Value) -> Result<(), Abort> {
+    let mut output = BufWriter::new(edge::stdout(Form::Json(&shapes::REPORT)));
+    writeln!(output, "{document:#}")?;
+    Ok(output.flush()?)
+}
+
+/// Writes one line of text to standard output.
 pub fn write_line(text: &str) -> Result<(), Abort> {
     write(&format!("{text}\n"))
 }
 
 /// Writes one line to standard error. Nobody can be told when that fails.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = edge::stderr(Form::Text).write_all(format!("{text}\n").as_bytes());
 }

@@ -5,6 +5,7 @@ use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
 use crate::demo::{PROGRAM, Sample, report, server};
+use crate::edge::{self, Form, shapes};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 
@@ -39,6 +40,6 @@ pub async fn run(_: DemoArgs) -> Result<Exit, Abort> {
 
 /// Runs one sample server.
 pub fn serve(args: &DemoServerArgs) -> Result<Exit, Abort> {
-    server::serve(args.sample, std::io::stdin().lock(), std::io::stdout())?;
+    server::serve(args.sample, std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
     Ok(Exit::Ok)
 }

@@ -5,10 +5,10 @@ use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
 use super::{OutputFormat, remedy};
+use crate::edge;
 use crate::tool::profile::millis;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::config::{self, Config, ServerEntry};
-use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -81,9 +81,8 @@ impl Section {
 
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
-    let secrets = SecretRegistry::new();
     let files = config::find(args.upstreams.files());
-    let (configuration, entries) = look_at_files(&files, &secrets);
+    let (configuration, entries) = look_at_files(&files);
     let is_readable = configuration.level() < Level::Error;
     let mut servers = Vec::new();
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
@@ -109,19 +108,18 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
         exit = Exit::Upstream;
     }
     sections.append(&mut servers);
-    let report = match args.output {
-        OutputFormat::Text => text_report(&sections),
-        OutputFormat::Json => json_report(&sections, exit).to_string() + "\n",
-    };
-    console::write(&secrets.scrub(&report))?;
+    match args.output {
+        OutputFormat::Text => console::write(&text_report(&sections))?,
+        OutputFormat::Json => console::write_json(&json_report(&sections, exit))?,
+    }
     Ok(exit)
 }
 
-fn look_at_files(files: &[PathBuf], secrets: &SecretRegistry) -> (Section, Vec<ServerEntry>) {
+fn look_at_files(files: &[PathBuf]) -> (Section, Vec<ServerEntry>) {
     let mut findings = Vec::new();
     let mut entries = Vec::new();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    match Config::load_all(files, secrets) {
+    match Config::load_all(files, edge::secrets()) {
         Err(error) => {
             let remedy = remedy::of_config(&error.message);
             findings.push(Finding::new(Level::Error, "file", error.to_string(), remedy));

@@ -1,6 +1,6 @@
 //! Logs go to stderr, and nowhere else: stdout belongs to answers.
 
-use std::io::IsTerminal;
+use crate::edge::{self, Form, shapes};
 use tracing_subscriber::EnvFilter;
 
 /// How much is logged.
@@ -32,9 +32,11 @@ impl LogLevel {
 /// Starts logging: text on a terminal, JSON lines elsewhere. `RUST_LOG` wins over the flag.
 pub fn init(level: LogLevel) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.filter()));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let is_text = edge::stderr_is_terminal();
+    let form = if is_text { Form::Text } else { Form::Json(&shapes::REPORT) };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || edge::stderr(form));
     // A second call keeps the first subscriber, which is what tests in one process want.
-    let _ = if std::io::stderr().is_terminal() {
+    let _ = if is_text {
         builder.with_target(false).try_init()
     } else {
         builder.json().flatten_event(true).try_init()

@@ -136,6 +136,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Exit, Abort> {
+    // The usual hook writes to the stream itself.
+    std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
     let level = cli.log_level.map_or_else(
         || variables::read("log-level", |text| logging::LogLevel::from_str(text, true)),
         |level| Ok(Some(level)),

@@ -1,7 +1,7 @@
 //! The line on a terminal while upstream servers start.
 
+use crate::edge;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -26,9 +26,9 @@ struct Pending {
 impl Progress {
     /// Shows the servers that are starting; the receiver resolves when the last of them has settled.
     pub fn starting(servers: Vec<String>) -> (Progress, oneshot::Receiver<()>) {
-        let bar = if std::io::stderr().is_terminal() && !servers.is_empty() {
+        let bar = if edge::stderr_is_terminal() && !servers.is_empty() {
             let bar = ProgressBar::new_spinner();
-            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.set_draw_target(on_stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
                 bar.set_style(style);
             }
@@ -65,7 +65,13 @@ impl Progress {
 
     fn show(&self) {
         if let Ok(pending) = self.pending.lock() {
-            self.bar.set_message(format!("starting {}", pending.servers.join(", ")));
+            let line = format!("starting {}", pending.servers.join(", "));
+            self.bar.set_message(edge::secrets().scrub(&line).into_owned());
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "`show` is the one text that it draws, and scrubs it")]
+fn on_stderr() -> ProgressDrawTarget {
+    ProgressDrawTarget::stderr()
 }

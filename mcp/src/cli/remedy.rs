@@ -46,6 +46,8 @@ pub(super) fn of_config(message: &str) -> String {
 pub(super) fn of_warning(message: &str) -> String {
     let remedy = if message.contains("replaces the one") {
         "rename one of the two if both are needed"
+    } else if message.contains("nothing hides it") {
+        "if it is a secret, use a longer one; if it is none, write it into the file under another name"
     } else {
         "correct or remove it; `ptc config schema` lists what there is"
     };

@@ -5,6 +5,7 @@ use super::catalog::CatalogFlags;
 use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
 use super::{half_of_ram, variables};
+use crate::edge::{self, Form, shapes};
 use crate::protocol::{Handler, Surface};
 use crate::server::admission::Load;
 use crate::server::stdio::{self, StdioConfig, Tools};
@@ -121,8 +122,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
     let (publish, tools) = watch::channel(Arc::new(tools));
-    let serving =
-        stdio::serve(&booted.runtime, handler, config, std::io::stdin(), std::io::stdout(), tools, stopped());
+    let output = edge::stdout(Form::Json(&shapes::MCP));
+    let serving = stdio::serve(&booted.runtime, handler, config, std::io::stdin(), output, tools, stopped());
     let served = tokio::select! {
         served = serving => served,
         () = described.follow(changes, publish) => Ok(()),

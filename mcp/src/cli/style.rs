@@ -1,7 +1,7 @@
 //! Colour, only on a terminal and only without `NO_COLOR`.
 
+use crate::edge;
 use ptc_runtime::outcome::Palette;
-use std::io::IsTerminal;
 
 /// Paints for one stream.
 #[derive(Clone, Copy, Debug)]
@@ -12,12 +12,12 @@ pub struct Style {
 impl Style {
     /// For standard output.
     pub fn stdout() -> Style {
-        Style { enabled: allowed() && std::io::stdout().is_terminal() }
+        Style { enabled: allowed() && edge::stdout_is_terminal() }
     }
 
     /// For standard error.
     pub fn stderr() -> Style {
-        Style { enabled: allowed() && std::io::stderr().is_terminal() }
+        Style { enabled: allowed() && edge::stderr_is_terminal() }
     }
 
     /// Headings.

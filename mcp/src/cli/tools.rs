@@ -1,7 +1,7 @@
 //! `ptc tools`: configured servers, their state and their tools.
 
 use super::OutputFormat;
-use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::boot::{Need, UpstreamFlags, boot};
 use super::console;
 use super::exit::{Abort, Exit};
 use super::style::Style;
@@ -32,12 +32,11 @@ pub struct ToolsArgs {
 pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::State, 1).await?;
     let servers = booted.runtime.servers();
-    let report = match args.output {
-        OutputFormat::Text => text_report(&booted, &servers),
-        OutputFormat::Json => json_report(&booted, &servers) + "\n",
-    };
     booted.runtime.shutdown().await;
-    console::write(&report)?;
+    match args.output {
+        OutputFormat::Text => console::write(&text_report(booted.has_upstreams, &servers))?,
+        OutputFormat::Json => console::write_json(&json_report(&servers))?,
+    }
     Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
 }
 
@@ -45,11 +44,10 @@ fn is_ready(server: &ServerStatus) -> bool {
     server.state == UpstreamState::Ready
 }
 
-fn text_report(booted: &Booted, servers: &[ServerStatus]) -> String {
+fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
     let style = Style::stdout();
-    let secrets = booted.runtime.secrets();
     let mut report = String::new();
-    if !booted.has_upstreams {
+    if !has_upstreams {
         report.push_str("no upstream servers are configured (`ptc --help` says where they are looked up)\n");
     }
     for server in servers {
@@ -59,21 +57,21 @@ fn text_report(booted: &Booted, servers: &[ServerStatus]) -> String {
         let name = style.bold(&server.name);
         report.push_str(&format!("{name} {state}, {} tools{start}\n", server.tools.len()));
         if let Some(error) = &server.error {
-            report.push_str(&format!("  {}\n", style.red(&secrets.scrub(error))));
+            report.push_str(&format!("  {}\n", style.red(error)));
         }
         for tool in &server.tools {
             let name = style.cyan(&tool.name);
             let signature = arguments(&tool.input_schema);
             let description =
                 tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
-            let description = secrets.scrub(cut(description, 100).0);
-            report.push_str(&format!("  {name} {signature} {}\n", style.dim(&description)));
+            let description = style.dim(cut(description, 100).0);
+            report.push_str(&format!("  {name} {signature} {description}\n"));
         }
     }
     report
 }
 
-fn json_report(booted: &Booted, servers: &[ServerStatus]) -> String {
+fn json_report(servers: &[ServerStatus]) -> Value {
     let servers: Vec<Value> = servers
         .iter()
         .map(|server| {
@@ -94,5 +92,5 @@ fn json_report(booted: &Booted, servers: &[ServerStatus]) -> String {
             })
         })
         .collect();
-    booted.runtime.secrets().scrub(&json!({ "servers": servers }).to_string()).into_owned()
+    json!({ "servers": servers })
 }

@@ -1,6 +1,7 @@
 //! A host's entry as one of ours.
 
 use super::hosts::Places;
+use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 
 /// An entry in our `mcpServers` shape, and what its owner should know about it.
@@ -14,9 +15,6 @@ pub struct Converted {
 
 /// Keys that mean the same everywhere.
 const SAME: [&str; 5] = ["command", "args", "env", "cwd", "description"];
-
-/// Names of variables that hold secrets, in part.
-const SECRET_WORDS: [&str; 7] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
 
 /// Converts; the error says why the entry cannot be used at all.
 pub fn convert(entry: &Value, places: &Places) -> Result<Converted, String> {
@@ -63,9 +61,8 @@ pub fn convert(entry: &Value, places: &Places) -> Result<Converted, String> {
         notes.push("envFile is not read: export its variables, or write them into env".into());
     }
     for (name, value) in ours.get("env").and_then(Value::as_object).into_iter().flatten() {
-        let upper = name.to_ascii_uppercase();
         let literal = value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
-        if literal && SECRET_WORDS.iter().any(|word| upper.contains(word)) {
+        if literal && names::is_secret(name) {
             notes.push(format!(
                 "env {name} was copied as it is; to keep it out of the file, export it and write \"${{{name}}}\""
             ));

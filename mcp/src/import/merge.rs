@@ -3,6 +3,7 @@
 use super::convert::{Converted, convert};
 use super::hosts::{Host, Places};
 use super::source;
+use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,11 @@ impl Import {
             }
         }
         import
+    }
+
+    /// The literal secrets of all entries.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.servers.values().filter_map(Value::as_object).flat_map(names::in_entry)
     }
 
     /// The file to write.

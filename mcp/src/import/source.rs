@@ -12,7 +12,7 @@ pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Va
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (root, key) = match format {
         Format::Json(key) | Format::JsonWithProjects(key) => (json(text)?, key),
-        Format::Toml(key) => (toml::from_str(text).map_err(|error| one_line(&error.to_string()))?, key),
+        Format::Toml(key) => (toml::from_str(text).map_err(|error| toml_error(text, &error))?, key),
     };
     let mut servers = object(root.get(key));
     if matches!(format, Format::JsonWithProjects(_)) {
@@ -55,8 +55,10 @@ fn without_trailing_commas(text: &str) -> String {
     out
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// What is wrong and where. The reader's own text quotes the line, and that may hold a secret.
+fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("{} at line {}", error.message(), before.matches('\n').count() + 1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The writer thread: whatever has piled up goes out in one write.
 
+use crate::edge::Filtered;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,8 +25,8 @@ struct State {
 }
 
 impl Output {
-    /// Starts the writer thread.
-    pub fn spawn(output: impl Write + Send + 'static) -> std::io::Result<Output> {
+    /// Starts the writer thread. What it writes to lets no secret through.
+    pub fn spawn(output: Filtered<impl Write + Send + 'static>) -> std::io::Result<Output> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (done, finished) = oneshot::channel();
         let state = Arc::new(State::default());
@@ -77,7 +78,11 @@ impl Output {
     }
 }
 
-fn write_all(mut output: impl Write, mut receiver: mpsc::UnboundedReceiver<Vec<u8>>, state: &State) {
+fn write_all(
+    mut output: Filtered<impl Write>,
+    mut receiver: mpsc::UnboundedReceiver<Vec<u8>>,
+    state: &State,
+) {
     while let Some(mut bytes) = receiver.blocking_recv() {
         while let Ok(more) = receiver.try_recv() {
             bytes.extend_from_slice(&more);

@@ -8,6 +8,7 @@ use super::admission::Load;
 use super::connection::Connection;
 use super::lines::{self, Input};
 use super::output::Output;
+use crate::edge::Filtered;
 use crate::engine::Engine;
 use crate::protocol::FrameError;
 use crate::protocol::handler::Handler;
@@ -47,7 +48,7 @@ pub async fn serve<E: Engine>(
     handler: Arc<Handler>,
     config: StdioConfig,
     input: impl Read + Send + 'static,
-    output: impl Write + Send + 'static,
+    output: Filtered<impl Write + Send + 'static>,
     tools: watch::Receiver<Tools>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {

@@ -5,7 +5,6 @@
 
 use ptc_runtime::discovery::tool_text::one_line;
 use ptc_runtime::discovery::topics;
-use ptc_runtime::secrets::SecretRegistry;
 use std::fmt::Write as _;
 
 /// How much of the catalog the description shows.
@@ -82,15 +81,15 @@ const GUIDANCE: &str =
     "\nTheir tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
 
 impl Catalog {
-    /// What a runtime knows, without secrets: upstreams choose these texts, so they may echo a credential.
-    pub fn of(catalog: &ptc_runtime::upstream::Catalog, secrets: &SecretRegistry) -> Catalog {
+    /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
+    pub fn of(catalog: &ptc_runtime::upstream::Catalog) -> Catalog {
         let servers = catalog.servers().map(|server| CatalogServer {
             name: server.name.to_string(),
-            description: secrets.scrub(server.description.as_deref().unwrap_or_default()).into_owned(),
+            description: server.description.as_deref().unwrap_or_default().to_owned(),
             tools: server.tools.as_ref().map(|tools| {
                 let tools = tools.iter().map(|tool| CatalogTool {
-                    name: secrets.scrub(&tool.name).into_owned(),
-                    description: secrets.scrub(tool.description.as_deref().unwrap_or_default()).into_owned(),
+                    name: tool.name.to_string(),
+                    description: tool.description.clone().unwrap_or_default(),
                 });
                 tools.collect()
             }),

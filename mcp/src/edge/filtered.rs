@@ -1,0 +1,87 @@
+//! A stream that lets no secret through.
+
+use ptc_runtime::secrets::{SecretRegistry, Shape};
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// What is written to a stream.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// Text for people.
+    Text,
+    /// JSON, one or several lines.
+    Json(&'static Shape),
+}
+
+/// A stream that lets no secret through. What is written is held until it is flushed, so that nothing is missed
+/// because it came in pieces; with no secret registered it goes straight on.
+pub struct Filtered<W: Write> {
+    inner: W,
+    form: Form,
+    secrets: SecretRegistry,
+    held: Vec<u8>,
+}
+
+impl<W: Write> Filtered<W> {
+    /// Filters what is written to `inner`.
+    pub fn new(inner: W, form: Form, secrets: SecretRegistry) -> Filtered<W> {
+        Filtered { inner, form, secrets, held: Vec::new() }
+    }
+
+    /// Sends what is held, clean.
+    fn pass(&mut self) -> io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.held);
+        let text = String::from_utf8_lossy(&held);
+        let clean = match self.form {
+            Form::Text => self.secrets.scrub(&text),
+            Form::Json(shape) => self.secrets.scrub_json(&text, shape),
+        };
+        match clean {
+            Cow::Owned(clean) => self.inner.write_all(clean.as_bytes()),
+            Cow::Borrowed(_) => self.inner.write_all(&held),
+        }
+    }
+}
+
+impl<W: Write> Write for Filtered<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.held.is_empty() && self.secrets.is_empty() {
+            return self.inner.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass()?;
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Drop for Filtered<W> {
+    fn drop(&mut self) {
+        // A log record is written and dropped; nobody can be told when that fails.
+        let _ = self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_looked_at_together() {
+        let secrets = SecretRegistry::new();
+        secrets.register("s3cret-token");
+        let mut written = Vec::new();
+        let mut filtered = Filtered::new(&mut written, Form::Text, secrets);
+        for piece in "a s3cret-token b\n".as_bytes().chunks(3) {
+            filtered.write_all(piece).expect("memory");
+        }
+        drop(filtered);
+        assert_eq!(String::from_utf8_lossy(&written), "a [REDACTED] b\n");
+    }
+}

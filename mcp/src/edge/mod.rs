@@ -1,0 +1,53 @@
+//! The edge of the process: whatever is written to standard output or standard error passes here, and nothing
+//! that passes has a secret in it.
+//!
+//! # Layout
+//!
+//! - [`Filtered`] (`filtered`): a stream that can only be written through the scrubber. The writer thread of
+//!   `ptc serve`, the output of `ptc batch`, the console and the log take no other.
+//! - [`shapes`]: what of our messages is protocol and not text.
+//!
+//! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
+//! it), so a new way out has to begin with [`stdout`] or [`stderr`].
+
+mod filtered;
+pub mod shapes;
+
+pub use filtered::{Filtered, Form};
+
+use ptc_runtime::secrets::SecretRegistry;
+use std::io::{IsTerminal, Stderr, Stdout};
+use std::sync::LazyLock;
+
+/// Secrets of this process. The standard streams are the process's, and so is what must not be written to them:
+/// a log line that is written before or beside a runtime has no other way of knowing.
+static SECRETS: LazyLock<SecretRegistry> = LazyLock::new(SecretRegistry::new);
+
+/// The secrets that no standard stream lets through.
+pub fn secrets() -> &'static SecretRegistry {
+    &SECRETS
+}
+
+/// Standard output.
+#[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
+pub fn stdout(form: Form) -> Filtered<Stdout> {
+    Filtered::new(std::io::stdout(), form, secrets().clone())
+}
+
+/// Standard error.
+#[expect(clippy::disallowed_methods, reason = "the one place where it is opened")]
+pub fn stderr(form: Form) -> Filtered<Stderr> {
+    Filtered::new(std::io::stderr(), form, secrets().clone())
+}
+
+/// True when a person reads standard output.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
+pub fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// True when a person reads standard error.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
+pub fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
