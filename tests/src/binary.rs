@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::SystemTime;
 
 /// The folder that cargo builds binaries into: two above the running test.
-pub(crate) fn build_dir() -> PathBuf {
+pub fn build_dir() -> PathBuf {
     let mut dir = std::env::current_exe().unwrap();
     dir.pop();
     if dir.ends_with("deps") {

@@ -5,6 +5,7 @@
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
 //! - [`serve`]: a running `ptc serve` and the client side of its connection
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
+//! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
@@ -26,6 +27,7 @@ pub mod checks;
 pub mod conformance;
 pub mod grammar;
 pub mod guest;
+pub mod leaks;
 pub mod pr_text;
 pub mod processes;
 pub mod serve;

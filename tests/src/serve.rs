@@ -4,7 +4,7 @@ use crate::PATIENCE;
 use crate::binary::ptc;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 /// A server process; killed when dropped, so that a failed test leaves nothing behind.
@@ -19,7 +19,12 @@ impl Server {
     /// Starts `ptc serve` with these flags and shakes hands.
     pub fn start(flags: &[&str]) -> Server {
         let arguments: Vec<&str> = std::iter::once("serve").chain(flags.iter().copied()).collect();
-        let mut child = ptc(&arguments).stderr(Stdio::inherit()).spawn().unwrap();
+        Server::of(ptc(&arguments))
+    }
+
+    /// Starts this command, a `ptc serve`, and shakes hands.
+    pub fn of(mut command: Command) -> Server {
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {

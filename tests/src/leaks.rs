@@ -1,0 +1,182 @@
+//! Secrets, the forms in which they come back, and whether a text holds one of them.
+//!
+//! Written without a look at the product: what it must hide is decided here.
+
+use serde_json::Value;
+
+/// Secrets of many kinds.
+pub const SECRETS: [&str; 12] = [
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    "q\"uote'd\\back\\nslash\\\"end",
+    "line one is long\nline two, too\tand a tab\r\nline three é",
+    "pässwörd-😀-日本語",
+    "100%41+b/c d%2Fe&f=g",
+    "QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw\nggSjAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyji\nWA4R4/M2bS1GB4t7NXp98C3S\n-----END PRIVATE KEY-----\n",
+    "vixen",
+    "90210734",
+    "ghp_16C7e42F",
+    "postgres://me:hunter-p4ss@db.local/x",
+    "root:p4ss-of-basic-pair",
+];
+
+/// Characters of a secret that are as good as the secret; with escapes it takes more of them to say as much.
+const HEAD: usize = 8;
+const ESCAPED_HEAD: usize = 14;
+
+/// One way in which a secret comes back.
+pub struct Form {
+    /// What it is called.
+    pub name: &'static str,
+    /// The text that is planted.
+    pub planted: String,
+    /// The part of it that must not be seen.
+    pub needle: String,
+}
+
+/// The forms of a secret.
+pub fn forms(secret: &str) -> Vec<Form> {
+    let mut forms = Vec::new();
+    let mut add = |name, planted: String| forms.push(Form { name, needle: planted.clone(), planted });
+    let json = Value::from(secret).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    add("plain", secret.to_owned());
+    add("JSON", json.clone());
+    add("JSON twice", inside(&Value::from(json.as_str())));
+    add("\\u, lower case", unicode(secret, |unit| format!("\\u{unit:04x}")));
+    add("\\u, upper case", unicode(secret, |unit| format!("\\u{unit:04X}")));
+    add("slashes escaped", json.replace('/', "\\/"));
+    add("blank-joined", secret.split_whitespace().collect::<Vec<_>>().join(" "));
+    add("lines joined", secret.lines().collect::<Vec<_>>().join(" "));
+    add("percent, upper case", percent(secret, |byte| format!("%{byte:02X}")));
+    add("percent, lower case", percent(secret, |byte| format!("%{byte:02x}")));
+    add("form", percent(secret, |byte| if byte == b' ' { "+".into() } else { format!("%{byte:02X}") }));
+    add(
+        "percent twice",
+        percent(&percent(secret, |byte| format!("%{byte:02X}")), |byte| format!("%{byte:02X}")),
+    );
+    add("hexadecimal", secret.bytes().map(|byte| format!("{byte:02x}")).collect());
+    add("Hexadecimal", secret.bytes().map(|byte| format!("{byte:02X}")).collect());
+    let trimmed = secret.trim();
+    for (name, before, url, padded) in [
+        ("base64", "", false, true),
+        ("base64, one before", "a", false, false),
+        ("base64, two before", "ab", false, true),
+        ("base64url", "", true, false),
+        ("base64url, one before", "x", true, true),
+        ("base64url, two before", "xy", true, false),
+        ("basic pair", "user:", false, true),
+    ] {
+        let whole = base64(&format!("{before}{trimmed}"), url, padded);
+        // Digits that hold bits of what is around say less than the whole secret.
+        let first = (before.len() * 8).div_ceil(6);
+        let last = (before.len() + trimmed.len()) * 8 / 6;
+        forms.push(Form { name, needle: whole[first..last].to_owned(), planted: whole });
+    }
+    forms
+}
+
+/// The content of a JSON string.
+fn inside(value: &Value) -> String {
+    let text = value.to_string();
+    text[1..text.len() - 1].to_owned()
+}
+
+fn unicode(secret: &str, write: impl Fn(u16) -> String) -> String {
+    secret
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' => c.to_string(),
+            _ => c.encode_utf16(&mut [0; 2]).iter().map(|unit| write(*unit)).collect(),
+        })
+        .collect()
+}
+
+fn percent(secret: &str, write: impl Fn(u8) -> String) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    secret
+        .bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { write(byte) })
+        .collect()
+}
+
+fn base64(text: &str, url: bool, padded: bool) -> String {
+    let alphabet: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').collect();
+    let digit = |value: u32| match value {
+        62 => {
+            if url {
+                '-'
+            } else {
+                '+'
+            }
+        }
+        63 => {
+            if url {
+                '_'
+            } else {
+                '/'
+            }
+        }
+        value => alphabet[value as usize],
+    };
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
+        for at in 0..4 {
+            if at <= chunk.len() {
+                out.push(digit(bits >> (18 - 6 * at) & 63));
+            } else if padded {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+/// Every secret with the form in which a text holds it. A text is looked at as it is, and each JSON string in it
+/// as what it says, to any depth.
+pub fn found(text: &str) -> Vec<String> {
+    let mut texts = vec![text.to_owned()];
+    for line in text.lines() {
+        if let Ok(value) = serde_json::from_str(line) {
+            strings(&value, &mut texts);
+        }
+    }
+    let text = texts.join("\n");
+    let mut found = Vec::new();
+    for secret in SECRETS {
+        for Form { name, needle, .. } in forms(secret) {
+            // Where a text was cut, the beginning of a secret is enough.
+            let is_escaped = needle.contains(['\\', '%']);
+            let head: String = needle.chars().take(if is_escaped { ESCAPED_HEAD } else { HEAD }).collect();
+            if let Some(at) = text.find(&head) {
+                let from = text.floor_char_boundary(at.saturating_sub(60));
+                let shown: String = text[from..].chars().take(200).collect();
+                found.push(format!("{secret:?} as {name} in …{shown}"));
+            }
+        }
+    }
+    found
+}
+
+fn strings(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            texts.push(text.clone());
+            if let Ok(inner @ (Value::Object(_) | Value::Array(_) | Value::String(_))) =
+                serde_json::from_str(text)
+            {
+                strings(&inner, texts);
+            }
+        }
+        Value::Number(number) => texts.push(number.to_string()),
+        Value::Array(values) => values.iter().for_each(|value| strings(value, texts)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                texts.push(key.clone());
+                strings(value, texts);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
