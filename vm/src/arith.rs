@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::hint::{self, Wanted};
 use crate::value::Value;
-use num_bigint::BigInt;
+use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;
 use num_traits::{FromPrimitive, ToPrimitive, Zero};
 
@@ -39,8 +39,11 @@ impl Big<'_> {
 }
 
 /// The float nearest to a big integer; beyond the range of floats it is infinite.
+///
+/// Takes no longer for long integers: those beyond the range are told by their length.
 pub(crate) fn big_to_float(value: &BigInt) -> f64 {
-    value.to_f64().unwrap_or(if value.sign() == num_bigint::Sign::Minus {
+    let in_range = if value.bits() <= 1_024 { value.to_f64() } else { None };
+    in_range.unwrap_or(if value.sign() == num_bigint::Sign::Minus {
         f64::NEG_INFINITY
     } else {
         f64::INFINITY
@@ -71,6 +74,14 @@ fn pair<'v>(a: &'v Value, b: &'v Value) -> Option<Pair<'v>> {
         (Value::Float(_), _) | (_, Value::Float(_)) => Some(Pair::Floats(to_float(a)?, to_float(b)?)),
         _ => Some(Pair::Bigs(big(a)?, big(b)?)),
     }
+}
+
+/// [`invalid_types`] for all arguments of a call, of which a message names the first.
+#[cold]
+pub(crate) fn invalid_types_of(name: &str, arguments: &[Value]) -> Box<Fault> {
+    const NAMED: usize = 8;
+    let named: Vec<&Value> = arguments.iter().take(NAMED).collect();
+    invalid_types(name, &named)
 }
 
 /// `type_error: add: invalid argument types: number, nil`.
@@ -219,7 +230,12 @@ fn big_ratio(a: &BigInt, b: &BigInt) -> f64 {
     }
     // The leading 64 bits of each carry all the precision a float has.
     let (shift_a, shift_b) = (a.bits().saturating_sub(64), b.bits().saturating_sub(64));
-    let ratio = big_to_float(&(a >> shift_a)) / big_to_float(&(b >> shift_b));
+    // Of the magnitudes: shifting a negative integer looks at all its digits.
+    let leading = |value: &BigInt, shift: u64| {
+        let leading = big_to_float(&BigInt::from(value.magnitude() >> shift));
+        if value.sign() == num_bigint::Sign::Minus { -leading } else { leading }
+    };
+    let ratio = leading(a, shift_a) / leading(b, shift_b);
     let exponent = (shift_a as i64 - shift_b as i64).clamp(-4_000, 4_000) as i32;
     // Two steps, so that the power itself does not overflow where the product does not.
     ratio * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
@@ -285,15 +301,42 @@ fn division(cx: &mut Context, kind: Division, a: Value, b: Value) -> Result<Valu
             if b.is_zero() {
                 return Err(division_by_zero());
             }
-            let quotient_limbs = limbs(a).saturating_sub(limbs(b)) + 1;
-            charge(cx, a.bits(), quotient_limbs * limbs(b))?;
+            charge(cx, a.bits(), limbs(a))?;
+            let (quotient, rest) = long_division(cx, a.magnitude(), b.magnitude())?;
+            let rest = BigInt::from_biguint(a.sign(), rest);
             Ok(Value::integer(match kind {
-                Division::Quotient => a / b,
-                Division::Remainder => a % b,
-                Division::Modulo => a.mod_floor(b),
+                Division::Quotient => BigInt::from_biguint(a.sign() * b.sign(), quotient),
+                Division::Modulo if !rest.is_zero() && rest.sign() != b.sign() => rest + b,
+                Division::Remainder | Division::Modulo => rest,
             }))
         }
     }
+}
+
+/// Quotient and remainder of magnitudes, as by hand: a few limbs of the dividend at a time, so that no step takes
+/// longer than a fraction of a millisecond.
+fn long_division(cx: &mut Context, a: &BigUint, b: &BigUint) -> Result<(BigUint, BigUint)> {
+    /// Products of limbs in one step.
+    const STEP: u64 = 1 << 16;
+    let width = b.bits().div_ceil(64).max(1);
+    let block = (STEP / width).max(1) * 64;
+    let mut at = a.bits().div_ceil(block);
+    let (mut quotient, mut rest) = (BigUint::ZERO, BigUint::ZERO);
+    if at <= 1 {
+        cx.tick(width)?;
+        return Ok(a.div_rem(b));
+    }
+    let mask = (BigUint::from(1_u8) << block) - 1_u8;
+    while at > 0 {
+        at -= 1;
+        // Shifting the dividend and the quotient looks at all that is left of them.
+        cx.tick((block / 64 * width + at * block / 64 + quotient.bits() / 64) / 8 + 1)?;
+        rest = (rest << block) | ((a >> (at * block)) & &mask);
+        let (digits, less) = rest.div_rem(b);
+        quotient = (quotient << block) | digits;
+        rest = less;
+    }
+    Ok((quotient, rest))
 }
 
 fn float_division(kind: Division, a: f64, b: f64) -> Result<Value> {

@@ -2,6 +2,7 @@
 
 use crate::apply::direct_depth;
 use crate::heap;
+use crate::meter::List;
 use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
@@ -153,8 +154,14 @@ pub struct Combinator {
 const COMBINATOR_BYTES: usize = 48;
 
 impl Combinator {
+    /// A combinator of a few functions and values.
+    pub fn of<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Rc<Combinator> {
+        Combinator::new(kind, List::of(parts))
+    }
+
     /// A combinator of these functions and values.
-    pub fn new(kind: CombinatorKind, parts: Vec<Value>) -> Rc<Combinator> {
+    pub fn new(kind: CombinatorKind, parts: List) -> Rc<Combinator> {
+        let parts = parts.into_items();
         heap::charge(COMBINATOR_BYTES + parts.capacity() * size_of::<Value>());
         let direct_depth = direct_depth(kind, &parts);
         Rc::new(Combinator { kind, parts, direct_depth })

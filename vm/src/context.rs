@@ -5,7 +5,6 @@
 use crate::extensions::Extensions;
 use crate::fault::{Fault, Result};
 use crate::fuel::Fuel;
-use crate::heap;
 use crate::native::memoize::Memos;
 use crate::prints::Prints;
 use crate::reason::Reason;
@@ -67,44 +66,6 @@ impl Run {
 const KEY_DEPTH: u32 = 24;
 
 impl Context {
-    /// Pays fuel for work that has been done or is about to be: one unit for an element visited or a byte
-    /// produced.
-    ///
-    /// # Errors
-    /// Fuel, deadline and cancellation.
-    #[inline]
-    pub fn tick(&mut self, units: u64) -> Result<()> {
-        self.fuel.pay(units)
-    }
-
-    /// Checks that a bulk operation may allocate `bytes`; call it before allocating.
-    ///
-    /// # Errors
-    /// `memory_exceeded`.
-    pub fn reserve(&mut self, bytes: usize) -> Result<()> {
-        match heap::would_exceed(bytes as u64) {
-            None => Ok(()),
-            Some((needed, limit)) => Err(Fault::memory(needed, limit)),
-        }
-    }
-
-    /// Runs `work` while bytes that no value holds count against the limit. They are no part of the program's
-    /// peak: what is rendered of its result is its host's wish.
-    pub fn holding<T>(&mut self, bytes: usize, work: impl FnOnce(&mut Context) -> T) -> T {
-        heap::hold(bytes);
-        let done = work(self);
-        heap::release(bytes);
-        done
-    }
-
-    /// [`Context::reserve`] for a vector of `items` values.
-    ///
-    /// # Errors
-    /// `memory_exceeded`.
-    pub fn reserve_items(&mut self, items: usize) -> Result<()> {
-        self.reserve(items.saturating_mul(size_of::<Value>()))
-    }
-
     /// A string value of this text.
     pub fn string(&mut self, text: &str) -> Value {
         Value::string(text)

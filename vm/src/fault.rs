@@ -38,10 +38,10 @@ pub struct CallSite {
 impl Fault {
     /// A fault.
     #[cold]
-    pub fn new(reason: Reason, message: impl Into<String>) -> Box<Fault> {
+    pub fn new(reason: Reason, message: impl std::fmt::Display) -> Box<Fault> {
         Box::new(Fault {
             reason,
-            message: message.into(),
+            message: message.to_string(),
             types: Vec::new(),
             place: None,
             calls: Vec::new(),
@@ -51,8 +51,8 @@ impl Fault {
 
     /// Adds a hint.
     #[must_use]
-    pub fn hint(mut self: Box<Fault>, hint: impl Into<String>) -> Box<Fault> {
-        self.hints.push(hint.into());
+    pub fn hint(mut self: Box<Fault>, hint: impl std::fmt::Display) -> Box<Fault> {
+        self.hints.push(hint.to_string());
         self
     }
 

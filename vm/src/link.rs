@@ -7,6 +7,7 @@ use crate::fault::{Fault, Result};
 use crate::globals::{Entry, Globals};
 use crate::interpreter::leaf::Leaf;
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::symbol::Symbol;
 use crate::unit::Unit;
@@ -93,7 +94,9 @@ fn constant_value(
         Const::Tool(index) => Value::Tool(symbol(index)),
         Const::Regex(pattern) => Value::Regex(cx.regexes.compile(pattern)?),
         Const::Vector(rows) => Value::vector(items(rows)),
-        Const::Combinator(kind, rows) => Value::Combinator(Combinator::new(*kind, items(rows))),
+        Const::Combinator(kind, rows) => {
+            Value::Combinator(Combinator::new(*kind, List::charged(items(rows))))
+        }
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {
                 let values = rows.chunks_exact(2).map(|pair| item(pair[1]));

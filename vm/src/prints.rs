@@ -5,6 +5,13 @@ use crate::heap;
 /// Longest line kept (language.md 7).
 const LONGEST_LINE: usize = 2_000;
 
+/// What a line counts for at least, of the budget and of memory: holding an empty one costs as much.
+const LEAST: usize = 32;
+
+fn cost(line: &str) -> usize {
+    line.len().max(LEAST)
+}
+
 /// The printed lines of a program.
 #[derive(Default)]
 pub struct Prints {
@@ -25,17 +32,17 @@ impl Prints {
         if self.cut {
             return;
         }
-        let count = line.chars().count();
         let mut kept = match line.char_indices().nth(LONGEST_LINE) {
-            Some((end, _)) => format!("{}... ({LONGEST_LINE}/{count} chars)", &line[..end]),
+            // Writing the line cost as much as counting its characters.
+            Some((end, _)) => format!("{}... ({LONGEST_LINE}/{} chars)", &line[..end], line.chars().count()),
             None => line.to_owned(),
         };
-        if self.bytes + kept.len() > self.limit {
+        if self.bytes + cost(&kept) > self.limit {
             self.cut = true;
             kept = format!("... (further output cut at {} bytes)", self.limit);
         }
-        self.bytes += kept.len();
-        heap::charge(kept.len());
+        self.bytes += cost(&kept);
+        heap::charge(cost(&kept));
         self.lines.push(kept);
     }
 
@@ -65,7 +72,7 @@ impl Prints {
     /// Takes all lines out.
     pub fn take(&mut self) -> Vec<String> {
         let lines = std::mem::take(&mut self.lines);
-        heap::release(lines.iter().map(String::len).sum());
+        heap::release(lines.iter().map(|line| cost(line)).sum());
         self.bytes = 0;
         lines
     }
@@ -73,6 +80,6 @@ impl Prints {
 
 impl Drop for Prints {
     fn drop(&mut self) {
-        heap::release(self.lines.iter().map(String::len).sum());
+        heap::release(self.lines.iter().map(|line| cost(line)).sum());
     }
 }

@@ -2,15 +2,19 @@
 
 /// The candidate nearest to a word, if any is near: one change for short words, two for longer ones.
 pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    nearest_of(word, candidates.iter().copied())
+}
+
+/// [`nearest`] of names that are not in a list.
+pub fn nearest_of<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = match word.len() {
         0..=2 => 0,
         3..=5 => 1,
         _ => 2,
     };
     candidates
-        .iter()
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= allowed)
-        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), *candidate))
+        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), candidate))
         .filter(|(distance, _)| *distance > 0 && *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)

@@ -4,6 +4,7 @@ use crate::heap;
 use crate::symbol::Symbol;
 use compact_str::CompactString;
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::rc::Rc;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -12,6 +13,9 @@ pub const STRING_BYTES: usize = 56;
 
 /// Text up to this length lives in the node.
 pub const INLINE: usize = 24;
+
+/// Bytes of a preview.
+const SHOWN: usize = 120;
 
 const UNKNOWN: u8 = 0;
 const ASCII: u8 = 1;
@@ -63,6 +67,56 @@ impl StringNode {
         }
     }
 
+    /// [`StringNode::is_ascii`] takes no time.
+    pub(crate) fn knows_ascii(&self) -> bool {
+        self.ascii.get() != UNKNOWN
+    }
+
+    /// Bytes of the text.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// No text.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether it begins with a text, which takes no longer than reading that.
+    pub(crate) fn starts_with(&self, part: &str) -> bool {
+        self.text.starts_with(part)
+    }
+
+    /// Whether it ends with a text, which takes no longer than reading that.
+    pub(crate) fn ends_with(&self, part: &str) -> bool {
+        self.text.ends_with(part)
+    }
+
+    /// The byte at an index, as text, of a string of which every grapheme is one.
+    pub(crate) fn ascii_at(&self, index: usize) -> Option<&str> {
+        self.text.get(index..index.checked_add(1)?)
+    }
+
+    /// The last grapheme.
+    pub(crate) fn last_grapheme(&self) -> Option<&str> {
+        self.text.graphemes(true).next_back()
+    }
+
+    /// The text, if it has at most so many bytes.
+    pub fn short(&self, most: usize) -> Option<&str> {
+        (self.text.len() <= most).then_some(&*self.text)
+    }
+
+    /// One grapheme. Longer ones than any script has do not count.
+    pub fn is_character(&self) -> bool {
+        self.text.len() <= SHOWN && self.graphemes() == 1
+    }
+
+    /// The beginning of the text, for messages and for telling short words apart.
+    pub fn preview(&self) -> &str {
+        &self.text[..self.text.floor_char_boundary(SHOWN)]
+    }
+
     /// Number of graphemes.
     pub fn graphemes(&self) -> usize {
         if self.is_ascii() { self.text.len() } else { self.text.graphemes(true).count() }
@@ -106,6 +160,26 @@ impl StringNode {
         text.push_str(&this.text);
         text.push_str(more);
         StringNode::new(text)
+    }
+}
+
+impl PartialEq for StringNode {
+    fn eq(&self, other: &StringNode) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for StringNode {}
+
+impl PartialOrd for StringNode {
+    fn partial_cmp(&self, other: &StringNode) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for StringNode {
+    fn cmp(&self, other: &StringNode) -> Ordering {
+        self.text.cmp(&other.text)
     }
 }
 

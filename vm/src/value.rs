@@ -92,6 +92,11 @@ impl Value {
         Value::Vector(VectorNode::new(items))
     }
 
+    /// A vector of a few items.
+    pub fn row<const N: usize>(items: [Value; N]) -> Value {
+        Value::vector(Vec::from(items))
+    }
+
     /// An integer of any size.
     pub fn integer(value: BigInt) -> Value {
         match i64::try_from(&value) {
@@ -236,6 +241,16 @@ impl BigIntNode {
     /// The integer.
     pub fn get(&self) -> &BigInt {
         &self.0
+    }
+
+    /// Not divisible by two.
+    pub fn is_odd(&self) -> bool {
+        self.0.magnitude().bit(0)
+    }
+
+    /// Below zero.
+    pub fn is_negative(&self) -> bool {
+        self.0.sign() == num_bigint::Sign::Minus
     }
 
     fn bytes(&self) -> usize {

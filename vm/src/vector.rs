@@ -4,8 +4,11 @@
 //! node), or an arithmetic range that has no items at all. Which one it is stays private: readers use
 //! [`VectorNode::get`], [`VectorNode::iter`] and [`VectorNode::as_slice`].
 
+use crate::context::Context;
+use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::interpreter::slots::{fill, fill_copy};
+use crate::meter::List;
 use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
@@ -161,106 +164,148 @@ impl VectorNode {
         VectorNode::slice(&this, 1, usize::MAX)
     }
 
-    /// The items as a `Vec`: moved when nobody else holds the vector, else copied.
-    pub fn into_items(this: Rc<VectorNode>) -> Vec<Value> {
-        match Rc::try_unwrap(this) {
-            Ok(mut node) => match &mut node.repr {
-                Repr::Owned { items, start: 0 } => {
-                    let items = std::mem::take(items);
-                    heap::release(items.capacity() * size_of::<Value>());
-                    items
-                }
-                _ => node.copy_items(0),
-            },
-            Err(shared) => shared.copy_items(0),
-        }
-    }
-
-    /// A copy of the items with room for `more`.
-    pub fn copy_items(&self, more: usize) -> Vec<Value> {
-        let mut copy = Vec::with_capacity(self.len() + more);
+    /// A copy of the items with room for `more`. A range has no items in memory: its copy may be of any size.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn copy_items(&self, cx: &mut Context, more: usize) -> Result<List> {
+        let mut copy = List::with_capacity(cx, self.len().saturating_add(more))?;
         match self.as_slice() {
-            Some(items) => copy.extend_from_slice(items),
-            None => copy.extend(self.iter()),
+            Some(items) => copy.fill(items.iter().cloned()),
+            None => copy.fill(self.iter()),
         }
         heap::count_copy(copy.len());
-        copy
+        Ok(copy)
     }
 
-    /// Runs `change` on the items: in place when nobody else holds the vector, else on a copy.
-    pub fn update(this: Rc<VectorNode>, change: impl FnOnce(&mut Vec<Value>)) -> Rc<VectorNode> {
-        let mut this = this;
-        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
-            let before = items.capacity();
+    /// The items for changes in place, with room for `more`: those of a copy when somebody else holds the
+    /// vector or they are not in memory.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub(crate) fn exclusive<'v>(
+        this: &'v mut Rc<VectorNode>,
+        cx: &mut Context,
+        more: usize,
+    ) -> Result<&'v mut Vec<Value>> {
+        let is_ready = match Rc::get_mut(this) {
+            Some(VectorNode { repr: Repr::Owned { items, start: 0 } }) => {
+                items.capacity() - items.len() >= more
+            }
+            _ => false,
+        };
+        if !is_ready {
+            VectorNode::make_ready(this, cx, more)?;
+        }
+        match Rc::get_mut(this) {
+            Some(VectorNode { repr: Repr::Owned { items, .. } }) => Ok(items),
+            _ => Err(Fault::runtime("a vector that was just copied is shared")),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_ready(this: &mut Rc<VectorNode>, cx: &mut Context, more: usize) -> Result<()> {
+        if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
             if *start > 0 {
+                heap::count_copy(items.len() - *start);
                 items.drain(..*start);
                 *start = 0;
             }
-            change(items);
-            heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
-            return this;
+            return make_room(cx, items, more);
         }
-        let mut items = this.copy_items(1);
-        drop(this);
-        change(&mut items);
-        VectorNode::new(items)
+        *this = this.copy_items(cx, more)?.into_vector();
+        Ok(())
     }
 
     /// Appends one item: amortised constant time when nobody else holds the vector.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
     #[inline]
-    pub fn push(this: Rc<VectorNode>, item: Value) -> Rc<VectorNode> {
+    pub(crate) fn push(this: Rc<VectorNode>, cx: &mut Context, item: Value) -> Result<Rc<VectorNode>> {
         let mut this = this;
-        if let Some(VectorNode { repr: Repr::Owned { items, .. } }) = Rc::get_mut(&mut this) {
-            let before = items.capacity();
-            items.push(item);
-            if items.capacity() != before {
-                heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
-            }
-            return this;
-        }
-        VectorNode::update(this, |items| items.push(item))
+        VectorNode::append(&mut this, cx, item)?;
+        Ok(this)
     }
 
     /// [`VectorNode::push`] where the vector stands.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
     #[inline]
-    pub(crate) fn append(this: &mut Rc<VectorNode>, item: Value) {
-        match Rc::get_mut(this) {
-            Some(VectorNode { repr: Repr::Owned { items, .. } }) => {
-                let before = items.capacity();
-                items.push(item);
-                if items.capacity() != before {
-                    heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
-                }
+    pub(crate) fn append(this: &mut Rc<VectorNode>, cx: &mut Context, item: Value) -> Result<()> {
+        // What is before the first item stays: a queue takes from the front and appends.
+        if let Some(VectorNode { repr: Repr::Owned { items, .. } }) = Rc::get_mut(this) {
+            if items.len() == items.capacity() {
+                make_room(cx, items, 1)?;
             }
-            _ => *this = VectorNode::push(this.clone(), item),
+            items.push(item);
+            return Ok(());
         }
+        VectorNode::exclusive(this, cx, 1)?.push(item);
+        Ok(())
+    }
+
+    /// Appends the items of another vector. They are paid for.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn append_all(this: &mut Rc<VectorNode>, cx: &mut Context, more: &VectorNode) -> Result<()> {
+        let items = VectorNode::exclusive(this, cx, more.len())?;
+        match more.as_slice() {
+            Some(more) => items.extend_from_slice(more),
+            None => items.extend(more.iter()),
+        }
+        Ok(())
     }
 
     /// Puts one item in front: amortised constant time when nobody else holds the vector, as a program
     /// that collects with `cons` needs.
-    pub fn push_front(this: Rc<VectorNode>, item: Value) -> Rc<VectorNode> {
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn push_front(this: Rc<VectorNode>, cx: &mut Context, item: Value) -> Result<Rc<VectorNode>> {
         let mut this = this;
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(&mut this) {
             let before = items.capacity();
             if *start == 0 {
                 let room = items.len().max(4);
+                cx.reserve_items(items.len() + room)?;
                 items.splice(0..0, std::iter::repeat_n(Value::Nil, room));
                 *start = room;
             }
             *start -= 1;
             items[*start] = item;
             heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
-            return this;
+            return Ok(this);
         }
-        let mut items = Vec::with_capacity(this.len() + 1);
-        items.push(item);
+        let mut items = List::with_capacity(cx, this.len().saturating_add(1))?;
+        items.fill(std::iter::once(item));
         match this.as_slice() {
-            Some(more) => items.extend_from_slice(more),
-            None => items.extend(this.iter()),
+            Some(more) => items.fill(more.iter().cloned()),
+            None => items.fill(this.iter()),
         }
         heap::count_copy(items.len());
-        VectorNode::new(items)
+        Ok(items.into_vector())
     }
+}
+
+/// Makes room for `more` items, which are on the account from then on.
+#[cold]
+#[inline(never)]
+fn make_room(cx: &mut Context, items: &mut Vec<Value>, more: usize) -> Result<()> {
+    let before = items.capacity();
+    let needed = items.len().saturating_add(more);
+    if needed > before {
+        let capacity = needed.max(before.saturating_mul(2)).max(4);
+        // While the items move there are both.
+        cx.reserve_items(capacity)?;
+        items.reserve_exact(capacity - items.len());
+        heap::recharge(before * size_of::<Value>(), items.capacity() * size_of::<Value>());
+    }
+    Ok(())
 }
 
 /// Items that are brought into the cache together.

@@ -38,8 +38,14 @@ impl Arity {
     }
 
     /// The message of a call that does not fit.
-    pub fn message(self, name: &str, got: usize) -> String {
-        format!("{name} {self}, got {got}")
+    pub fn message(self, name: &str, got: usize) -> impl fmt::Display {
+        struct Message<'n>(&'n str, Arity, usize);
+        impl fmt::Display for Message<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} {}, got {}", self.0, self.1, self.2)
+            }
+        }
+        Message(name, self, got)
     }
 }
 

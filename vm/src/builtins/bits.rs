@@ -46,10 +46,15 @@ fn not_an_integer(name: &str, position: usize, value: &Value) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: arg {position} expected integer, got {got}"))
 }
 
-fn big(name: &str, position: usize, value: &Value) -> Result<BigInt> {
+/// A copy of an integer.
+fn big(cx: &mut Context, name: &str, position: usize, value: &Value) -> Result<BigInt> {
     match value {
         Value::Int(value) => Ok(BigInt::from(*value)),
-        Value::BigInt(node) => Ok(node.get().clone()),
+        Value::BigInt(node) => {
+            let value = cx.limbs(node)?;
+            cx.reserve((value.bits() / 8) as usize)?;
+            Ok(value.clone())
+        }
         other => Err(not_an_integer(name, position, other)),
     }
 }
@@ -67,7 +72,7 @@ fn fold(
         result = match (&result, argument) {
             (Value::Int(a), Value::Int(b)) => Value::Int(small(*a, *b)),
             (a, b) => {
-                let (a, b) = (big(name, 1, a)?, big(name, index + 1, b)?);
+                let (a, b) = (big(cx, name, 1, a)?, big(cx, name, index + 1, b)?);
                 charge_linear(cx, &a, &b)?;
                 Value::integer(large(&a, &b))
             }
@@ -96,7 +101,7 @@ fn not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Value::Int(value) = arguments[0] {
         return Ok(Value::Int(!value));
     }
-    let value = big("bit-not", 1, &arguments[0])?;
+    let value = big(cx, "bit-not", 1, &arguments[0])?;
     charge_linear(cx, &value, &value)?;
     Ok(Value::integer(!value))
 }
@@ -105,7 +110,7 @@ fn not(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn places(arguments: &[Value], name: &str) -> Result<Option<u64>> {
     match &arguments[1] {
         Value::Int(places) if *places >= 0 => Ok(places.to_u64()),
-        Value::BigInt(node) if node.get().sign() == num_bigint::Sign::Plus => Ok(None),
+        Value::BigInt(node) if !node.is_negative() => Ok(None),
         Value::Int(_) | Value::BigInt(_) => {
             Err(Fault::type_error(format_args!("{name}: arg 2 expected a non-negative integer")))
         }
@@ -114,7 +119,7 @@ fn places(arguments: &[Value], name: &str) -> Result<Option<u64>> {
 }
 
 fn shift_left(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let value = big("bit-shift-left", 1, &arguments[0])?;
+    let value = big(cx, "bit-shift-left", 1, &arguments[0])?;
     let places = places(arguments, "bit-shift-left")?.unwrap_or(u64::MAX);
     if value.bits() == 0 {
         return Ok(Value::Int(0));
@@ -129,14 +134,14 @@ fn shift_right(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Value::Int(value) = arguments[0] {
         return Ok(Value::Int(value >> places.min(63)));
     }
-    let value = big("bit-shift-right", 1, &arguments[0])?;
+    let value = big(cx, "bit-shift-right", 1, &arguments[0])?;
     charge_linear(cx, &value, &value)?;
     Ok(Value::integer(value >> places))
 }
 
 /// The integer with one bit set or cleared; `change` gets the old bit.
 fn with_bit(cx: &mut Context, arguments: &[Value], name: &str, change: fn(bool) -> bool) -> Result<Value> {
-    let mut value = big(name, 1, &arguments[0])?;
+    let mut value = big(cx, name, 1, &arguments[0])?;
     let place = places(arguments, name)?.unwrap_or(u64::MAX);
     let old = value.bit(place);
     let new = change(old);
@@ -161,8 +166,8 @@ fn flip(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     with_bit(cx, arguments, "bit-flip", |bit| !bit)
 }
 
-fn test(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let value = big("bit-test", 1, &arguments[0])?;
+fn test(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let value = big(cx, "bit-test", 1, &arguments[0])?;
     let place = places(arguments, "bit-test")?.unwrap_or(u64::MAX);
     Ok(Value::Bool(value.bit(place)))
 }

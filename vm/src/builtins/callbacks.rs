@@ -11,6 +11,7 @@ use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::map_many::MapMany;
@@ -235,22 +236,22 @@ pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<
         // A path reads like get-in, a string like get.
         Value::Vector(_) | Value::Str(_) if takes_key(name) => {
             let path = match function {
-                Value::Str(text) => VectorNode::new(vec![Value::Str(text)]),
+                Value::Str(text) => List::of([Value::Str(text)]).into_vector(),
                 Value::Vector(path) => path,
-                _ => VectorNode::new(Vec::new()),
+                _ => List::default().into_vector(),
             };
             match super::internal("%get-path") {
                 Some(reader) => {
-                    let parts = vec![Value::Builtin(reader), Value::Vector(path)];
-                    Ok(Value::Combinator(Combinator::new(CombinatorKind::Partial, parts)))
+                    let parts = [Value::Builtin(reader), Value::Vector(path)];
+                    Ok(Value::Combinator(Combinator::of(CombinatorKind::Partial, parts)))
                 }
-                None => Err(Fault::runtime(format!("{name}: no path reader"))),
+                None => Err(Fault::runtime(format_args!("{name}: no path reader"))),
             }
         }
         other => {
             let wanted = if matches!(name, "reduce" | "reduce-kv") { "callable" } else { "keyfn" };
             let _ = cx;
-            Err(Fault::type_error(format!("{name}: arg 1 expected {wanted}, got {}", other.type_word())))
+            Err(Fault::type_error(format_args!("{name}: arg 1 expected {wanted}, got {}", other.type_word())))
         }
     }
 }
@@ -291,8 +292,13 @@ pub(super) fn each(
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
 
-fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Vec<Rc<VectorNode>>> {
-    arguments.iter_mut().map(|argument| collection(cx, name, take(argument))).collect()
+fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<List<Rc<VectorNode>>> {
+    let mut inputs = List::with_capacity(cx, arguments.len())?;
+    for argument in arguments {
+        let input = collection(cx, name, take(argument))?;
+        inputs.push(cx, input)?;
+    }
+    Ok(inputs)
 }
 
 fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
@@ -332,7 +338,7 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         (2, _) => (take(&mut arguments[1]), 0),
         (_, Some(first)) => (first, 1),
         _ if name == "reductions" => {
-            let only = Combinator::new(CombinatorKind::Juxt, vec![function]);
+            let only = Combinator::of(CombinatorKind::Juxt, [function]);
             return Ok(Step::TailCall(Value::Combinator(only), super::Arguments::new()));
         }
         _ => return Ok(Step::TailCall(function, super::Arguments::new())),
@@ -346,7 +352,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         Value::Vector(vector) => indexed(cx, &vector)?,
         value @ (Value::Map(_) | Value::Nil) => to_vector(cx, value, "reduce-kv")?,
         other => {
-            return Err(Fault::type_error(format!(
+            return Err(Fault::type_error(format_args!(
                 "reduce-kv: arg 3 expected map, got {}",
                 other.type_word()
             )));
@@ -361,9 +367,8 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
     const PAIR_BYTES: usize = crate::vector::VECTOR_BYTES + 2 * size_of::<Value>();
     cx.reserve(vector.len().saturating_mul(PAIR_BYTES + size_of::<Value>()))?;
-    cx.tick(vector.len() as u64)?;
-    let pair = |(index, item)| Value::vector(vec![Value::Int(index as i64), item]);
-    Ok(VectorNode::new(vector.iter().enumerate().map(pair).collect()))
+    let pair = |(index, item)| Value::row([Value::Int(index as i64), item]);
+    Ok(cx.collect(vector.iter().enumerate().map(pair))?.into_vector())
 }
 
 /// `(update map key f)` where f needs no frame: the usual case, in place and with one lookup.
@@ -412,10 +417,10 @@ pub(crate) fn update_directly(cx: &mut Context, arguments: Arguments<'_>) -> Res
 fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let target = take(&mut arguments[0]);
     let mut path = match take(&mut arguments[1]) {
-        Value::Vector(path) => VectorNode::into_items(path),
-        Value::Nil => Vec::new(),
+        Value::Vector(path) => cx.arguments(path.iter())?,
+        Value::Nil => super::Arguments::new(),
         other => {
-            return Err(Fault::type_error(format!(
+            return Err(Fault::type_error(format_args!(
                 "update-in: arg 2 expected list, got {}",
                 other.type_word()
             )));
@@ -425,7 +430,7 @@ fn update_in(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         // As in Clojure, an empty path acts on the key nil.
         path.push(Value::Nil);
     }
-    update_path(cx, "update-in", target, path.into(), true, &mut arguments[2..])
+    update_path(cx, "update-in", target, path, true, &mut arguments[2..])
 }
 
 fn update_path(
@@ -438,16 +443,16 @@ fn update_path(
 ) -> Result<Step> {
     if !matches!(target, Value::Nil | Value::Map(_) | Value::Vector(_)) {
         let word = target.type_word();
-        return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {word}")));
+        return Err(Fault::type_error(format_args!("{name}: arg 1 expected map, got {word}")));
     }
     let function = take(&mut rest[0]);
-    let extra: super::Arguments = rest[1..].iter_mut().map(take).collect();
+    let extra = cx.arguments(rest[1..].iter_mut().map(take))?;
     if let Value::Builtin(builtin) = function {
         let (info, count) = (builtin.info(), extra.len() + 1);
         if !info.arity.accepts(count) && count > 1 {
             return Err(Fault::new(
                 crate::Reason::ArityError,
-                format!(
+                format_args!(
                     "{name}: function {} but was called with {count}. The extra argument may have been intended \
                      as a default value, but {name} passes extra args to the function. Use (or current-val \
                      default) inside the function, or wrap with fnil.",
@@ -466,7 +471,7 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         return Ok(Step::Return(take(&mut arguments[1])));
     }
     let mut merged = None;
-    let mut entries = Vec::new();
+    let mut entries = List::default();
     for argument in &mut arguments[1..] {
         match take(argument) {
             Value::Nil => {}
@@ -475,14 +480,14 @@ fn merge_with(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
                     merged = Some(map);
                     continue;
                 }
-                cx.reserve_items(map.len() * 2)?;
-                for entry in map.ordered(cx)? {
-                    entries.push(entry.key.clone());
-                    entries.push(entry.value.clone());
-                }
+                let order = map.order(cx)?;
+                let entry = |&row: &u32| map.entry(row as usize);
+                let pairs =
+                    order.iter().map(entry).flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
+                entries.extend(cx, pairs)?;
             }
             other => {
-                return Err(Fault::type_error(format!(
+                return Err(Fault::type_error(format_args!(
                     "merge-with: expected map, got {}",
                     other.type_word()
                 )));
@@ -503,7 +508,7 @@ fn update_entries(
     arguments: Arguments<'_>,
 ) -> Result<Step> {
     if arguments[0].is_function() {
-        return Err(Fault::type_error(format!(
+        return Err(Fault::type_error(format_args!(
             "{name} expects (map, function) but got (function, {}). Use -> (thread-first) instead of ->> \
              (thread-last) with {name}",
             arguments[1].type_word()
@@ -520,7 +525,10 @@ fn update_entries(
         }
         Value::Vector(vector) => indexed(cx, &vector)?,
         other => {
-            return Err(Fault::type_error(format!("{name}: arg 1 expected map, got {}", other.type_word())));
+            return Err(Fault::type_error(format_args!(
+                "{name}: arg 1 expected map, got {}",
+                other.type_word()
+            )));
         }
     };
     let function = callable(cx, name, take(&mut arguments[1]))?;
@@ -541,7 +549,7 @@ fn extreme_of(cx: &mut Context, name: &'static str, kind: Kind, arguments: Argum
         return Ok(Step::Return(take(&mut arguments[1])));
     }
     let function = callable(cx, name, take(&mut arguments[0]))?;
-    let items = VectorNode::new(arguments[1..].iter_mut().map(take).collect());
+    let items = List::taken(cx, &mut arguments[1..])?.into_vector();
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
 
@@ -562,20 +570,20 @@ fn pcalls(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         if let Value::Closure(closure) = argument {
             let proto = &cx.units[closure.unit.0 as usize].program.protos[usize::from(closure.proto.0)];
             if proto.next_arity.is_none() && !proto.accepts(0) {
-                return Err(Fault::type_error(format!(
+                return Err(Fault::type_error(format_args!(
                     "pcalls requires zero-arity thunks, got function with arity {}",
                     proto.shape.fixed
                 )));
             }
         } else if !argument.is_function() {
-            return Err(Fault::type_error(format!(
+            return Err(Fault::type_error(format_args!(
                 "pcalls requires zero-arity thunks, got {}",
                 argument.type_word()
             )));
         }
     }
-    let functions = VectorNode::new(arguments.iter_mut().map(take).collect());
-    Ok(Step::Enter(Native::Parallel(Parallel::calls(functions))))
+    let functions = List::taken(cx, arguments)?.into_vector();
+    Ok(Step::Enter(Native::Parallel(Parallel::calls(List::of([functions])))))
 }
 
 /// Follows a path of keys: what a vector or a string as key function means.

@@ -37,12 +37,7 @@ fn size(cx: &mut Context, coll: &Value, name: &'static str) -> Result<usize> {
         Value::Vector(node) => node.len(),
         Value::Map(node) => node.len(),
         Value::Set(node) => node.len(),
-        Value::Str(node) => {
-            if !node.is_ascii() {
-                cx.tick(node.as_str().len() as u64)?;
-            }
-            node.graphemes()
-        }
+        Value::Str(node) => cx.graphemes(node)?,
         other => return Err(expected(name, 1, "seqable", other)),
     })
 }
@@ -53,7 +48,7 @@ fn has_none(coll: &Value, name: &'static str) -> Result<bool> {
         Value::Vector(node) => node.is_empty(),
         Value::Map(node) => node.is_empty(),
         Value::Set(node) => node.is_empty(),
-        Value::Str(node) => node.as_str().is_empty(),
+        Value::Str(node) => node.is_empty(),
         other if other.endless().is_some() => false,
         other => return Err(expected(name, 1, "seqable", other)),
     })
@@ -69,7 +64,7 @@ fn not_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(match &arguments[0] {
-        Value::Vector(_) => Value::vector(Vec::new()),
+        Value::Vector(_) => Value::row([]),
         Value::Map(_) => Value::Map(MapNode::empty()),
         Value::Set(_) => Value::Set(SetNode::empty()),
         // As in Clojure: a string is no collection.
@@ -117,7 +112,7 @@ fn total(cx: &mut Context, coll: Value, name: &'static str) -> Result<(Value, i6
             }
             (_, other) => {
                 return Err(Fault::arithmetic("bad argument in arithmetic expression")
-                    .hint(format!("{name} takes numbers and nil, got {}.", other.type_word())));
+                    .hint(format_args!("{name} takes numbers and nil, got {}.", other.type_word())));
             }
         };
     }

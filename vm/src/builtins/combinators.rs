@@ -5,6 +5,8 @@ use super::{Builtin, Category, Step, callback, plain};
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
+use crate::native::memoize::Memos;
 use crate::value::Value;
 use std::mem::take;
 
@@ -88,46 +90,46 @@ pub(super) fn made_by(name: &str) -> Option<CombinatorKind> {
     })
 }
 
-fn combine(kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Combinator(Combinator::new(kind, arguments.iter_mut().map(take).collect())))
+fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Combinator(Combinator::new(kind, List::taken(cx, arguments)?)))
 }
 
-fn comp(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Comp, arguments)
+fn comp(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Comp, arguments)
 }
 
-fn partial(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Partial, arguments)
+fn partial(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Partial, arguments)
 }
 
-fn juxt(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Juxt, arguments)
+fn juxt(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Juxt, arguments)
 }
 
-fn complement(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Complement, arguments)
+fn complement(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Complement, arguments)
 }
 
-fn constantly(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Constantly, arguments)
+fn constantly(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Constantly, arguments)
 }
 
-fn every_pred(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::EveryPred, arguments)
+fn every_pred(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::EveryPred, arguments)
 }
 
-fn some_fn(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::SomeFn, arguments)
+fn some_fn(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::SomeFn, arguments)
 }
 
-fn fnil(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    combine(CombinatorKind::Fnil, arguments)
+fn fnil(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    combine(cx, CombinatorKind::Fnil, arguments)
 }
 
 fn memoize(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let function = callable(cx, "memoize", take(&mut arguments[0]))?;
-    let table = Value::Int(cx.memos.add());
-    Ok(Value::Combinator(Combinator::new(CombinatorKind::Memoize, vec![function, table])))
+    let table = Value::Int(Memos::add(cx)?);
+    Ok(Value::Combinator(Combinator::of(CombinatorKind::Memoize, [function, table])))
 }
 
 fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
@@ -137,16 +139,12 @@ fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     if matches!(tail, Value::Int(_) | Value::Float(_) | Value::BigInt(_) | Value::Bool(_) | Value::Keyword(_))
         || tail.is_function()
     {
-        return Err(Fault::type_error(format!(
+        return Err(Fault::type_error(format_args!(
             "apply expects collection as last argument, got {}",
             tail.type_word()
         )));
     }
     let tail = super::seq::to_vector(cx, tail, "apply")?;
-    cx.reserve_items(tail.len())?;
-    cx.tick(tail.len() as u64)?;
-    let mut all = super::Arguments::with_capacity(last - 1 + tail.len());
-    all.extend(arguments[1..last].iter_mut().map(take));
-    all.extend(tail.iter());
+    let all = cx.arguments(arguments[1..last].iter_mut().map(take).chain(tail.iter()))?;
     Ok(Step::TailCall(function, all))
 }

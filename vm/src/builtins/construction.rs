@@ -2,10 +2,12 @@
 
 use super::seq::{self, expected};
 use super::{Builtin, Category, Step, callback, endless, plain, transducers};
+use crate::arith::invalid_types;
 use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::{ENTRY_BYTES, MapNode};
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -36,18 +38,16 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("range", CORE, "1-3", "(range start? end step?)", "Numbers from start up to, not including, end.", range),
 ];
 
-fn vector(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::vector(arguments.iter_mut().map(take).collect()))
+fn vector(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(List::taken(cx, arguments)?.into_value())
 }
 
 fn list_star(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let last = arguments.len() - 1;
     let tail = seq::argument(cx, take(&mut arguments[last]), "list*", last + 1)?;
-    cx.reserve_items(tail.len().saturating_add(last))?;
-    cx.tick(tail.len() as u64)?;
-    let mut items: Vec<Value> = arguments[..last].iter_mut().map(take).collect();
-    items.extend(tail.iter());
-    Ok(Value::vector(items))
+    let mut items = List::taken(cx, &mut arguments[..last])?;
+    items.extend(cx, tail.iter())?;
+    Ok(items.into_value())
 }
 
 fn vec(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -65,23 +65,19 @@ fn seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn cons(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let item = take(&mut arguments[0]);
     if arguments[1].endless().is_some() {
-        return Ok(endless::after(VectorNode::new(vec![item]), take(&mut arguments[1])));
+        return Ok(endless::after(List::of([item]).into_vector(), take(&mut arguments[1])));
     }
     let vector = seq::argument(cx, take(&mut arguments[1]), "cons", 2)?;
-    seq::reserve_append(cx, &vector, 1)?;
-    Ok(Value::Vector(VectorNode::push_front(vector, item)))
+    Ok(Value::Vector(VectorNode::push_front(vector, cx, item)?))
 }
 
 fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let Some((target, items)) = arguments.split_first_mut() else { return Ok(Value::vector(Vec::new())) };
+    let Some((target, items)) = arguments.split_first_mut() else { return Ok(Value::row([])) };
     let mut target = take(target);
     if matches!(target, Value::Nil) && !items.is_empty() {
-        target = Value::vector(Vec::new());
+        target = Value::row([]);
     }
     cx.tick(items.len() as u64)?;
-    if let Value::Vector(vector) = &target {
-        seq::reserve_append(cx, vector, items.len())?;
-    }
     for item in items {
         target = add(cx, target, take(item), "conj")?;
     }
@@ -91,7 +87,7 @@ fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 /// Adds one item where the collection adds items.
 pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
     match target {
-        Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, item))),
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, cx, item)?)),
         Value::Set(set) => Ok(Value::Set(SetNode::insert(set, cx, item)?)),
         Value::Map(map) => Ok(Value::Map(add_entries(cx, map, item, name)?)),
         other => Err(expected(name, 1, "collection", &other)),
@@ -111,12 +107,13 @@ pub(crate) fn add_entries(
     match item {
         Value::Nil => Ok(map),
         Value::Map(more) => merge(cx, map, &more),
+        Value::Vector(node) => Err(Fault::type_error(format_args!(
+            "{name}: a map takes [key value] pairs or maps, got a list of {} items",
+            node.len()
+        ))),
         other => Err(Fault::type_error(format_args!(
             "{name}: a map takes [key value] pairs or maps, got {}",
-            match &other {
-                Value::Vector(node) => format!("a list of {} items", node.len()),
-                other => other.type_word().to_owned(),
-            }
+            other.type_word()
         ))),
     }
 }
@@ -140,11 +137,11 @@ pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
 
 fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let [target, source] = arguments else {
-        return Ok(arguments.first_mut().map_or_else(|| Value::vector(Vec::new()), take));
+        return Ok(arguments.first_mut().map_or_else(|| Value::row([]), take));
     };
     let (target, source) = (take(target), take(source));
     match target {
-        Value::Nil => append(cx, VectorNode::new(Vec::new()), source, "into", 2).map(Value::Vector),
+        Value::Nil => append(cx, List::default().into_vector(), source, "into", 2).map(Value::Vector),
         Value::Vector(vector) => append(cx, vector, source, "into", 2).map(Value::Vector),
         Value::Set(set) => add_members(cx, set, source, "into", 2).map(Value::Set),
         Value::Map(map) => match source {
@@ -176,12 +173,10 @@ fn append(
     if vector.is_empty() || more.is_empty() {
         return Ok(if more.is_empty() { vector } else { more });
     }
-    seq::reserve_append(cx, &vector, more.len())?;
     cx.tick(more.len() as u64)?;
-    Ok(VectorNode::update(vector, |items| match more.as_slice() {
-        Some(more) => items.extend_from_slice(more),
-        None => items.extend(more.iter()),
-    }))
+    let mut vector = vector;
+    VectorNode::append_all(&mut vector, cx, &more)?;
+    Ok(vector)
 }
 
 /// Adds the items of a collection to a set.
@@ -215,7 +210,7 @@ pub(super) fn add_members(
 }
 
 fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut all = VectorNode::new(Vec::new());
+    let mut all = List::default().into_vector();
     for (at, coll) in arguments.iter_mut().enumerate() {
         if coll.endless().is_some() {
             // What follows a sequence without an end is never reached.
@@ -232,30 +227,31 @@ fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     }
     let left = seq::argument(cx, take(&mut arguments[0]), "zip", 1)?;
     let right = seq::argument(cx, take(&mut arguments[1]), "zip", 2)?;
-    let mut pairs = Vec::new();
+    let mut pairs = List::default();
     for (a, b) in left.iter().zip(right.iter()) {
-        seq::push(cx, &mut pairs, seq::pair(a, b))?;
+        cx.tick(1)?;
+        seq::check_memory(cx)?;
+        pairs.push(cx, seq::pair(a, b))?;
     }
-    Ok(Step::Return(Value::vector(pairs)))
+    Ok(Step::Return(pairs.into_value()))
 }
 
 fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     if let Some(step) = endless::bounded(cx, "interleave", arguments, 0)? {
         return Ok(step);
     }
-    let mut colls = Vec::with_capacity(arguments.len());
+    let mut colls = List::with_capacity(cx, arguments.len())?;
     for coll in arguments.iter_mut() {
-        colls.push(seq::positional(cx, take(coll), "interleave")?);
+        let coll = seq::positional(cx, take(coll), "interleave")?;
+        colls.push(cx, coll)?;
     }
     let shortest = colls.iter().map(|coll| coll.len()).min().unwrap_or(0);
     let count = shortest.saturating_mul(colls.len());
-    cx.reserve_items(count)?;
-    cx.tick(count as u64)?;
-    let mut items = Vec::with_capacity(count);
+    let mut items = List::with_capacity(cx, count)?;
     for index in 0..shortest {
-        items.extend(colls.iter().filter_map(|coll| coll.get(index)));
+        items.extend(cx, colls.iter().filter_map(|coll| coll.get(index)))?;
     }
-    Ok(Step::Return(Value::vector(items)))
+    Ok(Step::Return(items.into_value()))
 }
 
 fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -265,16 +261,15 @@ fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let separator = take(&mut arguments[0]);
     let vector = seq::positional(cx, take(&mut arguments[1]), "interpose")?;
     let count = vector.len().saturating_mul(2).saturating_sub(1);
-    cx.reserve_items(count)?;
-    cx.tick(count as u64)?;
-    let mut items = Vec::with_capacity(count);
+    let mut items = List::with_capacity(cx, count)?;
     for (at, item) in vector.iter().enumerate() {
         if at > 0 {
-            items.push(separator.clone());
+            items.push(cx, separator.clone())?;
         }
-        items.push(item);
+        cx.tick(2)?;
+        items.push(cx, item)?;
     }
-    Ok(Value::vector(items))
+    Ok(items.into_value())
 }
 
 pub(super) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -282,12 +277,12 @@ pub(super) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> 
         [end] => (Value::Int(0), take(end), Value::Int(1)),
         [start, end] => (take(start), take(end), Value::Int(1)),
         [start, end, step, ..] => (take(start), take(end), take(step)),
-        [] => return Ok(Value::vector(Vec::new())),
+        [] => return Ok(Value::row([])),
     };
     match (start, end, step) {
         (Value::Int(start), Value::Int(end), Value::Int(step)) => integer_range(start, i128::from(end), step),
         (Value::Int(start), Value::BigInt(end), Value::Int(step)) => {
-            let end = end.get().to_i128().ok_or_else(too_long)?;
+            let end = cx.limbs(&end)?.to_i128().ok_or_else(too_long)?;
             integer_range(start, end, step)
         }
         (Value::Int(start), Value::Float(end), Value::Int(step)) if end.is_finite() => {
@@ -296,10 +291,7 @@ pub(super) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> 
         }
         (start, end, step) => match (as_float(&start), as_float(&end), as_float(&step)) {
             (Some(from), Some(to), Some(by)) => float_range(cx, start, from, to, by),
-            _ => {
-                let words = [start, end, step].map(|value| value.type_word()).join(", ");
-                Err(Fault::type_error(format_args!("range: invalid argument types: {words}")))
-            }
+            _ => Err(invalid_types("range", &[&start, &end, &step])),
         },
     }
 }
@@ -334,7 +326,7 @@ fn integer_range(start: i64, end: i128, step: i64) -> Result<Value> {
     // Where end does not fit 64 bits the last items may not either.
     let last = i128::from(start).saturating_add(i128::from(step).saturating_mul((steps - 1).max(0)));
     match (usize::try_from(steps), i64::try_from(steps), i64::try_from(last)) {
-        (Ok(0), _, _) => Ok(Value::vector(Vec::new())),
+        (Ok(0), _, _) => Ok(Value::row([])),
         (Ok(len), Ok(_), Ok(_)) => Ok(Value::Vector(VectorNode::range(start, step, len))),
         _ => Err(too_long()),
     }
@@ -349,11 +341,12 @@ fn float_range(cx: &mut Context, start: Value, from: f64, to: f64, by: f64) -> R
         return Err(Fault::type_error("range: the bounds must be finite numbers")
             .hint("Give the range an end, for example (range 0 100)."));
     }
-    let (mut items, mut at, mut next) = (Vec::new(), from, Some(start));
+    let (mut items, mut at, mut next) = (List::default(), from, Some(start));
     while if by > 0.0 { at < to } else { at > to } {
         // The first item keeps its own type: (range 0 1 0.5) starts with the integer 0.
-        seq::push(cx, &mut items, next.take().unwrap_or(Value::Float(at)))?;
+        cx.tick(1)?;
+        items.push(cx, next.take().unwrap_or(Value::Float(at)))?;
         at += by;
     }
-    Ok(Value::vector(items))
+    Ok(items.into_value())
 }

@@ -43,7 +43,10 @@ pub(super) const TABLE: &[Builtin] = &[
 const LONGEST_NUMBER: usize = 512;
 
 fn number_text(value: &Value) -> Option<&str> {
-    value.as_str().filter(|text| text.len() <= LONGEST_NUMBER)
+    match value {
+        Value::Str(node) => node.short(LONGEST_NUMBER),
+        _ => None,
+    }
 }
 
 /// The integer of a text: an optional sign and digits, within 64 bits.
@@ -88,7 +91,7 @@ fn is_decimal(text: &str) -> bool {
 }
 
 fn parse_boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(match arguments[0].as_str() {
+    Ok(match number_text(&arguments[0]) {
         Some("true") => Value::Bool(true),
         Some("false") => Value::Bool(false),
         _ => Value::Nil,

@@ -7,6 +7,7 @@ use crate::fault::{Fault, Result};
 use crate::temporal::{DateTime, Duration, LocalDate};
 use crate::value::Value;
 use std::cmp::Ordering;
+use std::fmt;
 
 const INTEROP: Category = Category::Interop;
 
@@ -34,10 +35,15 @@ pub(super) const TABLE: &[Builtin] = &[
 /// Longest part of a text shown in a message, in characters.
 const LONGEST_SHOWN: usize = 40;
 
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_SHOWN) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.to_owned(),
+/// The beginning of a text.
+struct Shown<'t>(&'t str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(LONGEST_SHOWN) {
+            Some((at, _)) => write!(f, "{}...", &self.0[..at]),
+            None => f.write_str(self.0),
+        }
     }
 }
 
@@ -51,18 +57,19 @@ fn out_of_range(name: &str) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: the result is outside the years -9999 to 9999"))
 }
 
-fn parse(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let Some(text) = arguments[0].as_str() else { return Err(expected("parse", "string", &arguments[0])) };
+fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let Value::Str(node) = &arguments[0] else { return Err(expected("parse", "string", &arguments[0])) };
+    let text = cx.read(node)?;
     let (value, kind, form) = match text.contains('T') {
         true => (DateTime::parse(text).map(Value::DateTime), "date-time", "YYYY-MM-DDTHH:MM:SSZ"),
         false => (LocalDate::parse(text).map(Value::LocalDate), "date", "YYYY-MM-DD"),
     };
     value.ok_or_else(|| {
-        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", shown(text)))
+        Fault::type_error(format_args!("parse: invalid ISO-8601 {kind} '{}' (expected {form})", Shown(text)))
     })
 }
 
-fn date(_cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     const NAME: &str = "java.util.Date.";
     let [argument] = arguments else { return now() };
     let date_time = match argument {
@@ -71,10 +78,10 @@ fn date(_cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
         Value::DateTime(value) => *value,
         Value::LocalDate(value) => value.midnight().ok_or_else(|| out_of_range(NAME))?,
         Value::Str(node) => {
-            let text = node.as_str();
+            let text = cx.read(node)?;
             let day = || LocalDate::parse(text).and_then(LocalDate::midnight);
             DateTime::parse(text).or_else(day).or_else(|| DateTime::parse_mail(text)).ok_or_else(|| {
-                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", shown(text)))
+                Fault::type_error(format_args!("{NAME}: cannot read '{}' as a date", Shown(text)))
                     .hint("Write an ISO 8601 text such as \"2026-01-08T14:30:00Z\" or \"2026-01-08\".")
             })?
         }
@@ -88,9 +95,9 @@ fn now() -> Result<Step> {
     let (Some(from_clock), Some(clock)) = (internal("%date-time"), lookup(None, "currentTimeMillis")) else {
         return Err(Fault::runtime("internal: no clock"));
     };
-    let parts = vec![Value::Builtin(from_clock), Value::Builtin(clock)];
+    let parts = [Value::Builtin(from_clock), Value::Builtin(clock)];
     Ok(Step::TailCall(
-        Value::Combinator(Combinator::new(CombinatorKind::Comp, parts)),
+        Value::Combinator(Combinator::of(CombinatorKind::Comp, parts)),
         super::Arguments::new(),
     ))
 }

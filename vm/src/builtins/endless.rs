@@ -10,10 +10,10 @@ use super::{Builtin, Category, Step, callback, plain};
 use crate::combinator::{Combinator, CombinatorKind, Endless, StageKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::native::Native;
 use crate::native::bounded::Bounded;
 use crate::native::each::Kind;
-use crate::native::items::Items;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -46,37 +46,35 @@ pub(crate) fn unbounded(name: &str) -> Box<Fault> {
         .hint("Take a bounded part of it first: (take n coll) or (take-while pred coll).")
 }
 
-fn endless(kind: Endless, parts: Vec<Value>) -> Value {
-    Value::Combinator(Combinator::new(CombinatorKind::Endless(kind), parts))
+fn endless<const N: usize>(kind: Endless, parts: [Value; N]) -> Value {
+    Value::Combinator(Combinator::of(CombinatorKind::Endless(kind), parts))
 }
 
 fn repeat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let [count, item] = arguments else {
-        return Ok(endless(Endless::Repeat, arguments.iter_mut().map(std::mem::take).collect()));
+        return Ok(endless(Endless::Repeat, [arguments.first_mut().map(std::mem::take).unwrap_or_default()]));
     };
     let count = length(count_argument(count, "repeat", 1)?);
-    cx.reserve_items(count)?;
-    cx.tick(count as u64)?;
-    Ok(Value::vector(vec![std::mem::take(item); count]))
+    Ok(cx.collect(std::iter::repeat_n(std::mem::take(item), count))?.into_value())
 }
 
 fn cycle(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let items = seq::argument(cx, std::mem::take(&mut arguments[0]), "cycle", 1)?;
     Ok(match items.is_empty() {
         true => Value::Vector(items),
-        false => endless(Endless::Cycle, vec![Value::Vector(items)]),
+        false => endless(Endless::Cycle, [Value::Vector(items)]),
     })
 }
 
 fn iterate(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let function = callable(cx, "iterate", std::mem::take(&mut arguments[0]))?;
-    Ok(endless(Endless::Iterate, vec![function, std::mem::take(&mut arguments[1])]))
+    Ok(endless(Endless::Iterate, [function, std::mem::take(&mut arguments[1])]))
 }
 
 fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let last = arguments.len() - 1;
     let function = callable(cx, "repeatedly", std::mem::take(&mut arguments[last]))?;
-    let sequence = endless(Endless::Repeatedly, vec![function]);
+    let sequence = endless(Endless::Repeatedly, [function]);
     match last {
         0 => Ok(Step::Return(sequence)),
         _ => {
@@ -88,12 +86,12 @@ fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 
 /// Sends the items of an endless sequence into a sink.
 fn pull(cx: &mut Context, sequence: &Value, sink: Sink) -> Result<Step> {
-    Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_endless(cx, sequence, Items::default(), sink)?))))
+    Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_endless(cx, sequence, List::default(), sink)?))))
 }
 
 /// The same, through one more stage.
 fn pull_through(cx: &mut Context, sequence: Value, kind: StageKind, part: Value, sink: Sink) -> Result<Step> {
-    pull(cx, &staged(sequence, kind, vec![part]), sink)
+    pull(cx, &staged(sequence, kind, [part]), sink)
 }
 
 fn first_items(cx: &mut Context, sequence: &Value, count: i64) -> Result<Step> {
@@ -102,17 +100,17 @@ fn first_items(cx: &mut Context, sequence: &Value, count: i64) -> Result<Step> {
 
 /// An endless sequence whose items pass a transducer.
 pub(super) fn through(sequence: Value, transducer: Value) -> Value {
-    endless(Endless::Through, vec![sequence, transducer])
+    endless(Endless::Through, [sequence, transducer])
 }
 
 /// An endless sequence whose items pass one stage.
-pub(super) fn staged(sequence: Value, kind: StageKind, parts: Vec<Value>) -> Value {
-    through(sequence, Value::Combinator(Combinator::new(CombinatorKind::Transducer(kind), parts)))
+pub(super) fn staged<const N: usize>(sequence: Value, kind: StageKind, parts: [Value; N]) -> Value {
+    through(sequence, Value::Combinator(Combinator::of(CombinatorKind::Transducer(kind), parts)))
 }
 
 /// A vector in front of an endless sequence.
 pub(super) fn after(front: Rc<VectorNode>, sequence: Value) -> Value {
-    if front.is_empty() { sequence } else { endless(Endless::Concat, vec![Value::Vector(front), sequence]) }
+    if front.is_empty() { sequence } else { endless(Endless::Concat, [Value::Vector(front), sequence]) }
 }
 
 /// `(take n sequence)`.
@@ -123,7 +121,7 @@ pub(super) fn take(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 
 /// `(drop n sequence)`.
 pub(super) fn drop_first(count: i64, sequence: Value) -> Value {
-    staged(sequence, StageKind::Drop, vec![Value::Int(count.max(0))])
+    staged(sequence, StageKind::Drop, [Value::Int(count.max(0))])
 }
 
 /// Whether folding with this function can end before the items do. Only `reduced` ends it, so a builtin cannot,
@@ -221,7 +219,7 @@ pub(super) fn each(
         Kind::NotAny => pull(cx, &sequence, until(true, Some(false), Value::Bool(true))),
         Kind::NotEvery => pull(cx, &sequence, until(false, Some(true), Value::Bool(false))),
         kind => match stage_of(kind) {
-            Some(stage) if !name.ends_with('v') => Ok(Step::Return(staged(sequence, stage, vec![function]))),
+            Some(stage) if !name.ends_with('v') => Ok(Step::Return(staged(sequence, stage, [function]))),
             _ => Err(unbounded(name)),
         },
     }
@@ -265,6 +263,6 @@ pub(super) fn bounded(
     let (Some(count), Some(builtin)) = (shortest, super::lookup(None, name)) else {
         return Err(unbounded(name));
     };
-    let arguments = arguments.iter_mut().map(std::mem::take).collect();
+    let arguments = cx.arguments(arguments.iter_mut().map(std::mem::take))?;
     Ok(Some(Step::Enter(Native::Bounded(Bounded::new(builtin, arguments, count)))))
 }

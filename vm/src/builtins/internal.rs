@@ -6,11 +6,13 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
 use crate::map::MapNode;
+use crate::meter::List;
+use crate::meter::Text;
 use crate::reason::Reason;
-use crate::similar::nearest;
-use crate::string::StringNode;
+use crate::similar::nearest_of;
 use crate::value::Value;
 use crate::vector::VectorNode;
+use std::fmt;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -74,7 +76,9 @@ fn journal_text(cx: &mut Context, form: &str, what: &str, value: &Value) -> Resu
             value.type_word()
         )));
     }
-    Ok(Value::Str(StringNode::new(crate::print::display(cx, value)?)))
+    let mut text = Text::new();
+    crate::print::write_display(cx, &mut text, value)?;
+    Ok(text.into_value())
 }
 
 fn times(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -85,7 +89,7 @@ fn times(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 /// A value that does not fit its pattern: `expected …, got …`.
 fn mismatch(expected: &str, got: &Value) -> Box<Fault> {
     let word = got.type_word();
-    Fault::new(Reason::DestructureError, format!("expected {expected}, got {word}"))
+    Fault::new(Reason::DestructureError, format_args!("expected {expected}, got {word}"))
         .mismatch(Wanted::Pattern, &[word])
 }
 
@@ -112,7 +116,7 @@ fn rest_from(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         // Giving up the first item in place keeps `[h & t]` recursion free of allocation.
         Value::Vector(vector) if start == 1 => VectorNode::rest(vector),
         Value::Vector(vector) => VectorNode::slice(&vector, start, usize::MAX),
-        _ => VectorNode::new(Vec::new()),
+        _ => List::default().into_vector(),
     }))
 }
 
@@ -138,7 +142,7 @@ fn keyword_arguments(cx: &mut Context, pairs: &VectorNode) -> Result<Value> {
         _ => (pairs.len(), None),
     };
     if count % 2 == 1 {
-        let message = format!("keyword args must be even, got odd count: {count}");
+        let message = format_args!("keyword args must be even, got odd count: {count}");
         return Err(Fault::new(Reason::DestructureError, message)
             .hint("Pass each name with its value, as in (f x :limit 10)."));
     }
@@ -181,9 +185,7 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         _ => false,
     };
     if endless {
-        cx.reserve_items(count)?;
-        cx.tick(count as u64)?;
-        return Ok(Value::vector(vec![take(&mut arguments[1]); count]));
+        return Ok(cx.collect(std::iter::repeat_n(take(&mut arguments[1]), count))?.into_value());
     }
     let whole = super::construction::range(cx, &mut arguments[1..])?;
     let vector = seq::to_vector(cx, whole, "take")?;
@@ -193,6 +195,24 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 /// Keys of the context that a hint names.
 const MOST_NAMES: usize = 12;
 
+/// Keys of the context that one that is absent is compared with.
+const MOST_COMPARED: usize = 1_000;
+
+const NO_CONTEXT: &str = "No context was passed: give the call a `context` object.";
+
+/// Names with commas between them.
+struct Names<I>(I);
+
+impl<'n, I: Iterator<Item = &'n str> + Clone> fmt::Display for Names<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, name) in self.0.clone().enumerate() {
+            let comma = if position > 0 { ", " } else { "" };
+            write!(f, "{comma}{name}")?;
+        }
+        Ok(())
+    }
+}
+
 fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let data = cx.data.clone();
     if let Some(found) = keyed(cx, &data, &arguments[0])? {
@@ -201,18 +221,15 @@ fn data(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if !cx.strict_data {
         return Ok(Value::Nil);
     }
-    let key = cx.name(&arguments[0]).unwrap_or_default().to_owned();
-    let mut fault = Fault::runtime(format_args!(
+    let key = cx.name(&arguments[0]).unwrap_or_default();
+    let fault = Fault::runtime(format_args!(
         "data/{key} is not bound: the `context` object did not provide a `{key}` key"
     ));
-    let names: Vec<&str> = match &data {
-        Value::Map(map) => map.keys().iter().filter_map(|key| cx.name(key)).collect(),
-        _ => Vec::new(),
-    };
-    fault = fault.hint(match (nearest(&key, &names), names.is_empty()) {
-        (Some(near), _) => format!("Did you mean data/{near}?"),
-        (None, true) => "No context was passed: give the call a `context` object.".to_owned(),
-        (None, false) => format!("It provides: {}.", names[..names.len().min(MOST_NAMES)].join(", ")),
-    });
-    Err(fault)
+    let Value::Map(map) = &data else { return Err(fault.hint(NO_CONTEXT)) };
+    let names = map.keys().iter().filter_map(|key| cx.name(key));
+    Err(match nearest_of(key, names.clone().take(MOST_COMPARED)) {
+        Some(near) => fault.hint(format_args!("Did you mean data/{near}?")),
+        None if map.is_empty() => fault.hint(NO_CONTEXT),
+        None => fault.hint(format_args!("It provides: {}.", Names(names.take(MOST_NAMES)))),
+    })
 }

@@ -3,7 +3,8 @@
 use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::json::{DecodeFailure, Dialect, decode, encode};
+use crate::json::{DecodeFailure, Dialect, decode_text, encode_text};
+use crate::meter::List;
 use crate::value::Value;
 
 const JSON: Category = Category::Json;
@@ -38,7 +39,7 @@ pub(super) const TABLE: &[Builtin] = &[
 
 /// The decoded value; nil for text that is not JSON.
 fn decoded(cx: &mut Context, text: &str) -> Result<Value> {
-    match decode(cx, text.as_bytes()) {
+    match decode_text(cx, text) {
         Ok(value) => Ok(value),
         Err(DecodeFailure::Invalid(_)) => Ok(Value::Nil),
         Err(DecodeFailure::Fault(fault)) => Err(fault),
@@ -46,31 +47,33 @@ fn decoded(cx: &mut Context, text: &str) -> Result<Value> {
 }
 
 fn parse_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match arguments[0].as_str() {
-        Some(text) => decoded(cx, text),
-        None => Ok(Value::Nil),
+    match &arguments[0] {
+        Value::Str(node) => {
+            let text = cx.read(node)?;
+            decoded(cx, text)
+        }
+        _ => Ok(Value::Nil),
     }
 }
 
 fn parse_lines(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let Some(text) = arguments[0].as_str() else { return Ok(Value::Nil) };
-    let mut values = Vec::new();
+    let Value::Str(node) = &arguments[0] else { return Ok(Value::Nil) };
+    let text = cx.read(node)?;
+    let mut values = List::default();
     for line in text.lines().map(str::trim) {
         cx.tick(1)?;
         if line.is_empty() {
             continue;
         }
-        if values.len() == values.capacity() {
-            cx.reserve_items(values.capacity() * 2)?;
-        }
-        values.push(decoded(cx, line)?);
+        let value = decoded(cx, line)?;
+        values.push(cx, value)?;
     }
-    Ok(Value::vector(values))
+    Ok(values.into_value())
 }
 
 fn generate_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(match encode(cx, &arguments[0], Dialect::Strict, usize::MAX)? {
-        Ok(text) => Value::Str(crate::string::StringNode::new(text)),
+    Ok(match encode_text(cx, &arguments[0], Dialect::Strict, usize::MAX)? {
+        Ok(text) => text.into_value(),
         Err(_) => Value::Nil,
     })
 }

@@ -6,6 +6,7 @@ use super::sequences::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -70,11 +71,14 @@ pub(crate) fn associate(
         Value::Map(map) => Ok(Value::Map(MapNode::insert(map, cx, key, value)?)),
         Value::Vector(vector) => {
             let at = writable_index(&vector, &key, name)?;
-            seq::reserve_append(cx, &vector, 1)?;
-            Ok(Value::Vector(VectorNode::update(vector, |items| match items.get_mut(at) {
-                Some(slot) => *slot = value,
-                None => items.push(value),
-            })))
+            let mut vector = vector;
+            if at == vector.len() {
+                return Ok(Value::Vector(VectorNode::push(vector, cx, value)?));
+            }
+            if let Some(slot) = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(at) {
+                *slot = value;
+            }
+            Ok(Value::Vector(vector))
         }
         other => Err(seq::expected(name, 1, "map", &other)),
     }
@@ -109,16 +113,13 @@ pub(crate) fn associate_at(
     value: Value,
     name: &'static str,
 ) -> Result<Value> {
-    let mut keys: Vec<Value> = Vec::new();
-    for key in path.iter() {
-        seq::push(cx, &mut keys, key)?;
-    }
+    let mut keys = cx.collect(path.iter())?;
     let last = keys.pop().unwrap_or_default();
-    let mut parents = Vec::with_capacity(keys.len());
+    let mut parents = List::with_capacity(cx, keys.len())?;
     let mut current = root;
     for key in keys {
         let (parent, child) = open(cx, current, &key, name)?;
-        parents.push((parent, key));
+        parents.push(cx, (parent, key))?;
         current = child;
     }
     let mut built = associate_inner(cx, current, last, value, name)?;
@@ -144,16 +145,18 @@ fn associate_inner(
 
 #[cold]
 fn in_the_way(cx: &Context, value: &Value, key: &Value, name: &str) -> Box<Fault> {
-    let key = match key {
-        Value::Keyword(symbol) => format!(":{}", cx.text(*symbol)),
-        Value::Str(node) => format!("{:?}", node.as_str()),
-        Value::Int(index) => index.to_string(),
-        other => other.type_word().to_owned(),
+    let got = value.type_word();
+    let fault = |key: std::fmt::Arguments<'_>| {
+        Fault::type_error(format_args!(
+            "{name}: could not put/update key {key} on a non-map value, got {got}"
+        ))
     };
-    Fault::type_error(format_args!(
-        "{name}: could not put/update key {key} on a non-map value, got {}",
-        value.type_word()
-    ))
+    match key {
+        Value::Keyword(symbol) => fault(format_args!(":{}", cx.text(*symbol))),
+        Value::Str(node) => fault(format_args!("{:?}", node.preview())),
+        Value::Int(index) => fault(format_args!("{index}")),
+        other => fault(format_args!("{}", other.type_word())),
+    }
 }
 
 /// A collection and its element under a key. When nobody else holds the collection the element is taken
@@ -182,12 +185,8 @@ pub(crate) fn open(
                 let child = vector.get(at).unwrap_or_default();
                 return Ok((Value::Vector(vector), child));
             }
-            let mut child = Value::Nil;
-            let vector = VectorNode::update(vector, |items| {
-                if let Some(slot) = items.get_mut(at) {
-                    child = take(slot);
-                }
-            });
+            let mut vector = vector;
+            let child = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(at).map(take).unwrap_or_default();
             Ok((Value::Vector(vector), child))
         }
         other => Err(in_the_way(cx, &other, key, name)),

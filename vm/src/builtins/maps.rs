@@ -6,6 +6,7 @@ use super::{Builtin, Category, Step, callback, construction, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::{ENTRY_BYTES, Entry, MapNode};
+use crate::meter::List;
 use crate::reason::Reason;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -69,7 +70,7 @@ fn get(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn path(value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
     match value {
         Value::Vector(path) => Ok(path),
-        Value::Nil => Ok(VectorNode::new(Vec::new())),
+        Value::Nil => Ok(List::default().into_vector()),
         other => Err(expected(name, 2, "list of keys", &other)),
     }
 }
@@ -183,7 +184,7 @@ fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Resu
     if !arguments.len().is_multiple_of(2) {
         return Err(Fault::new(
             Reason::ArityError,
-            format!("{name} expects an even number of arguments, got {}", arguments.len()),
+            format_args!("{name} expects an even number of arguments, got {}", arguments.len()),
         ));
     }
     let pairs = arguments.len() / 2;
@@ -219,7 +220,7 @@ fn find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn entries(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
-        Value::Nil => Ok(Value::vector(Vec::new())),
+        Value::Nil => Ok(Value::row([])),
         Value::Map(map) => Ok(Value::Vector(seq::entries(cx, map)?)),
         other => Err(expected("entries", 1, "map", other)),
     }
@@ -235,11 +236,9 @@ fn column(
     match map {
         Value::Nil => Ok(Value::Nil),
         Value::Map(map) => {
-            cx.reserve_items(map.len())?;
-            cx.tick(map.len() as u64)?;
             let order = map.order(cx)?;
             let parts = order.iter().map(|&row| part(map.entry(row as usize)).clone());
-            Ok(Value::vector(parts.collect()))
+            Ok(cx.collect(parts)?.into_value())
         }
         other => Err(expected(name, 1, "map", other)),
     }

@@ -156,9 +156,7 @@ fn truncated_quotient(cx: &mut Context, arguments: &mut [Value]) -> Result<Value
 fn abs(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Int(value) if *value < 0 => arith::negate(cx, take(&mut arguments[0])),
-        Value::BigInt(node) if node.get().sign() == num_bigint::Sign::Minus => {
-            arith::negate(cx, take(&mut arguments[0]))
-        }
+        Value::BigInt(node) if node.is_negative() => arith::negate(cx, take(&mut arguments[0])),
         Value::Float(value) => Ok(Value::Float(value.abs())),
         Value::Int(_) | Value::BigInt(_) => Ok(take(&mut arguments[0])),
         other => Err(not_numbers("abs", &[other])),
@@ -192,8 +190,8 @@ fn trunc(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn float_argument(arguments: &[Value], index: usize, name: &str) -> Result<f64> {
     arith::to_float(&arguments[index]).ok_or_else(|| {
-        let all: Vec<&Value> = arguments.iter().collect();
-        not_numbers(name, &all)
+        let all = [&arguments[0], &arguments[arguments.len() - 1]];
+        not_numbers(name, &all[..arguments.len().min(2)])
     })
 }
 
@@ -209,12 +207,12 @@ fn pow(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Float(if undefined { f64::NAN } else { base.powf(exponent) }))
 }
 
-fn char_of(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+fn char_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         // A character is a string already.
-        Value::Str(text) if text.graphemes() == 1 => Ok(arguments[0].clone()),
+        Value::Str(text) if text.is_character() => Ok(arguments[0].clone()),
         Value::Int(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
-            Some(character) => Ok(Value::string(character.encode_utf8(&mut [0; 4]))),
+            Some(character) => cx.copy_text(character.encode_utf8(&mut [0; 4])),
             None => Err(Fault::type_error(format_args!("char: {code} is not the code of a character"))),
         },
         other => Err(not_numbers("char", &[other])),
@@ -231,7 +229,7 @@ fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Float(value) => arith::float_to_integer(value.trunc()),
         Value::Int(_) | Value::BigInt(_) => take(&mut arguments[0]),
         Value::Str(node) => {
-            let mut characters = node.as_str().chars();
+            let mut characters = node.preview().chars();
             match (characters.next(), characters.next()) {
                 (Some(only), None) => Value::Int(i64::from(u32::from(only))),
                 _ => return Err(not_numbers("int", &[&arguments[0]])),

@@ -3,10 +3,13 @@
 //!
 //! To add a builtin, add its row to the `TABLE` of the module it belongs to.
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
+
 pub mod arity;
 mod bits;
 pub(crate) mod callbacks;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 mod collection_tests;
 mod collections;
 mod combinators;

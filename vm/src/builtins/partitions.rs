@@ -8,9 +8,10 @@ use crate::combinator::StageKind;
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::value::Value;
-use crate::vector::{VECTOR_BYTES, VectorNode};
+use crate::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -50,9 +51,8 @@ fn take_nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
     let step = positive(&arguments[0], "take-nth", "n")?;
     let vector = seq::argument(cx, take(&mut arguments[1]), "take-nth", 2)?;
-    cx.reserve_items(vector.len().div_ceil(step))?;
-    cx.tick(vector.len().div_ceil(step) as u64)?;
-    Ok(Value::vector((0..vector.len()).step_by(step).filter_map(|index| vector.get(index)).collect()))
+    let picked = (0..vector.len()).step_by(step).map(|index| vector.get(index).unwrap_or_default());
+    Ok(cx.collect(picked)?.into_value())
 }
 
 fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -67,7 +67,7 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(endless_parts(StageKind::Partition, size, step, take(&mut arguments[last])));
     }
     let vector = seq::argument(cx, take(&mut arguments[last]), "partition", last + 1)?;
-    let mut parts = Vec::new();
+    let mut parts = List::default();
     let mut start = 0;
     while start < vector.len() {
         let end = start.saturating_add(size);
@@ -78,21 +78,22 @@ fn partition(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             if let Some(pad) = pad {
                 let part = VectorNode::slice(&vector, start, end);
                 let missing = (size - part.len()).min(pad.len());
-                seq::reserve_append(cx, &part, missing)?;
-                let part = VectorNode::update(part, |items| items.extend(pad.iter().take(missing)));
+                let mut part = part.copy_items(cx, missing)?;
+                part.extend(cx, pad.iter().take(missing))?;
+                let part = part.into_vector();
                 push_part(cx, &mut parts, part)?;
             }
             break;
         }
         start = start.saturating_add(step);
     }
-    Ok(Value::vector(parts))
+    Ok(parts.into_value())
 }
 
 /// Parts of an endless sequence, size and start to start.
 fn endless_parts(kind: StageKind, size: usize, step: usize, sequence: Value) -> Value {
     let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
-    staged(sequence, kind, vec![number(size), number(step)])
+    staged(sequence, kind, [number(size), number(step)])
 }
 
 fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -106,19 +107,20 @@ fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(endless_parts(StageKind::PartitionAll, size, step, take(&mut arguments[last])));
     }
     let vector = seq::argument(cx, take(&mut arguments[last]), "partition-all", last + 1)?;
-    let mut parts = Vec::new();
+    let mut parts = List::default();
     let mut start = 0;
     while start < vector.len() {
         push_part(cx, &mut parts, VectorNode::slice(&vector, start, start.saturating_add(size)))?;
         start = start.saturating_add(step);
     }
-    Ok(Value::vector(parts))
+    Ok(parts.into_value())
 }
 
 /// Parts share the items of the whole, so a part costs one node.
-fn push_part(cx: &mut Context, parts: &mut Vec<Value>, part: Rc<VectorNode>) -> Result<()> {
+fn push_part(cx: &mut Context, parts: &mut List, part: Rc<VectorNode>) -> Result<()> {
     seq::check_memory(cx)?;
-    seq::push(cx, parts, Value::Vector(part))
+    cx.tick(1)?;
+    parts.push(cx, Value::Vector(part))
 }
 
 fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -126,7 +128,7 @@ fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(value);
     }
     let vector = seq::argument(cx, take(&mut arguments[0]), "dedupe", 1)?;
-    let mut kept: Vec<Value> = Vec::new();
+    let mut kept = List::default();
     for item in vector.iter() {
         cx.tick(1)?;
         let repeated = match kept.last() {
@@ -134,10 +136,10 @@ fn dedupe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             None => false,
         };
         if !repeated {
-            seq::push(cx, &mut kept, item)?;
+            kept.push(cx, item)?;
         }
     }
-    Ok(Value::vector(kept))
+    Ok(kept.into_value())
 }
 
 fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -150,39 +152,39 @@ fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
     let vector = seq::argument(cx, coll, "distinct", 1)?;
     let mut seen: Rc<SetNode> = SetNode::empty();
-    let mut kept = Vec::new();
+    let mut kept = List::default();
     for item in vector.iter() {
+        cx.tick(1)?;
         let before = seen.len();
         seen = SetNode::insert(seen, cx, item.clone())?;
         if seen.len() > before {
-            seq::push(cx, &mut kept, item)?;
+            kept.push(cx, item)?;
             seq::check_memory(cx)?;
-        } else {
-            cx.tick(1)?;
         }
     }
-    Ok(Value::vector(kept))
+    Ok(kept.into_value())
 }
 
 fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let root = match take(&mut arguments[0]) {
-        Value::Nil => return Ok(Value::vector(Vec::new())),
+        Value::Nil => return Ok(Value::row([])),
         Value::Vector(root) => root,
         other => return Err(seq::expected("flatten", 1, "list", &other)),
     };
-    let mut flat = Vec::new();
+    let mut flat = List::default();
     // Vectors entered and not yet left, each with the position to go on at.
-    let mut open = vec![(root, 0)];
+    let mut open = List::of([(root, 0)]);
     while let Some((vector, at)) = open.last_mut() {
         let item = vector.get(*at);
         *at += 1;
+        cx.tick(1)?;
         match item {
             None => drop(open.pop()),
-            Some(Value::Vector(inner)) => seq::push(cx, &mut open, (inner, 0))?,
-            Some(item) => seq::push(cx, &mut flat, item)?,
+            Some(Value::Vector(inner)) => open.push(cx, (inner, 0))?,
+            Some(item) => flat.push(cx, item)?,
         }
     }
-    Ok(Value::vector(flat))
+    Ok(flat.into_value())
 }
 
 /// `(replace replacements coll)`: items that are keys become their values.
@@ -195,32 +197,32 @@ pub(super) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value
         return Err(seq::expected("replace", 1, "map or list", &replacements));
     }
     let vector = seq::argument(cx, take(&mut arguments[1]), "replace", 2)?;
-    let mut replaced = Vec::new();
+    let mut replaced = List::default();
     for item in vector.iter() {
         let item = element(cx, &replacements, &item)?.unwrap_or(item);
-        seq::push(cx, &mut replaced, item)?;
+        cx.tick(1)?;
+        replaced.push(cx, item)?;
     }
-    Ok(Value::vector(replaced))
+    Ok(replaced.into_value())
 }
 
 fn combinations(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let vector = seq::argument(cx, take(&mut arguments[0]), "combinations", 1)?;
     let size = match &arguments[1] {
         Value::Int(size) if *size >= 0 => seq::length(*size),
-        _ => return Ok(Value::vector(Vec::new())),
+        _ => return Ok(Value::row([])),
     };
     if size > vector.len() {
-        return Ok(Value::vector(Vec::new()));
+        return Ok(Value::row([]));
     }
-    cx.reserve_items(size)?;
     // Positions of the items chosen, rising; the rightmost that can still move moves next.
-    let mut chosen: Vec<usize> = (0..size).collect();
-    let mut subsets = Vec::new();
+    let mut chosen = cx.collect(0..size)?;
+    let mut subsets = List::default();
     loop {
-        cx.tick(size as u64)?;
-        cx.reserve(VECTOR_BYTES + size * size_of::<Value>())?;
-        let subset = chosen.iter().map(|&at| vector.get(at).unwrap_or_default()).collect();
-        seq::push(cx, &mut subsets, Value::vector(subset))?;
+        cx.tick(1)?;
+        let subset = cx.collect(chosen.iter().map(|&at| vector.get(at).unwrap_or_default()))?;
+        seq::check_memory(cx)?;
+        subsets.push(cx, subset.into_value())?;
         let room = vector.len() - size;
         let Some(moving) = (0..size).rev().find(|&at| chosen[at] < at + room) else { break };
         let base = chosen[moving] + 1 - moving;
@@ -228,5 +230,5 @@ fn combinations(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             *position = base + at;
         }
     }
-    Ok(Value::vector(subsets))
+    Ok(subsets.into_value())
 }

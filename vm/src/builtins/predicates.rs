@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::set::SetNode;
 use crate::value::Value;
-use num_traits::Zero;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -50,7 +49,7 @@ pub(super) const TABLE: &[Builtin] = &[
     test!("NaN?", "True for ##NaN.", Value::Float(value) if value.is_nan()),
     test!("infinite?", "True for ##Inf and ##-Inf.", Value::Float(value) if value.is_infinite()),
     test!("string?", "True for strings.", Value::Str(_)),
-    test!("char?", "True for strings of one character.", Value::Str(node) if node.as_str().len() < 256 && node.graphemes() == 1),
+    test!("char?", "True for strings of one character.", Value::Str(node) if node.is_character()),
     test!("keyword?", "True for keywords.", Value::Keyword(_)),
     test!("vector?", "True for vectors, which all sequences are.", Value::Vector(_)),
     test!("map?", "True for maps.", Value::Map(_)),
@@ -103,11 +102,7 @@ fn is_some(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn sign_of_integer(value: &Value) -> Option<i32> {
     match value {
         Value::Int(value) => Some(value.signum() as i32),
-        Value::BigInt(node) => Some(match node.get().sign() {
-            num_bigint::Sign::Minus => -1,
-            num_bigint::Sign::NoSign => 0,
-            num_bigint::Sign::Plus => 1,
-        }),
+        Value::BigInt(node) => Some(if node.is_negative() { -1 } else { 1 }),
         _ => None,
     }
 }
@@ -129,7 +124,7 @@ fn number_sign(arguments: &[Value], test: fn(i32) -> bool) -> Result<Value> {
 fn parity(value: &Value) -> Option<u8> {
     match value {
         Value::Int(value) => Some((value & 1) as u8),
-        Value::BigInt(node) => Some(u8::from(!(node.get() % 2u8).is_zero())),
+        Value::BigInt(node) => Some(u8::from(node.is_odd())),
         Value::Float(value) if value.is_finite() && value.fract() == 0.0 => {
             Some(u8::from(value % 2.0 != 0.0))
         }
@@ -176,15 +171,24 @@ fn keyword(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Nil => Ok(Value::Nil),
         Value::Keyword(symbol) => Ok(Value::Keyword(*symbol)),
-        Value::Str(node) if is_keyword_name(node.as_str()) => {
-            cx.tick(node.as_str().len() as u64)?;
-            cx.reserve(node.as_str().len())?;
-            Ok(cx.keyword(node.as_str()))
+        Value::Str(node) => {
+            let text = cx.read(node)?;
+            if !is_keyword_name(text) {
+                return Err(not_a_name(cx, &arguments[0]));
+            }
+            cx.tick(text.len() as u64)?;
+            cx.reserve(text.len())?;
+            Ok(cx.keyword(text))
         }
-        other => {
-            let shown = crate::print::pr_str(cx, other, LONGEST_SHOWN)?.text;
-            Err(Fault::runtime(format_args!("invalid keyword name: {shown}")))
-        }
+        other => Err(not_a_name(cx, other)),
+    }
+}
+
+#[cold]
+fn not_a_name(cx: &mut Context, value: &Value) -> Box<Fault> {
+    match crate::print::pr_str(cx, value, LONGEST_SHOWN) {
+        Ok(shown) => Fault::runtime(format_args!("invalid keyword name: {}", shown.text)),
+        Err(fault) => fault,
     }
 }
 
@@ -201,9 +205,10 @@ fn name(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         Value::Keyword(symbol) => Ok(Value::Str(cx.symbols.string(symbol).clone())),
         Value::Symbol(symbol) => {
-            let text = cx.text(symbol);
+            let node = cx.symbols.string(symbol).clone();
+            let text = cx.read(&node)?;
             let local = text.split_once('/').map_or(text, |(_, local)| local);
-            Ok(Value::string(local))
+            cx.copy_text(local)
         }
         text @ Value::Str(_) => Ok(text),
         other => {

@@ -1,10 +1,11 @@
 //! Regular expressions.
 
-use super::strings::{slice, split_by};
+use super::strings::split_by;
 use super::{Builtin, Category, convert, plain, seq};
-use crate::arith::invalid_types;
+use crate::arith::{invalid_types, invalid_types_of};
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::List;
 use crate::regex::{RegexNode, after};
 use crate::string::StringNode;
 use crate::value::Value;
@@ -25,8 +26,9 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("extract-int", STRING, "2-4", "(extract-int pattern s group? default?)", "A group of the first match as an integer, or the default.", extract_int),
 ];
 
-fn compiled(cx: &mut Context, pattern: &str) -> Result<Rc<RegexNode>> {
+fn compiled(cx: &mut Context, pattern: &StringNode) -> Result<Rc<RegexNode>> {
     cx.tick(pattern.len() as u64)?;
+    let pattern = cx.read(pattern)?;
     let regex = cx.regexes.compile(pattern)?;
     seq::check_memory(cx)?;
     Ok(regex)
@@ -36,9 +38,15 @@ fn compiled(cx: &mut Context, pattern: &str) -> Result<Rc<RegexNode>> {
 fn re_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Regex(regex) => Ok(Value::Regex(regex.clone())),
-        Value::Str(node) => Ok(Value::Regex(compiled(cx, node.as_str())?)),
+        Value::Str(node) => Ok(Value::Regex(compiled(cx, node)?)),
         other => Err(invalid_types("re-pattern", &[other])),
     }
+}
+
+/// The text of a string: a search pays for what it looks at.
+#[expect(clippy::disallowed_methods, reason = "a search that ends early does not look at the whole text")]
+fn text_of(node: &StringNode) -> &str {
+    node.as_str()
 }
 
 /// The regex and the string of a call.
@@ -48,7 +56,7 @@ fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v RegexNode, &'v Str
         [regex, text, ..] => {
             let fault = invalid_types(name, &[regex, text]);
             Err(if matches!(regex, Value::Str(_)) {
-                fault.hint(format!("{name} takes a regex first: #\"…\" or (re-pattern s)."))
+                fault.hint(format_args!("{name} takes a regex first: #\"…\" or (re-pattern s)."))
             } else {
                 fault
             })
@@ -59,52 +67,53 @@ fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v RegexNode, &'v Str
 
 fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-find")?;
-    match regex.find(cx, text.as_str(), 0)? {
-        Some(spans) => regex.match_value(cx, text.as_str(), &spans),
+    match regex.find(cx, text_of(text), 0)? {
+        Some(spans) => regex.match_value(cx, text_of(text), &spans),
         None => Ok(Value::Nil),
     }
 }
 
 fn re_matches(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-matches")?;
-    match regex.match_whole(cx, text.as_str())? {
-        Some(spans) => regex.match_value(cx, text.as_str(), &spans),
+    match regex.match_whole(cx, text_of(text))? {
+        Some(spans) => regex.match_value(cx, text_of(text), &spans),
         None => Ok(Value::Nil),
     }
 }
 
 fn re_seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-seq")?;
-    let text = text.as_str();
-    let mut matches = Vec::new();
+    let text = text_of(text);
+    let mut matches = List::default();
     let mut at = 0;
     while at <= text.len() {
         let Some(spans) = regex.find(cx, text, at)? else { break };
         let Some((start, end)) = spans.first().copied().flatten() else { break };
         at = after(text, start, end);
         let value = regex.match_value(cx, text, &spans)?;
-        seq::push(cx, &mut matches, value)?;
+        cx.tick(1)?;
+        matches.push(cx, value)?;
         if matches.len() % 256 == 0 {
             seq::check_memory(cx)?;
         }
     }
-    Ok(Value::vector(matches))
+    Ok(matches.into_value())
 }
 
 fn re_split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-split")?;
-    split_by(cx, text.as_str(), regex, 0)
+    split_by(cx, text_of(text), regex, 0)
 }
 
 /// The text of a group of the first match.
 fn extracted<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result<Option<&'v str>> {
     let regex = match &arguments[0] {
         Value::Regex(regex) => regex.clone(),
-        Value::Str(pattern) => compiled(cx, pattern.as_str())?,
+        Value::Str(pattern) => compiled(cx, pattern)?,
         _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1]])),
     };
     let text = match &arguments[1] {
-        Value::Str(text) => text.as_str(),
+        Value::Str(text) => text_of(text),
         Value::Nil => return Ok(None),
         _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1]])),
     };
@@ -112,8 +121,7 @@ fn extracted<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result
         None => 1,
         Some(Value::Int(group)) => usize::try_from(*group).unwrap_or(usize::MAX),
         Some(_) => {
-            let all: Vec<&Value> = arguments.iter().collect();
-            return Err(invalid_types(name, &all));
+            return Err(invalid_types_of(name, arguments));
         }
     };
     let spans = regex.find(cx, text, 0)?;
@@ -123,7 +131,7 @@ fn extracted<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result
 
 fn extract(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match extracted(cx, arguments, "extract")? {
-        Some(text) => slice(cx, text),
+        Some(text) => cx.copy_text(text),
         None => Ok(Value::Nil),
     }
 }

@@ -7,6 +7,7 @@ use super::{Builtin, Category, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::{ENTRY_BYTES, MapNode};
+use crate::meter::List;
 use crate::native::each::Kind;
 use crate::set::SetNode;
 use crate::value::Value;
@@ -91,17 +92,18 @@ fn renamed(cx: &mut Context, row: Value, names: &MapNode) -> Result<Value> {
         Value::Map(map) => map,
         other => return Err(expected("rename-keys", 1, "map", &other)),
     };
-    let mut found = Vec::new();
+    let mut found: List<(Value, Value, Value)> = List::default();
     let order = names.order(cx)?;
     for &at in order {
         let entry = names.entry(at as usize);
         if let Some(row) = map.find_flexible(cx, entry.key)? {
             let old = map.entry(row);
-            seq::push(cx, &mut found, (old.key.clone(), entry.value.clone(), old.value.clone()))?;
+            cx.tick(1)?;
+            found.push(cx, (old.key.clone(), entry.value.clone(), old.value.clone()))?;
         }
     }
     cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
-    for (old, _, _) in &found {
+    for (old, _, _) in found.iter() {
         map = MapNode::remove(map, cx, old)?;
     }
     for (_, new, value) in found {
@@ -200,12 +202,13 @@ fn common_keys(cx: &mut Context, left: Option<Value>, right: Option<Value>) -> R
 /// What a row has at the keys (left names) or the values (right names) of a map, in its order.
 fn values_at(cx: &mut Context, row: &Value, keys: &MapNode, position: usize, left: bool) -> Result<Value> {
     let Value::Map(map) = row else { return Err(expected("join", position, "collection of maps", row)) };
-    let mut values = Vec::with_capacity(keys.len());
+    let mut values = List::with_capacity(cx, keys.len())?;
     for &row in keys.order(cx)? {
         let entry = keys.entry(row as usize);
         cx.tick(1)?;
         let key = if left { entry.key } else { entry.value };
-        values.push(map.get(cx, key)?.cloned().unwrap_or_default());
+        let value = map.get(cx, key)?.cloned().unwrap_or_default();
+        values.push(cx, value)?;
     }
-    Ok(Value::vector(values))
+    Ok(values.into_value())
 }

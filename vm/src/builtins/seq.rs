@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::hint::Wanted;
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::string::STRING_BYTES;
 use crate::value::Value;
@@ -61,7 +62,7 @@ pub(super) fn positional(cx: &mut Context, value: Value, name: &'static str) -> 
 fn convert(cx: &mut Context, value: Value) -> Result<std::result::Result<Rc<VectorNode>, Value>> {
     Ok(Ok(match value {
         Value::Vector(node) => node,
-        Value::Nil => VectorNode::new(Vec::new()),
+        Value::Nil => List::default().into_vector(),
         Value::Str(node) => graphemes(cx, &node)?,
         Value::Map(node) => entries(cx, &node)?,
         Value::Set(node) => members(cx, &node)?,
@@ -71,43 +72,45 @@ fn convert(cx: &mut Context, value: Value) -> Result<std::result::Result<Rc<Vect
 
 /// The graphemes of a string.
 fn graphemes(cx: &mut Context, node: &crate::string::StringNode) -> Result<Rc<VectorNode>> {
-    let text = node.as_str();
-    cx.tick(text.len() as u64)?;
-    let count = node.graphemes();
+    let text = cx.read(node)?;
+    let count = cx.graphemes(node)?;
     cx.reserve(count.saturating_mul(SLOT + STRING_BYTES))?;
-    let mut items = Vec::with_capacity(count);
-    if node.is_ascii() {
-        items.extend((0..text.len()).filter_map(|at| text.get(at..=at)).map(Value::string));
+    let mut items = List::with_capacity(cx, count)?;
+    if cx.is_ascii(node)? {
+        for at in 0..text.len() {
+            let item = cx.copy_text(&text[at..=at])?;
+            items.push(cx, item)?;
+        }
     } else {
-        items.extend(text.graphemes(true).map(Value::string));
+        for grapheme in text.graphemes(true) {
+            let item = cx.copy_text(grapheme)?;
+            items.push(cx, item)?;
+        }
     }
-    Ok(VectorNode::new(items))
+    Ok(items.into_vector())
 }
 
 /// The entries of a map as pairs in key order.
 pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
     cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
-    cx.tick(map.len() as u64)?;
     let order = map.order(cx)?;
     let items = order.iter().map(|&row| {
         let entry = map.entry(row as usize);
         pair(entry.key.clone(), entry.value.clone())
     });
-    Ok(VectorNode::new(items.collect()))
+    Ok(cx.collect(items)?.into_vector())
 }
 
 /// The members of a set in key order.
 pub(super) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>> {
-    cx.reserve_items(set.len())?;
-    cx.tick(set.len() as u64)?;
     let order = set.order(cx)?;
     let items = order.iter().map(|&row| set.member(row as usize).clone());
-    Ok(VectorNode::new(items.collect()))
+    Ok(cx.collect(items)?.into_vector())
 }
 
 /// `[key value]`.
 pub(super) fn pair(key: Value, value: Value) -> Value {
-    Value::vector(vec![key, value])
+    Value::row([key, value])
 }
 
 /// The two halves of a `[key value]` pair.
@@ -116,31 +119,6 @@ pub(super) fn halves(value: &Value) -> Option<(Value, Value)> {
         Value::Vector(node) if node.len() == 2 => Some((node.get(0)?, node.get(1)?)),
         _ => None,
     }
-}
-
-/// Appends to a list under construction, paying for the element and checking the memory limit before
-/// the list grows.
-#[inline]
-pub(super) fn push<T>(cx: &mut Context, list: &mut Vec<T>, item: T) -> Result<()> {
-    cx.tick(1)?;
-    if list.len() == list.capacity() {
-        let more = list.len().max(4);
-        cx.reserve((list.len() + more).saturating_mul(size_of::<T>()))?;
-        list.reserve_exact(more);
-    }
-    list.push(item);
-    Ok(())
-}
-
-/// Checks the memory for appending `more` items to a vector, the copy of a shared one included. A range
-/// has no items in memory, so without this check appending to it could ask for any amount.
-pub(super) fn reserve_append(cx: &mut Context, vector: &Rc<VectorNode>, more: usize) -> Result<()> {
-    let copies = Rc::strong_count(vector) > 1 || vector.as_slice().is_none();
-    if !copies && more <= 1 {
-        return Ok(());
-    }
-    let copied = if copies { vector.len() } else { 0 };
-    cx.reserve_items(copied.saturating_add(more))
 }
 
 /// Checks that what has been built so far is within the memory limit.
@@ -156,7 +134,7 @@ pub(crate) fn check_memory(cx: &mut Context) -> Result<()> {
 pub(super) fn count_argument(value: &Value, name: &'static str, position: usize) -> Result<i64> {
     match value {
         Value::Int(count) => Ok(*count),
-        Value::BigInt(big) if big.get().sign() == num_bigint::Sign::Minus => Ok(i64::MIN),
+        Value::BigInt(big) if big.is_negative() => Ok(i64::MIN),
         Value::BigInt(_) => Ok(i64::MAX),
         other => Err(expected(name, position, "integer", other)),
     }

@@ -69,12 +69,14 @@ pub(super) fn grapheme(
     node: &crate::string::StringNode,
     index: usize,
 ) -> Result<Option<Value>> {
-    let text = node.as_str();
-    if node.is_ascii() {
-        return Ok(text.get(index..index.saturating_add(1)).filter(|one| !one.is_empty()).map(Value::string));
-    }
-    cx.tick(index.min(text.len()) as u64)?;
-    Ok(text.graphemes(true).nth(index).map(Value::string))
+    // Most strings are ASCII, of which one byte is looked at.
+    let found = if cx.is_ascii(node)? {
+        node.ascii_at(index)
+    } else {
+        cx.tick(index.min(node.len()) as u64)?;
+        cx.read(node)?.graphemes(true).nth(index)
+    };
+    found.map(|grapheme| cx.copy_text(grapheme)).transpose()
 }
 
 fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -88,7 +90,8 @@ fn second(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Value::Str(node) = &arguments[0] {
         cx.tick(1)?;
-        return Ok(node.as_str().graphemes(true).next_back().map(Value::string).unwrap_or_default());
+        let last = node.last_grapheme();
+        return last.map_or(Ok(Value::Nil), |last| cx.copy_text(last));
     }
     let end = match &arguments[0] {
         Value::Vector(node) => node.len(),
@@ -255,14 +258,16 @@ fn peek(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-fn pop(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(node) if node.is_empty() => Ok(Value::Nil),
         Value::Vector(node) => {
             let in_place = Rc::strong_count(&node) == 1 && node.as_slice().is_some();
             Ok(Value::Vector(if in_place {
-                VectorNode::update(node, |items| drop(items.pop()))
+                let mut node = node;
+                drop(VectorNode::exclusive(&mut node, cx, 0)?.pop());
+                node
             } else {
                 without_last(node, 1)
             }))
@@ -273,7 +278,8 @@ fn pop(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
-    seq::reserve_append(cx, &vector, 0)?;
+    let mut vector = vector;
+    VectorNode::exclusive(&mut vector, cx, 0)?.reverse();
     cx.tick(vector.len() as u64)?;
-    Ok(Value::Vector(VectorNode::update(vector, |items| items.reverse())))
+    Ok(Value::Vector(vector))
 }

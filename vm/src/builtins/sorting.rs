@@ -57,7 +57,7 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
                 }
                 arity = proto.next_arity;
             }
-            Err(Fault::type_error(format!("{name}: the comparator must take 2 arguments"))
+            Err(Fault::type_error(format_args!("{name}: the comparator must take 2 arguments"))
                 .hint("Use (fn [a b] (compare a b)), > or <, or sort-by with a key function."))
         }
         value if value.is_function() => Ok(match value {
@@ -68,7 +68,7 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
             Value::Builtin(builtin) if builtin.info().name == ">" => Order::Descending,
             _ => Order::By(comparator),
         }),
-        other => Err(Fault::type_error(format!(
+        other => Err(Fault::type_error(format_args!(
             "{name}: the comparator must be a function, :asc or :desc, got {}",
             other.type_word()
         ))),
@@ -92,7 +92,8 @@ fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
             Ok(Step::Enter(Native::Sort(Box::new(Sort::new(cx, comparator, items, None)?))))
         }
         natural => {
-            let keys = items.copy_items(0);
+            cx.tick(items.len() as u64)?;
+            let keys = items.copy_items(cx, 0)?;
             let descending = matches!(natural, Order::Descending);
             sort::by_keys(cx, &items, &keys, descending).map(Step::Return)
         }

@@ -11,8 +11,7 @@ mod search;
 pub(super) use parts::split_by;
 
 use super::{Builtin, Category, callback, plain};
-use crate::arith::invalid_types;
-use crate::context::Context;
+use crate::arith::invalid_types_of;
 use crate::fault::Result;
 use crate::string::StringNode;
 use crate::value::Value;
@@ -31,9 +30,9 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("join", STRING, "1-2", "(join coll), (join separator coll)", "The texts of the items, with the separator between them.", output::join),
     plain("format", STRING, "0+", "(format template x …)", "Fills in %s %d %f %.2f %5d %-8s %05d %,d %e %x %o %b %c %n %%.", format::format),
     plain("subs", STRING, "2-3", "(subs s start end?)", "The part of a string; indexes beyond the ends are clamped.", search::subs),
-    plain("includes?", STRING, "2", "(includes? s part)", "Whether the part occurs in the string.", |cx, a| search::related(cx, a, "includes?", |text, part| text.contains(part))),
-    plain("starts-with?", STRING, "2", "(starts-with? s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, "starts-with?", |text, part| text.starts_with(part))),
-    plain("ends-with?", STRING, "2", "(ends-with? s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, "ends-with?", |text, part| text.ends_with(part))),
+    plain("includes?", STRING, "2", "(includes? s part)", "Whether the part occurs in the string.", |cx, a| search::includes(cx, a, "includes?")),
+    plain("starts-with?", STRING, "2", "(starts-with? s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, "starts-with?", StringNode::starts_with)),
+    plain("ends-with?", STRING, "2", "(ends-with? s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, "ends-with?", StringNode::ends_with)),
     plain("index-of", STRING, "2-3", "(index-of s part from?)", "Where the part first occurs, or nil.", |cx, a| search::index_of(cx, a, "index-of", Value::Nil)),
     plain("last-index-of", STRING, "2-3", "(last-index-of s part from?)", "Where the part last occurs, or nil.", |cx, a| search::last_index_of(cx, a, "last-index-of", Value::Nil)),
     plain("split", STRING, "2-3", "(split s separator limit?)", "The pieces between matches of a regex or one character; without a limit, empty ones at the end are dropped.", parts::split),
@@ -58,22 +57,10 @@ pub(super) const TABLE: &[Builtin] = &[
 fn string_argument<'v>(arguments: &'v [Value], index: usize, name: &str) -> Result<&'v Rc<StringNode>> {
     match &arguments[index] {
         Value::Str(node) => Ok(node),
-        _ => {
-            let all: Vec<&Value> = arguments.iter().collect();
-            Err(invalid_types(name, &all))
-        }
+        _ => Err(invalid_types_of(name, arguments)),
     }
-}
-
-/// A part of a text as a value.
-pub(super) fn slice(cx: &mut Context, text: &str) -> Result<Value> {
-    const LONG: usize = 1_024;
-    cx.tick(text.len() as u64)?;
-    if text.len() >= LONG {
-        cx.reserve(text.len())?;
-    }
-    Ok(Value::string(text))
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 mod tests;

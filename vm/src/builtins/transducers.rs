@@ -6,11 +6,12 @@ use super::endless::unbounded;
 use super::partitions::positive;
 use super::seq::{self, count_argument, expected};
 use super::{Builtin, Category, Step, callback, plain};
+use crate::apply::Arguments;
 use crate::combinator::{Combinator, CombinatorKind, StageKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::native::Native;
-use crate::native::items::Items;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::native::stage::Stage;
 use crate::native::transduce::Transduce;
@@ -34,8 +35,8 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("unreduced", CORE, "1", "(unreduced x)", "What `reduced` was given, or x itself.", unreduced),
 ];
 
-fn combinator(kind: CombinatorKind, parts: Vec<Value>) -> Value {
-    Value::Combinator(Combinator::new(kind, parts))
+fn combinator<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Value {
+    Value::Combinator(Combinator::of(kind, parts))
 }
 
 /// The transducer that a function of sequences is without its sequence; `argument` is what stands before
@@ -46,22 +47,21 @@ pub(super) fn transducer(
     kind: StageKind,
     argument: Option<&mut Value>,
 ) -> Result<Value> {
-    let mut parts = Vec::with_capacity(1);
-    if let Some(argument) = argument {
-        parts.push(match kind {
-            StageKind::Take | StageKind::Drop => Value::Int(count_argument(argument, name, 1)?.max(0)),
-            StageKind::TakeNth | StageKind::PartitionAll => {
-                Value::Int(i64::try_from(positive(argument, name, "n")?).unwrap_or(i64::MAX))
-            }
-            StageKind::Interpose => take(argument),
-            StageKind::Replace => match take(argument) {
-                replacements @ (Value::Map(_) | Value::Vector(_)) => replacements,
-                other => return Err(expected(name, 1, "map or list", &other)),
-            },
-            _ => callable(cx, name, take(argument))?,
-        });
-    }
-    Ok(combinator(CombinatorKind::Transducer(kind), parts))
+    let kind_of = CombinatorKind::Transducer(kind);
+    let Some(argument) = argument else { return Ok(combinator(kind_of, [])) };
+    let part = match kind {
+        StageKind::Take | StageKind::Drop => Value::Int(count_argument(argument, name, 1)?.max(0)),
+        StageKind::TakeNth | StageKind::PartitionAll => {
+            Value::Int(i64::try_from(positive(argument, name, "n")?).unwrap_or(i64::MAX))
+        }
+        StageKind::Interpose => take(argument),
+        StageKind::Replace => match take(argument) {
+            replacements @ (Value::Map(_) | Value::Vector(_)) => replacements,
+            other => return Err(expected(name, 1, "map or list", &other)),
+        },
+        _ => callable(cx, name, take(argument))?,
+    };
+    Ok(combinator(kind_of, [part]))
 }
 
 /// What a function of one argument and a collection gives when there is nothing to do yet: a transducer without
@@ -85,10 +85,8 @@ pub(super) fn short_of_items(
 /// The same for a function of nothing but a collection.
 pub(super) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<Value> {
     match arguments {
-        [] => Some(combinator(CombinatorKind::Transducer(kind), Vec::new())),
-        [sequence] if sequence.endless().is_some() => {
-            Some(super::endless::staged(take(sequence), kind, Vec::new()))
-        }
+        [] => Some(combinator(CombinatorKind::Transducer(kind), [])),
+        [sequence] if sequence.endless().is_some() => Some(super::endless::staged(take(sequence), kind, [])),
         _ => None,
     }
 }
@@ -106,19 +104,19 @@ pub(crate) fn reducer(transducer: &Rc<Combinator>, function: Value) -> Result<Va
         )
         .hint("Give it to (transduce xform f init coll), (into to xform coll) or (sequence xform coll)."));
     }
-    let parts = vec![Value::Combinator(transducer.clone()), function];
+    let parts = [Value::Combinator(transducer.clone()), function];
     Ok(combinator(CombinatorKind::Reducer, parts))
 }
 
 fn cat(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    reducer(&Combinator::new(CombinatorKind::Transducer(StageKind::Cat), Vec::new()), take(&mut arguments[0]))
+    reducer(&Combinator::of(CombinatorKind::Transducer(StageKind::Cat), []), take(&mut arguments[0]))
 }
 
 /// One step of a reducing function that a transducer made.
 ///
 /// # Errors
 /// Fuel.
-pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Vec<Value>) -> Result<Step> {
+pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Arguments) -> Result<Step> {
     let [transducer, function] = reducer.parts() else { return Ok(Step::Return(Value::Nil)) };
     let mut arguments = arguments;
     let (Some(item), Some(accumulator)) = (arguments.pop(), arguments.pop()) else {
@@ -126,7 +124,7 @@ pub(crate) fn reducer_step(cx: &mut Context, reducer: &Combinator, arguments: Ve
     };
     let sink = Sink::Fold { function: function.clone(), accumulator, finish: Finish::Step };
     let stages = Stage::of(cx, transducer)?.unwrap_or_default();
-    let item = crate::vector::VectorNode::new(vec![item]);
+    let item = List::of([item]).into_vector();
     Ok(Step::Enter(Native::Pipeline(Box::new(Pipeline::over_items(item, stages, sink)))))
 }
 
@@ -173,7 +171,7 @@ fn pipeline(
     cx: &mut Context,
     name: &'static str,
     source: Value,
-    stages: Items<Stage>,
+    stages: List<Stage>,
     sink: Sink,
 ) -> Result<Step> {
     let machine = if source.endless().is_some() {
@@ -184,8 +182,8 @@ fn pipeline(
     Ok(Step::Enter(Native::Pipeline(Box::new(machine))))
 }
 
-fn is_bounding(stages: &Items<Stage>) -> bool {
-    stages.as_slice().iter().any(Stage::is_bounding)
+fn is_bounding(stages: &List<Stage>) -> bool {
+    stages.iter().any(Stage::is_bounding)
 }
 
 fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
@@ -200,8 +198,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let Some(stages) = stages else {
         check("transduce", 1, &transducer)?;
         let source = collection(cx, "transduce", source)?;
-        let function =
-            if completes { function } else { combinator(CombinatorKind::Completing, vec![function]) };
+        let function = if completes { function } else { combinator(CombinatorKind::Completing, [function]) };
         return Ok(Step::Enter(Native::Transduce(Transduce::new(transducer, function, init, source))));
     };
     if source.endless().is_some() && !is_bounding(&stages) && !super::endless::may_stop(cx, &function)? {
@@ -225,7 +222,7 @@ pub(super) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let source = take(&mut arguments[2]);
     let transducer = take(&mut arguments[1]);
     let target = match take(&mut arguments[0]) {
-        Value::Nil => Value::vector(Vec::new()),
+        Value::Nil => Value::row([]),
         target @ (Value::Vector(_) | Value::Set(_) | Value::Map(_)) => target,
         other => return Err(expected("into", 1, "collection", &other)),
     };
@@ -259,8 +256,9 @@ fn sequence(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let last = arguments.len() - 1;
     let source = take(&mut arguments[last]);
-    let transducers = arguments[..last].iter_mut().map(take).collect();
-    through(cx, "eduction", combinator(CombinatorKind::Comp, transducers), source)
+    let transducers = List::taken(cx, &mut arguments[..last])?;
+    let transducer = Value::Combinator(Combinator::new(CombinatorKind::Comp, transducers));
+    through(cx, "eduction", transducer, source)
 }
 
 /// What a transducer makes of the items, as a vector, or of an endless sequence as another one.
@@ -279,11 +277,11 @@ fn completing(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     for argument in arguments.iter() {
         callable(cx, "completing", argument.clone())?;
     }
-    Ok(combinator(CombinatorKind::Completing, arguments.iter_mut().map(take).collect()))
+    Ok(Value::Combinator(Combinator::new(CombinatorKind::Completing, List::taken(cx, arguments)?)))
 }
 
 fn reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(combinator(CombinatorKind::Reduced, vec![take(&mut arguments[0])]))
+    Ok(combinator(CombinatorKind::Reduced, [take(&mut arguments[0])]))
 }
 
 /// What a reduced value holds.

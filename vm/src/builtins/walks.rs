@@ -51,15 +51,18 @@ fn keys(function: &str, arguments: &mut [Value]) -> Result<Step> {
 fn keyword_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     change_keys(cx, take(&mut arguments[0]), |cx, key| match key {
         // Names beyond what an isolate interns stay strings, which lookups treat alike.
-        Value::Str(text) => cx.symbols.intern_dynamic(text.as_str()).map(Value::Keyword),
-        _ => None,
+        Value::Str(text) => {
+            let text = cx.read(text)?;
+            Ok(cx.symbols.intern_dynamic(text).map(Value::Keyword))
+        }
+        _ => Ok(None),
     })
 }
 
 fn string_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     change_keys(cx, take(&mut arguments[0]), |cx, key| match key {
-        Value::Keyword(symbol) => Some(Value::Str(cx.symbols.string(*symbol).clone())),
-        _ => None,
+        Value::Keyword(symbol) => Ok(Some(Value::Str(cx.symbols.string(*symbol).clone()))),
+        _ => Ok(None),
     })
 }
 
@@ -67,7 +70,7 @@ fn string_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn change_keys(
     cx: &mut Context,
     value: Value,
-    change: impl Fn(&mut Context, &Value) -> Option<Value>,
+    change: impl Fn(&mut Context, &Value) -> Result<Option<Value>>,
 ) -> Result<Value> {
     let Value::Map(map) = value else { return Ok(value) };
     cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
@@ -75,7 +78,7 @@ fn change_keys(
     let mut changed = MapNode::with_capacity(map.len());
     for &row in map.order(cx)? {
         let entry = map.entry(row as usize);
-        let key = change(cx, entry.key).unwrap_or_else(|| entry.key.clone());
+        let key = change(cx, entry.key)?.unwrap_or_else(|| entry.key.clone());
         changed = MapNode::insert(changed, cx, key, entry.value.clone())?;
     }
     Ok(Value::Map(changed))

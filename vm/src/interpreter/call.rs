@@ -412,7 +412,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
             Step::TailCall(parts[0].clone(), arguments)
         }
         CombinatorKind::Memoize => {
-            Step::Enter(Native::Memoize(Memoize::new(parts[0].clone(), &parts[1], arguments.into_vec())))
+            Step::Enter(Native::Memoize(Memoize::new(cx, parts[0].clone(), &parts[1], arguments)?))
         }
         CombinatorKind::Transducer(_) => {
             let mut arguments = arguments;
@@ -422,7 +422,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
             }
         }
         CombinatorKind::Reducer if arguments.len() == 2 => {
-            transducers::reducer_step(cx, combinator, arguments.into_vec())?
+            transducers::reducer_step(cx, combinator, arguments)?
         }
         CombinatorKind::Reducer if arguments.len() < 2 => Step::TailCall(parts[1].clone(), arguments),
         CombinatorKind::Completing if arguments.len() == 1 => match parts.get(1) {

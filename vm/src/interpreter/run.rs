@@ -339,7 +339,7 @@ impl Machine<'_> {
                         _ => VectorNode::new(Vec::new()),
                     };
                     for item in take_args(registers, items) {
-                        vector = VectorNode::push(vector, item);
+                        vector = check!(VectorNode::push(vector, cx, item));
                     }
                     put(registers, dst.0, Value::Vector(vector));
                     safepoint!();

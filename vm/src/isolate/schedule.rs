@@ -4,6 +4,7 @@
 //! order they became ready, and branches start in index order.
 
 use super::CallId;
+use crate::apply::Arguments;
 use crate::builtins::HostFunction;
 use crate::bytecode::ProtoIndex;
 use crate::context::Context;
@@ -224,7 +225,7 @@ impl Schedule {
                 if !room && parallel.running > 0 {
                     break;
                 }
-                let Some((index, function, arguments)) = parallel.next_branch() else {
+                let Some((index, function, arguments)) = parallel.next_branch(cx)? else {
                     more = false;
                     break;
                 };
@@ -243,7 +244,7 @@ impl Schedule {
         parent: FiberId,
         index: usize,
         function: Value,
-        arguments: Vec<Value>,
+        arguments: Arguments,
         cx: &mut Context,
     ) -> Result<()> {
         // Stack, frames and slot of a branch.
@@ -288,21 +289,14 @@ impl Schedule {
         if let Some(parent_slot) = self.slot(parent) {
             parent_slot.children.retain(|&child| child != id);
         }
-        let finished = self.parallel(parent)?.finish_branch(index, value, prints);
-        if finished {
-            let (results, prints) = self.parallel(parent)?.finish();
-            let nested = self.is_branch(parent);
-            let parent_slot = self.slot(parent)?;
-            for mut branch in prints {
-                match &mut parent_slot.fiber.prints {
-                    Some(own) if nested => own.join(&mut branch),
-                    _ => cx.prints.join(&mut branch),
-                }
+        let finished = self.parallel(parent)?.finish_branch(cx, index, value, prints);
+        let begun = finished.and_then(|finished| {
+            if finished {
+                self.deliver(parent, cx);
             }
-            parent_slot.fiber.delivery = Some(Delivery { value: results, dst: 0 });
-            self.ready.push_back(parent);
-        }
-        if let Err(fault) = self.feed(cx) {
+            self.feed(cx)
+        });
+        if let Err(fault) = begun {
             // No memory for the next branch: the fault arrives at whoever is waiting for it.
             if let Some(slot) = self.slot(parent) {
                 slot.fault = Some(fault);
@@ -310,6 +304,26 @@ impl Schedule {
             }
         }
         None
+    }
+
+    /// Hands the results of its branches to a fiber, and their printed lines on.
+    fn deliver(&mut self, parent: FiberId, cx: &mut Context) {
+        let nested = self.is_branch(parent);
+        let Some(Native::Parallel(parallel)) =
+            self.slot(parent).and_then(|slot| slot.fiber.natives.last_mut())
+        else {
+            return;
+        };
+        let (results, prints) = parallel.finish();
+        let Some(slot) = self.slot(parent) else { return };
+        for mut branch in prints {
+            match &mut slot.fiber.prints {
+                Some(own) if nested => own.join(&mut branch),
+                _ => cx.prints.join(&mut branch),
+            }
+        }
+        slot.fiber.delivery = Some(Delivery { value: results, dst: 0 });
+        self.ready.push_back(parent);
     }
 
     /// The fault of a branch that called `return` or `fail`.

@@ -95,6 +95,9 @@ struct Decoder<'b> {
 /// Elements between two looks at memory.
 const CHECK_EVERY: u32 = 256;
 
+/// Bytes checked for being UTF-8 for a unit of fuel.
+const VALIDATED: usize = 64;
+
 /// Strings from this length on ask for memory before they are built.
 const LONG: usize = 1_024;
 
@@ -106,14 +109,23 @@ const DRAIN_STEP: usize = 1 << 14;
 /// # Errors
 /// Text that is not JSON; limits of the program.
 pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
+    cx.tick((bytes.len() / VALIDATED) as u64)?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => decode_text(cx, text),
+        Err(error) => invalid(error.valid_up_to(), "invalid UTF-8"),
+    }
+}
+
+/// [`decode`] for bytes that are known to be UTF-8.
+///
+/// # Errors
+/// Text that is not JSON; limits of the program.
+pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeFailure> {
     // What an earlier program has left is freed first: its memory serves this value.
     while heap::drain(DRAIN_STEP) {
         cx.fuel.poll()?;
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => return invalid(error.valid_up_to(), "invalid UTF-8"),
-    };
+    let bytes = text.as_bytes();
     let mut decoder = Decoder {
         text,
         bytes,

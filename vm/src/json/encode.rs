@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
-use crate::print::{Buffer, float_text, integer_text, write_int};
+use crate::meter::{List, Text};
+use crate::print::{float_text, write_int, write_integer};
 use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -62,8 +63,21 @@ pub fn encode(
     dialect: Dialect,
     limit_bytes: usize,
 ) -> Result<std::result::Result<String, EncodeFailure>> {
-    let mut encoder = Encoder { buffer: Buffer::new(limit_bytes), dialect };
-    let mut open: Vec<Open<'_>> = Vec::new();
+    Ok(encode_text(cx, value, dialect, limit_bytes)?.map(Text::into_text))
+}
+
+/// [`encode`] into text that is on the account.
+///
+/// # Errors
+/// Those of [`encode`].
+pub(crate) fn encode_text(
+    cx: &mut Context,
+    value: &Value,
+    dialect: Dialect,
+    limit_bytes: usize,
+) -> Result<std::result::Result<Text, EncodeFailure>> {
+    let mut encoder = Encoder { buffer: Text::limited(limit_bytes), dialect };
+    let mut open: List<Open<'_>> = List::default();
     if !encoder.begin(cx, &mut open, value)? {
         return Ok(Err(not_json(cx, &open, value)));
     }
@@ -131,11 +145,11 @@ pub fn encode(
     if encoder.buffer.is_full() {
         return Ok(Err(EncodeFailure::TooLarge { limit: limit_bytes }));
     }
-    Ok(Ok(encoder.buffer.into_text()))
+    Ok(Ok(encoder.buffer))
 }
 
 struct Encoder {
-    buffer: Buffer,
+    buffer: Text,
     dialect: Dialect,
 }
 
@@ -145,7 +159,7 @@ impl Encoder {
     }
 
     /// Writes a leaf, or the opening bracket of a collection; false when the value has no JSON form.
-    fn begin<'v>(&mut self, cx: &mut Context, open: &mut Vec<Open<'v>>, value: &'v Value) -> Result<bool> {
+    fn begin<'v>(&mut self, cx: &mut Context, open: &mut List<Open<'v>>, value: &'v Value) -> Result<bool> {
         let names = self.dialect == Dialect::Names;
         match value {
             Value::Nil => self.buffer.push(cx, "null")?,
@@ -153,8 +167,7 @@ impl Encoder {
             Value::Bool(false) => self.buffer.push(cx, "false")?,
             Value::Int(value) => write_int(cx, &mut self.buffer, *value)?,
             Value::BigInt(node) => {
-                let text = integer_text(cx, node.get())?;
-                self.buffer.push(cx, &text)?;
+                write_integer(cx, &mut self.buffer, node)?;
             }
             Value::Float(value) if value.is_finite() => self.buffer.push(cx, &float_text(*value))?,
             Value::Str(node) => self.quoted(cx, node.as_str())?,
@@ -167,17 +180,17 @@ impl Encoder {
             Value::Duration(duration) if names => write_int(cx, &mut self.buffer, duration.millis())?,
             Value::Vector(node) => {
                 self.buffer.push(cx, "[")?;
-                push(cx, open, Open::Vector(node, 0))?;
+                open.push(cx, Open::Vector(node, 0))?;
             }
             Value::Map(node) => {
                 self.buffer.push(cx, "{")?;
                 let order = node.order(cx)?;
-                push(cx, open, Open::Map(node, order, 0))?;
+                open.push(cx, Open::Map(node, order, 0))?;
             }
             Value::Set(node) if names => {
                 self.buffer.push(cx, "[")?;
                 let order = node.order(cx)?;
-                push(cx, open, Open::Set(node, order, 0))?;
+                open.push(cx, Open::Set(node, order, 0))?;
             }
             _ => return Ok(false),
         }
@@ -205,8 +218,9 @@ impl Encoder {
                 self.buffer.push(cx, "\"")?;
             }
             (Value::BigInt(value), Dialect::Strict) => {
-                let text = integer_text(cx, value.get())?;
-                self.quoted(cx, &text)?;
+                self.buffer.push(cx, "\"")?;
+                write_integer(cx, &mut self.buffer, value)?;
+                self.buffer.push(cx, "\"")?;
             }
             _ => return Ok(false),
         }
@@ -215,42 +229,24 @@ impl Encoder {
 
     fn quoted(&mut self, cx: &mut Context, text: &str) -> Result<()> {
         self.buffer.push(cx, "\"")?;
-        let mut plain = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            let control;
-            let escape = match byte {
-                b'"' => "\\\"",
-                b'\\' => "\\\\",
-                b'\n' => "\\n",
-                b'\r' => "\\r",
-                b'\t' => "\\t",
-                0x08 => "\\b",
-                0x0C => "\\f",
-                0..0x20 => {
-                    control = format!("\\u{byte:04x}");
-                    &control
-                }
-                _ => continue,
-            };
-            // The escaped characters are ASCII, so `at` is a character boundary.
-            self.buffer.push(cx, &text[plain..at])?;
-            self.buffer.push(cx, escape)?;
-            plain = at + 1;
-            if self.buffer.is_full() {
-                return Ok(());
-            }
-        }
-        self.buffer.push(cx, &text[plain..])?;
+        self.buffer.push_escaped(cx, text, escape)?;
         self.buffer.push(cx, "\"")
     }
 }
 
-fn push<'v>(cx: &mut Context, open: &mut Vec<Open<'v>>, next: Open<'v>) -> Result<()> {
-    if open.len() == open.capacity() {
-        cx.reserve(open.capacity().max(4) * 2 * size_of::<Open<'_>>())?;
+/// The escape of a byte that may not stand in a JSON string.
+fn escape(byte: u8) -> Option<&'static str> {
+    const CONTROL: [&str; 32] = [
+        "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\b", "\\t",
+        "\\n", "\\u000b", "\\f", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013",
+        "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c",
+        "\\u001d", "\\u001e", "\\u001f",
+    ];
+    match byte {
+        b'"' => Some("\\\""),
+        b'\\' => Some("\\\\"),
+        _ => CONTROL.get(usize::from(byte)).copied(),
     }
-    open.push(next);
-    Ok(())
 }
 
 /// The failure of a value, reached through these collections.

@@ -9,7 +9,9 @@ mod known_keys;
 mod number;
 mod text;
 
+pub(crate) use decode::decode_text;
 pub use decode::{DecodeError, DecodeFailure, decode};
+pub(crate) use encode::encode_text;
 pub use encode::{Dialect, EncodeFailure, encode};
 
 #[cfg(test)]

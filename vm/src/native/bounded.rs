@@ -2,6 +2,7 @@
 //! builtin is called again.
 
 use super::Action;
+use crate::apply::Arguments;
 use crate::builtins::{self, BuiltinId};
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -10,7 +11,7 @@ use std::mem::take;
 /// The machine.
 pub struct Bounded {
     builtin: BuiltinId,
-    arguments: Vec<Value>,
+    arguments: Arguments,
     /// Items that each endless argument is cut to.
     count: i64,
     /// The argument being cut.
@@ -19,7 +20,7 @@ pub struct Bounded {
 
 impl Bounded {
     /// Calls the builtin with its endless arguments cut to `count` items.
-    pub fn new(builtin: BuiltinId, arguments: Vec<Value>, count: usize) -> Bounded {
+    pub fn new(builtin: BuiltinId, arguments: Arguments, count: usize) -> Bounded {
         Bounded { builtin, arguments, count: i64::try_from(count).unwrap_or(i64::MAX), at: None }
     }
 
@@ -36,7 +37,7 @@ impl Bounded {
                 let sequence = take(&mut self.arguments[at]);
                 Ok(Action::Call2(Value::Builtin(take_first), Value::Int(self.count), sequence))
             }
-            None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments).into())),
+            None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments))),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Calls of combinators that call more than one function, or look at the result.
 
 use super::Action;
-use super::items::Items;
 use crate::apply::Arguments;
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::List;
 use crate::value::Value;
 use std::rc::Rc;
 
@@ -15,26 +15,25 @@ pub struct Combine {
     arguments: Arguments,
     /// Functions called so far.
     called: usize,
-    out: Items,
+    out: List,
 }
 
 impl Combine {
     /// A call of a combinator.
     pub fn new(combinator: Rc<Combinator>, arguments: Arguments) -> Combine {
-        Combine { combinator, arguments, called: 0, out: Items::default() }
+        Combine { combinator, arguments, called: 0, out: List::default() }
     }
 
     /// A plain call: the start of a fiber.
-    pub(crate) fn call(function: Value, arguments: Vec<Value>) -> Combine {
-        let arguments = Arguments::from_vec(arguments);
-        Combine::new(Combinator::new(CombinatorKind::Comp, vec![function]), arguments)
+    pub(crate) fn call(function: Value, arguments: Arguments) -> Combine {
+        Combine::new(Combinator::of(CombinatorKind::Comp, [function]), arguments)
     }
 
-    pub(super) fn resume(&mut self, _cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match self.combinator.kind {
             // The start of a fiber; elsewhere `comp` is a chain of frames.
             CombinatorKind::Comp => Ok(Action::TailCall(self.part(0), std::mem::take(&mut self.arguments))),
-            CombinatorKind::Juxt => Ok(self.juxt(returned)),
+            CombinatorKind::Juxt => self.juxt(cx, returned),
             CombinatorKind::Complement => Ok(match returned {
                 Some(value) => Action::Return(Value::Bool(!value.is_truthy())),
                 None => Action::Call(self.part(0), std::mem::take(&mut self.arguments)),
@@ -58,16 +57,17 @@ impl Combine {
         self.combinator.parts().get(index).cloned().unwrap_or_default()
     }
 
-    fn juxt(&mut self, returned: Option<Value>) -> Action {
+    fn juxt(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         if let Some(value) = returned {
-            self.out.push(value);
+            self.out.push(cx, value)?;
         }
         if self.called == self.combinator.parts().len() {
-            return Action::Return(self.out.take_vector());
+            return Ok(Action::Return(self.out.take_vector()));
         }
         let function = self.part(self.called);
         self.called += 1;
-        Action::Call(function, self.arguments.clone())
+        let arguments = cx.arguments(self.arguments.iter().cloned())?;
+        Ok(Action::Call(function, arguments))
     }
 
     /// Every predicate on every argument, until one decides.

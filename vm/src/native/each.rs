@@ -2,7 +2,6 @@
 //! only in what they do with the results, so they are one machine with a closed set of kinds.
 
 use super::forward::Forward;
-use super::items::Items;
 use super::sort::{self, Sort};
 use super::{Action, Native, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
@@ -13,6 +12,7 @@ use crate::heap;
 use crate::interpreter::slots::{clear, fill_copy, fill_value};
 use crate::interpreter::{WINDOW, attend};
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::order;
 use crate::set::SetNode;
 use crate::value::Value;
@@ -94,7 +94,7 @@ pub struct Each {
     next: usize,
     /// The item that the running call is about.
     item: Value,
-    out: Items,
+    out: List,
     /// The function is one of the program that takes an item as it is.
     is_plain: bool,
     /// The function, when all it does is call a builtin.
@@ -106,7 +106,7 @@ pub struct Each {
 #[derive(Default)]
 struct Extra {
     /// Items split off (`split-with`) or the run under way (`partition-by`).
-    aside: Items,
+    aside: List,
     /// The accumulated map, set, sum or best item.
     state: Value,
     /// The best result so far, or the last one.
@@ -124,12 +124,7 @@ impl Each {
     /// Memory for the results.
     pub fn new(cx: &mut Context, kind: Kind, function: Value, input: Rc<VectorNode>) -> Result<Each> {
         let keeps_all = matches!(kind, Kind::Map | Kind::MapIndexed | Kind::SortBy | Kind::SortByDescending);
-        let out = if keeps_all {
-            cx.reserve_items(input.len())?;
-            Items::with_capacity(input.len())
-        } else {
-            Items::default()
-        };
+        let out = if keeps_all { List::with_capacity(cx, input.len())? } else { List::default() };
         let state = match kind {
             Kind::GroupBy | Kind::UpdateVals | Kind::UpdateKeys => Value::Map(MapNode::empty()),
             Kind::DistinctBy => Value::Set(SetNode::empty()),
@@ -185,6 +180,7 @@ impl Each {
         if !self.is_plain
             || !returned.last
             || self.next >= self.input.len()
+            || !self.out.has_room()
             || !is_running(&self.function, window)
         {
             return false;
@@ -295,7 +291,7 @@ impl Each {
                 attend(cx)?;
             }
             if self.kind == Kind::Map {
-                self.out.push_copy(value);
+                self.out.push_copy(cx, value)?;
             } else if let Some(Extra { state, .. }) = self.extra.as_deref_mut() {
                 let row = find_group(cx, state, value)?;
                 let key = if row.is_none() { value.clone() } else { Value::Nil };
@@ -343,25 +339,25 @@ impl Each {
     fn accept(&mut self, cx: &mut Context, value: Value) -> Result<Option<Action>> {
         let truthy = value.is_truthy();
         match self.kind {
-            Kind::Map | Kind::MapIndexed => self.out.push(value),
-            Kind::SortBy | Kind::SortByDescending => self.out.push(value),
+            Kind::Map | Kind::MapIndexed => self.out.push(cx, value)?,
+            Kind::SortBy | Kind::SortByDescending => self.out.push(cx, value)?,
             Kind::Keep | Kind::KeepIndexed => {
                 if !value.is_nil() {
-                    self.out.push(value);
+                    self.out.push(cx, value)?;
                 }
             }
             Kind::Filter | Kind::Remove | Kind::Select => {
                 let item = take(&mut self.item);
                 if truthy != (self.kind == Kind::Remove) {
-                    self.out.push(item);
+                    self.out.push(cx, item)?;
                 }
             }
             Kind::Mapcat => {
                 let mut part = crate::builtins::seq::to_vector(cx, value, "mapcat")?;
-                cx.tick(part.len() as u64)?;
                 for index in 0..part.len() {
+                    cx.tick(1)?;
                     if let Some(item) = VectorNode::take_item(&mut part, index) {
-                        self.out.push(item);
+                        self.out.push(cx, item)?;
                     }
                 }
             }
@@ -375,19 +371,19 @@ impl Each {
                     return Ok(Some(Action::Return(self.out.take_vector())));
                 }
                 let item = take(&mut self.item);
-                self.out.push(item);
+                self.out.push(cx, item)?;
             }
             Kind::DropWhile | Kind::SplitWith if !truthy => {
                 let rest = VectorNode::slice(&self.input, self.next - 1, usize::MAX);
                 return Ok(Some(Action::Return(match self.kind {
                     Kind::DropWhile => Value::Vector(rest),
-                    _ => Value::vector(vec![self.out.take_vector(), Value::Vector(rest)]),
+                    _ => Value::row([self.out.take_vector(), Value::Vector(rest)]),
                 })));
             }
             Kind::DropWhile => {}
             Kind::SplitWith => {
                 let item = take(&mut self.item);
-                self.out.push(item);
+                self.out.push(cx, item)?;
             }
             Kind::PartitionBy => self.partition(cx, value)?,
             Kind::GroupBy => self.group(cx, value)?,
@@ -398,7 +394,7 @@ impl Each {
                     self.extra().state =
                         Value::Set(if new { SetNode::insert(seen, cx, value)? } else { seen });
                     if new {
-                        self.out.push(item);
+                        self.out.push(cx, item)?;
                     }
                 }
             }
@@ -429,12 +425,11 @@ impl Each {
         };
         if !same {
             let run = self.extra().aside.take_vector();
-            self.out.push(run);
+            self.out.push(cx, run)?;
         }
         self.extra().mark = Some(value);
         let item = take(&mut self.item);
-        self.extra().aside.push(item);
-        Ok(())
+        self.extra().aside.push(cx, item)
     }
 
     fn group(&mut self, cx: &mut Context, key: Value) -> Result<()> {
@@ -471,20 +466,23 @@ impl Each {
             Kind::Some | Kind::Run => Value::Nil,
             Kind::Every | Kind::NotAny => Value::Bool(true),
             Kind::NotEvery => Value::Bool(false),
-            Kind::DropWhile => Value::vector(Vec::new()),
+            Kind::DropWhile => Value::row([]),
             Kind::Select => {
                 let mut set = SetNode::empty();
-                for item in self.out.take() {
+                for item in take(&mut self.out) {
                     cx.tick(1)?;
                     set = SetNode::insert(set, cx, item)?;
                 }
                 Value::Set(set)
             }
-            Kind::SplitWith => Value::vector(vec![self.out.take_vector(), Value::vector(Vec::new())]),
+            Kind::SplitWith => {
+                let none = Value::row([]);
+                Value::row([self.out.take_vector(), none])
+            }
             Kind::PartitionBy => {
                 if !self.extra().aside.is_empty() {
                     let run = self.extra().aside.take_vector();
-                    self.out.push(run);
+                    self.out.push(cx, run)?;
                 }
                 self.out.take_vector()
             }
@@ -501,7 +499,7 @@ impl Each {
                 counted => arith::divide(cx, take(&mut self.extra().state), Value::Int(counted))?,
             },
             Kind::SortBy | Kind::SortByDescending => {
-                let keys = self.out.take();
+                let keys = take(&mut self.out);
                 if self.extra().comparator.is_nil() {
                     let descending = self.kind == Kind::SortByDescending;
                     return Ok(Action::Return(sort::by_keys(cx, &self.input, &keys, descending)?));
@@ -545,10 +543,11 @@ fn add_to_group(
     let Value::Map(map) = groups else { return Ok(()) };
     if let Some(row) = row {
         if let Some(Value::Vector(group)) = MapNode::value_mut(map, row) {
-            VectorNode::append(group, item);
+            VectorNode::append(group, cx, item)?;
         }
     } else if let Value::Map(map) = take(groups) {
-        *groups = Value::Map(MapNode::insert(map, cx, key, Value::vector(vec![item]))?);
+        let group = Value::row([item]);
+        *groups = Value::Map(MapNode::insert(map, cx, key, group)?);
     }
     Ok(())
 }

@@ -2,28 +2,35 @@
 //! the isolate, in a table for each `memoize`, until the program ends.
 
 use super::Action;
-use super::items::Items;
+use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;
 
 /// The tables of an isolate: from the vector of arguments to the result.
 #[derive(Default)]
-pub struct Memos(Items<Rc<MapNode>>);
+pub struct Memos(List<Rc<MapNode>>);
 
 impl Memos {
     /// True when nothing was memoized.
     pub fn is_empty(&self) -> bool {
-        self.0.as_slice().is_empty()
+        self.0.is_empty()
     }
 
     /// A new table, and its number.
-    pub fn add(&mut self) -> i64 {
-        self.0.push(MapNode::empty());
-        i64::try_from(self.0.len()).unwrap_or(i64::MAX) - 1
+    ///
+    /// # Errors
+    /// Memory.
+    pub fn add(cx: &mut Context) -> Result<i64> {
+        let mut tables = take(&mut cx.memos.0);
+        let added = tables.push(cx, MapNode::empty());
+        cx.memos.0 = tables;
+        added?;
+        Ok(i64::try_from(cx.memos.0.len()).unwrap_or(i64::MAX) - 1)
     }
 }
 
@@ -37,16 +44,20 @@ pub struct Memoize {
 
 impl Memoize {
     /// A call of a memoized function.
-    pub fn new(function: Value, table: &Value, arguments: Vec<Value>) -> Memoize {
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub fn new(cx: &mut Context, function: Value, table: &Value, arguments: Arguments) -> Result<Memoize> {
         let table = match table {
             Value::Int(table) => usize::try_from(*table).unwrap_or(usize::MAX),
             _ => usize::MAX,
         };
-        Memoize { function, table, key: Value::vector(arguments) }
+        let key = cx.collect(arguments)?.into_value();
+        Ok(Memoize { function, table, key })
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
-        let table = cx.memos.0.as_slice().get(self.table).cloned();
+        let table = cx.memos.0.get(self.table).cloned();
         let Some(result) = returned else {
             if let Some(table) = table
                 && let Some(row) = table.find(cx, &self.key)?
@@ -54,17 +65,17 @@ impl Memoize {
                 return Ok(Action::Return(table.value(row).clone()));
             }
             let arguments = match &self.key {
-                Value::Vector(arguments) => arguments.iter().collect(),
-                _ => Vec::new(),
+                Value::Vector(arguments) => cx.arguments(arguments.iter())?,
+                _ => Arguments::new(),
             };
-            return Ok(Action::Call(take(&mut self.function), arguments.into()));
+            return Ok(Action::Call(take(&mut self.function), arguments));
         };
         drop(table);
         // Taken out and put back, so that the only holder changes it in place.
-        if let Some(slot) = cx.memos.0.as_mut_slice().get_mut(self.table) {
+        if let Some(slot) = cx.memos.0.get_mut(self.table) {
             let table = std::mem::replace(slot, MapNode::empty());
             let table = MapNode::insert(table, cx, take(&mut self.key), result.clone())?;
-            if let Some(slot) = cx.memos.0.as_mut_slice().get_mut(self.table) {
+            if let Some(slot) = cx.memos.0.get_mut(self.table) {
                 *slot = table;
             }
         }

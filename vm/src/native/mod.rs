@@ -4,11 +4,12 @@
 //!
 //! The state of a machine is plain data (architecture invariant 10).
 
+#![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
+
 pub mod bounded;
 pub mod combine;
 pub mod each;
 pub mod forward;
-pub mod items;
 pub mod map_many;
 pub mod memoize;
 pub mod merge;
@@ -107,7 +108,7 @@ impl Native {
             Native::Bounded(machine) => machine.resume(returned),
             Native::Memoize(machine) => machine.resume(cx, returned),
             Native::Combine(machine) => machine.resume(cx, returned),
-            Native::Parallel(machine) => machine.resume(returned),
+            Native::Parallel(machine) => machine.resume(cx, returned),
         }
     }
 }
@@ -127,7 +128,7 @@ impl Native {
     ) -> Result<bool> {
         match self {
             Native::Each(machine) => machine.again(cx, returned, window, action),
-            Native::Reduce(machine) => Ok(machine.again(returned, window, action)),
+            Native::Reduce(machine) => machine.again(cx, returned, window, action),
             _ => {
                 *action = Some(self.resume(cx, Some(returned))?);
                 Ok(false)

@@ -2,8 +2,10 @@
 //! overlap. The isolate's scheduler starts the branches and fills the results in (decision 9).
 
 use super::Action;
-use super::items::Items;
+use crate::apply::Arguments;
+use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::prints::Prints;
 use crate::reason::Reason;
 use crate::value::Value;
@@ -14,44 +16,32 @@ use std::rc::Rc;
 pub struct Parallel {
     /// The function of `pmap`; `None` for `pcalls`, whose input holds the functions.
     function: Option<Value>,
-    inputs: Vec<Rc<VectorNode>>,
+    inputs: List<Rc<VectorNode>>,
     total: usize,
     /// Branches started so far.
     pub(crate) started: usize,
     /// Branches started and not finished.
     pub(crate) running: usize,
-    results: Items,
+    results: List,
     /// Lines printed by each branch, kept in index order.
-    prints: Vec<Option<Prints>>,
+    prints: List<Option<Prints>>,
 }
 
 impl Parallel {
     /// `(pmap function inputs …)`.
-    pub fn map(function: Value, inputs: Vec<Rc<VectorNode>>) -> Parallel {
-        let total = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
-        Parallel {
-            function: Some(function),
-            inputs,
-            total,
-            started: 0,
-            running: 0,
-            results: Items::default(),
-            prints: Vec::new(),
-        }
+    pub fn map(function: Value, inputs: List<Rc<VectorNode>>) -> Parallel {
+        Parallel::new(Some(function), inputs)
     }
 
     /// `(pcalls functions …)`.
-    pub fn calls(functions: Rc<VectorNode>) -> Parallel {
-        let total = functions.len();
-        Parallel {
-            function: None,
-            inputs: vec![functions],
-            total,
-            started: 0,
-            running: 0,
-            results: Items::default(),
-            prints: Vec::new(),
-        }
+    pub fn calls(functions: List<Rc<VectorNode>>) -> Parallel {
+        Parallel::new(None, functions)
+    }
+
+    fn new(function: Option<Value>, inputs: List<Rc<VectorNode>>) -> Parallel {
+        let total = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
+        let (results, prints) = (List::default(), List::default());
+        Parallel { function, inputs, total, started: 0, running: 0, results, prints }
     }
 
     /// The name of the form, for messages.
@@ -59,45 +49,56 @@ impl Parallel {
         if self.function.is_some() { "pmap" } else { "pcalls" }
     }
 
-    pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
+    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         if let Some(value) = returned {
             return Ok(Action::Return(value));
         }
-        for _ in 0..self.total {
-            self.results.push(Value::Nil);
-        }
+        self.results.extend(cx, std::iter::repeat_n(Value::Nil, self.total))?;
         if self.total == 0 { Ok(Action::Return(self.results.take_vector())) } else { Ok(Action::Fork) }
     }
 
     /// The call of the next branch to start, with its index.
-    pub(crate) fn next_branch(&mut self) -> Option<(usize, Value, Vec<Value>)> {
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn next_branch(&mut self, cx: &mut Context) -> Result<Option<(usize, Value, Arguments)>> {
         if self.started == self.total {
-            return None;
+            return Ok(None);
         }
         let index = self.started;
         self.started += 1;
         self.running += 1;
-        let mut arguments: Vec<Value> = self.inputs.iter().filter_map(|input| input.get(index)).collect();
-        Some(match &self.function {
+        let mut arguments = cx.arguments(self.inputs.iter().filter_map(|input| input.get(index)))?;
+        Ok(Some(match &self.function {
             Some(function) => (index, function.clone(), arguments),
-            None => (index, arguments.pop().unwrap_or_default(), Vec::new()),
-        })
+            None => (index, arguments.pop().unwrap_or_default(), Arguments::new()),
+        }))
     }
 
     /// A branch has returned. True when all have.
-    pub(crate) fn finish_branch(&mut self, index: usize, value: Value, prints: Option<Prints>) -> bool {
-        self.results.as_mut_slice()[index] = value;
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn finish_branch(
+        &mut self,
+        cx: &mut Context,
+        index: usize,
+        value: Value,
+        prints: Option<Prints>,
+    ) -> Result<bool> {
+        self.results[index] = value;
         if prints.as_ref().is_some_and(|prints| !prints.lines().is_empty()) {
-            self.prints.resize_with(self.total, || None);
+            let missing = self.total - self.prints.len();
+            self.prints.extend(cx, std::iter::repeat_with(|| None).take(missing))?;
             self.prints[index] = prints;
         }
         self.running -= 1;
-        self.running == 0 && self.started == self.total
+        Ok(self.running == 0 && self.started == self.total)
     }
 
     /// The results, and the printed lines in index order.
-    pub(crate) fn finish(&mut self) -> (Value, Vec<Prints>) {
-        (self.results.take_vector(), self.prints.drain(..).flatten().collect())
+    pub(crate) fn finish(&mut self) -> (Value, impl Iterator<Item = Prints> + use<>) {
+        (self.results.take_vector(), std::mem::take(&mut self.prints).into_iter().flatten())
     }
 
     /// The fault of the whole form when a branch has failed.
@@ -110,13 +111,14 @@ impl Parallel {
             _ if self.function.is_some() => Reason::PmapError,
             _ => Reason::PcallsError,
         };
-        let cause_reason = cause.reason.raw();
-        let nested = matches!(cause.reason, Reason::PmapError | Reason::PcallsError);
-        let message = if nested {
-            format!("{} branch {index} failed: {}", self.name(), cause.message)
+        let raw = if matches!(cause.reason, Reason::PmapError | Reason::PcallsError) {
+            ""
         } else {
-            format!("{} branch {index} failed: {cause_reason}: {}", self.name(), cause.message)
+            cause.reason.raw()
         };
+        let separator = if raw.is_empty() { "" } else { ": " };
+        let whole = format_args!("{} branch {index} failed: {raw}{separator}{}", self.name(), cause.message);
+        let Fault { message, .. } = *Fault::new(reason, whole);
         Box::new(Fault { reason, message, ..*cause })
     }
 }

@@ -5,17 +5,17 @@
 //! a source without an end is no special case.
 
 use super::Action;
-use super::items::Items;
 use super::stage::{Outcome, Stage};
 use crate::apply::Arguments;
+use crate::apply::arguments_of;
 use crate::builtins::construction::add;
 use crate::builtins::seq::check_memory;
 use crate::combinator::{Combinator, CombinatorKind, Endless};
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
-use smallvec::smallvec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -103,22 +103,22 @@ enum Place {
 /// The machine.
 pub struct Pipeline {
     source: Source,
-    stages: Items<Stage>,
+    stages: List<Stage>,
     sink: Sink,
     place: Place,
     /// The item that the running call is about.
     item: Value,
-    spreads: Items<Spread>,
+    spreads: List<Spread>,
     /// Stages before this one take nothing in any more.
     closed: usize,
     /// Stages before this one have given what was left over.
     flushed: usize,
-    out: Items,
+    out: List,
 }
 
 impl Pipeline {
     /// A machine over the items of a collection.
-    pub fn over_items(items: Rc<VectorNode>, stages: Items<Stage>, sink: Sink) -> Pipeline {
+    pub fn over_items(items: Rc<VectorNode>, stages: List<Stage>, sink: Sink) -> Pipeline {
         Pipeline::new(Source::Items(items, 0), stages, sink)
     }
 
@@ -129,12 +129,12 @@ impl Pipeline {
     pub fn over_endless(
         cx: &mut Context,
         sequence: &Value,
-        more: Items<Stage>,
+        more: List<Stage>,
         sink: Sink,
     ) -> Result<Pipeline> {
-        let mut own: Items<Stage> = Items::default();
+        let mut own: List<Stage> = List::default();
         // Vectors in front, each with the number of stages outside of it; the outermost first.
-        let mut fronts = Vec::new();
+        let mut fronts: List<(Rc<VectorNode>, usize)> = List::default();
         let mut here = sequence.clone();
         let source = loop {
             cx.tick(1)?;
@@ -143,7 +143,8 @@ impl Pipeline {
             let (function, seed) = match kind {
                 Endless::Through => {
                     if let Some(mut stages) = Stage::of(cx, &part(1))? {
-                        stages.take().into_iter().rev().for_each(|stage| own.push(stage));
+                        stages.reverse();
+                        own.extend(cx, stages)?;
                     }
                     let inner = part(0);
                     here = inner;
@@ -151,7 +152,7 @@ impl Pipeline {
                 }
                 Endless::Concat => {
                     if let Value::Vector(front) = part(0) {
-                        fronts.push((front, own.len()));
+                        fronts.push(cx, (front, own.len()))?;
                     }
                     let inner = part(1);
                     here = inner;
@@ -164,29 +165,28 @@ impl Pipeline {
             break Source::Endless { kind, function, seed, given: 0 };
         };
         let count = own.len();
-        let mut stages = Items::default();
-        let mut all = own.take();
-        all.reverse();
-        all.into_iter().chain({ more }.take()).for_each(|stage| stages.push(stage));
-        let mut machine = Pipeline::new(source, stages, sink);
-        for (items, outside) in fronts.into_iter().rev() {
-            machine.spreads.push(Spread { items, next: 0, to: count - outside });
-        }
+        own.reverse();
+        own.extend(cx, more)?;
+        let mut machine = Pipeline::new(source, own, sink);
+        fronts.reverse();
+        let spreads =
+            fronts.into_iter().map(|(items, outside)| Spread { items, next: 0, to: count - outside });
+        machine.spreads.extend(cx, spreads)?;
         Ok(machine)
     }
 
-    fn new(source: Source, stages: Items<Stage>, sink: Sink) -> Pipeline {
-        let closed = stages.as_slice().iter().rposition(Stage::is_closed).map_or(0, |at| at + 1);
+    fn new(source: Source, stages: List<Stage>, sink: Sink) -> Pipeline {
+        let closed = stages.iter().rposition(Stage::is_closed).map_or(0, |at| at + 1);
         Pipeline {
             source,
             stages,
             sink,
             place: Place::Between,
             item: Value::Nil,
-            spreads: Items::default(),
+            spreads: List::default(),
             closed,
             flushed: 0,
-            out: Items::default(),
+            out: List::default(),
         }
     }
 
@@ -200,7 +200,7 @@ impl Pipeline {
             }
             (Place::Stage(at), Some(result)) => {
                 let item = take(&mut self.item);
-                match self.stages.as_mut_slice().get_mut(at) {
+                match self.stages.get_mut(at) {
                     Some(stage) => {
                         let outcome = stage.decide(cx, item, result)?;
                         self.follow(cx, at, outcome)?
@@ -272,7 +272,7 @@ impl Pipeline {
             }
         }
         self.flushed = self.flushed.max(self.closed);
-        while let Some(stage) = self.stages.as_mut_slice().get_mut(self.flushed) {
+        while let Some(stage) = self.stages.get_mut(self.flushed) {
             self.flushed += 1;
             if let Some(rest) = stage.rest() {
                 return self.pass(cx, self.flushed, rest);
@@ -283,7 +283,7 @@ impl Pipeline {
 
     /// Hands an item to the stages from `to` on, then to the sink. `None`: on to the next item.
     fn pass(&mut self, cx: &mut Context, to: usize, item: Value) -> Result<Option<Action>> {
-        match self.stages.as_mut_slice().get_mut(to) {
+        match self.stages.get_mut(to) {
             Some(stage) => {
                 let outcome = stage.enter(cx, item)?;
                 self.follow(cx, to, outcome)
@@ -308,7 +308,7 @@ impl Pipeline {
                     return Ok(None);
                 }
                 Outcome::Spread(items) => {
-                    self.spreads.push(Spread { items, next: 0, to: at + 1 });
+                    self.spreads.push(cx, Spread { items, next: 0, to: at + 1 })?;
                     return Ok(None);
                 }
                 Outcome::Call1(argument, item) => {
@@ -322,7 +322,7 @@ impl Pipeline {
                 }
             };
             at += 1;
-            match self.stages.as_mut_slice().get_mut(at) {
+            match self.stages.get_mut(at) {
                 Some(stage) => outcome = stage.enter(cx, item)?,
                 None => return self.give(cx, item),
             }
@@ -330,13 +330,13 @@ impl Pipeline {
     }
 
     fn function(&self, at: usize) -> Value {
-        self.stages.as_slice().get(at).map(Stage::function).unwrap_or_default()
+        self.stages.get(at).map(Stage::function).unwrap_or_default()
     }
 
     /// Hands an item to the sink.
     fn give(&mut self, cx: &mut Context, item: Value) -> Result<Option<Action>> {
         match &mut self.sink {
-            Sink::Vector => self.out.push(item),
+            Sink::Vector => self.out.push(cx, item)?,
             Sink::Into(collection) => *collection = add(cx, take(collection), item, "into")?,
             Sink::Fold { function, accumulator, .. } => {
                 self.place = Place::Sink;
@@ -391,12 +391,11 @@ impl Pipeline {
             Sink::Vector => Action::Return(self.out.take_vector()),
             Sink::Into(collection) => Action::Return(take(collection)),
             Sink::Fold { function, accumulator, finish: Finish::Complete } => {
-                Action::TailCall(take(function), smallvec![take(accumulator)])
+                Action::TailCall(take(function), arguments_of([take(accumulator)]))
             }
-            Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => {
-                let parts = vec![take(accumulator)];
-                Action::Return(Value::Combinator(Combinator::new(CombinatorKind::Reduced, parts)))
-            }
+            Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => Action::Return(
+                Value::Combinator(Combinator::of(CombinatorKind::Reduced, [take(accumulator)])),
+            ),
             Sink::Fold { accumulator, .. } => Action::Return(take(accumulator)),
             Sink::Fold1 { function } => Action::TailCall(take(function), Arguments::new()),
             Sink::First | Sink::Start { .. } => Action::Return(Value::Nil),

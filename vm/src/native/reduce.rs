@@ -1,8 +1,8 @@
 //! `reduce`, `reduce-kv` and `reductions`.
 
 use super::forward::Forward;
-use super::items::Items;
 use super::{Action, is_running, takes_as_they_are};
+use crate::apply::arguments_of;
 use crate::apply::{apply, is_direct};
 use crate::bytecode::instruction::Src;
 use crate::combinator::CombinatorKind;
@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::fault::Result;
 use crate::interpreter::WINDOW;
 use crate::interpreter::slots::{fill, fill_value};
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
-use smallvec::smallvec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ pub struct Reduce {
     /// be done between two calls.
     is_plain: bool,
     /// Every accumulator so far, for `reductions`.
-    trail: Option<Items>,
+    trail: Option<List>,
     /// The function, when all it does is call a builtin.
     forward: Option<Box<Forward>>,
 }
@@ -52,7 +52,7 @@ impl Reduce {
     /// The same machine, whose result is all accumulators.
     #[must_use]
     pub fn with_trail(mut self) -> Reduce {
-        self.trail = Some(Items::default());
+        self.trail = Some(List::default());
         self.is_plain = false;
         self
     }
@@ -72,7 +72,7 @@ impl Reduce {
         } else {
             accumulator
         };
-        self.note(&accumulator);
+        self.note(cx, &accumulator)?;
         let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
             return Ok(self.finish(accumulator));
         };
@@ -114,33 +114,34 @@ impl Reduce {
     #[inline]
     pub(super) fn again(
         &mut self,
+        cx: &mut Context,
         returned: Value,
         window: &mut [Value],
         action: &mut Option<Action>,
-    ) -> bool {
+    ) -> Result<bool> {
         let accumulator = match returned {
             // Stays in a machine register.
             Value::Int(int) => Value::Int(int),
             returned => self.accept(returned),
         };
         if self.trail.is_some() {
-            self.note(&accumulator);
+            self.note(cx, &accumulator)?;
         } else if !self.pairs && is_running(&self.function, window) {
             if !VectorNode::take_into(&mut self.input, self.next, &mut window[2]) {
                 *action = Some(self.finish(accumulator));
-                return false;
+                return Ok(false);
             }
             self.next += 1;
             fill_value(&mut window[1], accumulator);
-            return true;
+            return Ok(true);
         }
         let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
             *action = Some(self.finish(accumulator));
-            return false;
+            return Ok(false);
         };
         self.next += 1;
         *action = Some(self.call(accumulator, item));
-        false
+        Ok(false)
     }
 
     /// Calls a function that needs no frame for item after item. `None` when the slice is used up.
@@ -166,7 +167,7 @@ impl Reduce {
                 self.next += 1;
                 continue;
             }
-            self.note(&accumulator);
+            self.note(cx, &accumulator)?;
             let Some(item) = VectorNode::take_item(&mut self.input, self.next) else {
                 return Ok(Some(accumulator));
             };
@@ -204,9 +205,10 @@ impl Reduce {
     }
 
     #[inline]
-    fn note(&mut self, accumulator: &Value) {
-        if let Some(trail) = &mut self.trail {
-            trail.push(accumulator.clone());
+    fn note(&mut self, cx: &mut Context, accumulator: &Value) -> Result<()> {
+        match &mut self.trail {
+            Some(trail) => trail.push(cx, accumulator.clone()),
+            None => Ok(()),
         }
     }
 
@@ -216,7 +218,7 @@ impl Reduce {
             Value::Vector(pair) if self.pairs => {
                 let key = pair.get(0).unwrap_or_default();
                 let value = pair.get(1).unwrap_or_default();
-                Action::Call(function, smallvec![accumulator, key, value])
+                Action::Call(function, arguments_of([accumulator, key, value]))
             }
             _ => Action::Call2(function, accumulator, item),
         }

@@ -6,7 +6,8 @@
 use super::Action;
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
-use crate::fault::Result;
+use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::sort;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -32,7 +33,11 @@ pub fn by_parts(
     descending: bool,
 ) -> Result<Value> {
     if parts.iter().any(Value::is_composite) {
-        let keys: Vec<Value> = parts.chunks(width).map(|parts| Value::vector(parts.to_vec())).collect();
+        let mut keys = List::with_capacity(cx, input.len())?;
+        for parts in parts.chunks(width) {
+            let key = cx.collect(parts.iter().cloned())?.into_value();
+            keys.push(cx, key)?;
+        }
         return by_keys(cx, input, &keys, descending);
     }
     in_order(cx, input, descending, |cx, rows| sort::sort_by_parts(cx, rows, parts, width))
@@ -44,8 +49,7 @@ fn in_order(
     descending: bool,
     sort: impl FnOnce(&mut Context, &mut [u32]) -> Result<()>,
 ) -> Result<Value> {
-    cx.reserve_items(input.len())?;
-    let mut rows: Vec<u32> = (0..input.len() as u32).collect();
+    let mut rows = rows_of(cx, input)?;
     if descending {
         // Stable and descending: the reversed items ascending, and that reversed.
         rows.reverse();
@@ -54,8 +58,23 @@ fn in_order(
     if descending {
         rows.reverse();
     }
-    let items = rows.iter().map(|&row| input.get(row as usize).unwrap_or_default()).collect();
-    Ok(Value::vector(items))
+    picked(cx, input, &rows)
+}
+
+/// The numbers of the items.
+fn rows_of(cx: &mut Context, input: &VectorNode) -> Result<List<u32>> {
+    if u32::try_from(input.len()).is_err() {
+        // No memory limit is as large as that.
+        cx.reserve_items(input.len())?;
+        return Err(Fault::runtime("too many items to sort"));
+    }
+    cx.collect(0..input.len() as u32)
+}
+
+/// The items in the order of their numbers.
+fn picked(cx: &mut Context, input: &VectorNode, rows: &[u32]) -> Result<Value> {
+    let items = cx.collect(rows.iter().map(|&row| input.get(row as usize).unwrap_or_default()))?;
+    Ok(items.into_value())
 }
 
 /// The machine: merges runs of `width` from `rows` into `merged`.
@@ -63,9 +82,9 @@ pub struct Sort {
     comparator: Value,
     input: Rc<VectorNode>,
     /// Keys to compare instead of the items.
-    keys: Option<Vec<Value>>,
-    rows: Vec<u32>,
-    merged: Vec<u32>,
+    keys: Option<List>,
+    rows: List<u32>,
+    merged: List<u32>,
     width: usize,
     /// Start of the pair of runs being merged.
     start: usize,
@@ -82,11 +101,10 @@ impl Sort {
         cx: &mut Context,
         comparator: Value,
         input: Rc<VectorNode>,
-        keys: Option<Vec<Value>>,
+        keys: Option<List>,
     ) -> Result<Sort> {
-        cx.reserve_items(input.len() * 2)?;
-        let rows = (0..input.len() as u32).collect();
-        let merged = Vec::with_capacity(input.len());
+        let rows = rows_of(cx, &input)?;
+        let merged = List::with_capacity(cx, input.len())?;
         Ok(Sort { comparator, input, keys, rows, merged, width: 1, start: 0, left: 0, right: 1 })
     }
 
@@ -105,25 +123,24 @@ impl Sort {
         (self.start + self.width * 2).min(self.rows.len())
     }
 
-    fn take_left(&mut self) {
-        self.merged.push(self.rows[self.left]);
+    fn take_left(&mut self, cx: &mut Context) -> Result<()> {
         self.left += 1;
+        self.merged.push(cx, self.rows[self.left - 1])
     }
 
-    fn take_right(&mut self) {
-        self.merged.push(self.rows[self.right]);
+    fn take_right(&mut self, cx: &mut Context) -> Result<()> {
         self.right += 1;
+        self.merged.push(cx, self.rows[self.right - 1])
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         if let Some(answer) = returned {
-            self.accept(answer);
+            self.accept(cx, answer)?;
         }
         let direct = is_direct(&self.comparator);
         loop {
             if self.width >= self.rows.len() {
-                let items = self.rows.iter().map(|&row| self.input.get(row as usize).unwrap_or_default());
-                return Ok(Action::Return(Value::vector(items.collect())));
+                return picked(cx, &self.input, &self.rows).map(Action::Return);
             }
             if self.left < self.middle() && self.right < self.end() {
                 let (left, right) = (self.key(self.rows[self.left]), self.key(self.rows[self.right]));
@@ -134,45 +151,44 @@ impl Sort {
                     return Ok(Action::Pause);
                 }
                 let answer = apply(cx, &self.comparator, &mut [right, left])?;
-                self.accept(answer);
+                self.accept(cx, answer)?;
                 continue;
             }
-            self.close_pair();
-            cx.tick(1)?;
+            self.close_pair(cx)?;
         }
     }
 
     /// Takes the answer to (comparator right left): does the right item go first?
-    fn accept(&mut self, answer: Value) {
+    fn accept(&mut self, cx: &mut Context, answer: Value) -> Result<()> {
         let right_first = match answer {
             Value::Int(number) => number < 0,
             Value::Float(number) => number < 0.0,
-            Value::BigInt(number) => number.get().sign() == num_bigint::Sign::Minus,
+            Value::BigInt(number) => number.is_negative(),
             other => other.is_truthy(),
         };
-        if right_first {
-            self.take_right();
-        } else {
-            self.take_left();
-        }
+        if right_first { self.take_right(cx) } else { self.take_left(cx) }
     }
 
     /// One of the two runs is used up: the rest of the other follows, and the next pair begins.
-    fn close_pair(&mut self) {
+    fn close_pair(&mut self, cx: &mut Context) -> Result<()> {
         while self.left < self.middle() {
-            self.take_left();
+            cx.tick(1)?;
+            self.take_left(cx)?;
         }
         while self.right < self.end() {
-            self.take_right();
+            cx.tick(1)?;
+            self.take_right(cx)?;
         }
+        cx.tick(1)?;
         self.start += self.width * 2;
         if self.start >= self.rows.len() {
             std::mem::swap(&mut self.rows, &mut self.merged);
-            self.merged.clear();
+            self.merged.truncate(0);
             self.start = 0;
             self.width *= 2;
         }
         self.left = self.start;
         self.right = self.middle();
+        Ok(())
     }
 }

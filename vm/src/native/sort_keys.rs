@@ -1,12 +1,12 @@
 //! `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, where no key needs a frame:
 //! the keys of a row stay side by side in one list, instead of a vector each.
 
-use super::items::Items;
 use super::{Action, sort};
 use crate::apply::apply;
 use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -20,7 +20,7 @@ pub struct SortKeys {
     /// Index of the next item.
     next: usize,
     /// As many as there are functions for each item.
-    keys: Items,
+    keys: List,
     descending: bool,
 }
 
@@ -36,8 +36,8 @@ impl SortKeys {
         descending: bool,
     ) -> Result<SortKeys> {
         let keys = input.len().saturating_mul(functions.parts().len());
-        cx.reserve_items(keys)?;
-        Ok(SortKeys { functions, input, next: 0, keys: Items::with_capacity(keys), descending })
+        let keys = List::with_capacity(cx, keys)?;
+        Ok(SortKeys { functions, input, next: 0, keys, descending })
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context) -> Result<Action> {
@@ -56,10 +56,10 @@ impl SortKeys {
                     }
                     _ => apply(cx, function, &mut [item.clone()])?,
                 };
-                self.keys.push(key);
+                self.keys.push(cx, key)?;
             }
         }
         let (keys, width) = (take(&mut self.keys), self.functions.parts().len());
-        sort::by_parts(cx, &self.input, keys.as_slice(), width, self.descending).map(Action::Return)
+        sort::by_parts(cx, &self.input, &keys, width, self.descending).map(Action::Return)
     }
 }

@@ -1,6 +1,5 @@
 //! The stages of a pipeline: what one of them does with one item.
 
-use super::items::Items;
 use crate::builtins::BuiltinId;
 use crate::builtins::lookup::element;
 use crate::builtins::seq::to_vector;
@@ -8,6 +7,7 @@ use crate::combinator::{CombinatorKind, StageKind};
 use crate::context::Context;
 use crate::equal::{equal, same_key};
 use crate::fault::Result;
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -30,7 +30,7 @@ pub struct Stage {
     /// The item or key before, or the set of those that have been.
     memory: Option<Value>,
     /// The part under way.
-    buffer: Items,
+    buffer: List,
 }
 
 /// What becomes of an item.
@@ -70,7 +70,7 @@ impl Stage {
             count: 0,
             skip: 0,
             memory: memory.then(|| Value::Set(SetNode::empty())),
-            buffer: Items::default(),
+            buffer: List::default(),
         }
     }
 
@@ -79,19 +79,20 @@ impl Stage {
     ///
     /// # Errors
     /// Fuel.
-    pub(crate) fn of(cx: &mut Context, transducer: &Value) -> Result<Option<Items<Stage>>> {
-        let mut stages = Items::default();
-        let mut waiting = vec![transducer.clone()];
+    pub(crate) fn of(cx: &mut Context, transducer: &Value) -> Result<Option<List<Stage>>> {
+        let mut stages = List::default();
+        let mut waiting: List = List::default();
+        waiting.push(cx, transducer.clone())?;
         while let Some(value) = waiting.pop() {
             cx.tick(1)?;
             match &value {
                 Value::Combinator(node) => match node.kind {
-                    CombinatorKind::Transducer(kind) => stages.push(Stage::new(kind, node.parts())),
-                    CombinatorKind::Comp => waiting.extend(node.parts().iter().rev().cloned()),
+                    CombinatorKind::Transducer(kind) => stages.push(cx, Stage::new(kind, node.parts()))?,
+                    CombinatorKind::Comp => waiting.extend(cx, node.parts().iter().rev().cloned())?,
                     _ => return Ok(None),
                 },
                 Value::Builtin(builtin) if is_builtin(*builtin, "cat") => {
-                    stages.push(Stage::new(StageKind::Cat, &[]));
+                    stages.push(cx, Stage::new(StageKind::Cat, &[]))?;
                 }
                 Value::Builtin(builtin) if is_builtin(*builtin, "identity") => {}
                 _ => return Ok(None),
@@ -159,12 +160,12 @@ impl Stage {
                 self.memory = Some(item.clone());
                 Outcome::Pass(item)
             }
-            StageKind::Partition | StageKind::PartitionAll => self.collect(item),
+            StageKind::Partition | StageKind::PartitionAll => self.collect(cx, item)?,
             StageKind::Interpose => {
                 self.count = 1;
                 match count {
                     0 => Outcome::Pass(item),
-                    _ => Outcome::Spread(VectorNode::new(vec![self.part.clone(), item])),
+                    _ => Outcome::Spread(List::of([self.part.clone(), item]).into_vector()),
                 }
             }
             StageKind::Replace => Outcome::Pass(element(cx, &self.part, &item)?.unwrap_or(item)),
@@ -195,7 +196,7 @@ impl Stage {
                 };
                 self.memory = Some(result);
                 let run = if same { None } else { Some(self.buffer.take_vector()) };
-                self.buffer.push(item);
+                self.buffer.push(cx, item)?;
                 run.map_or(Outcome::Drop, Outcome::Pass)
             }
             _ => Outcome::Pass(result),
@@ -219,22 +220,20 @@ impl Stage {
     }
 
     /// Adds an item to the part under way.
-    fn collect(&mut self, item: Value) -> Outcome {
+    fn collect(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
         if self.skip > 0 {
             self.skip -= 1;
-            return Outcome::Drop;
+            return Ok(Outcome::Drop);
         }
-        self.buffer.push(item);
+        self.buffer.push(cx, item)?;
         if self.buffer.len() < self.size {
-            return Outcome::Drop;
+            return Ok(Outcome::Drop);
         }
-        let part = self.buffer.take();
+        let part = take(&mut self.buffer);
         // The next part begins inside this one, or after a gap.
-        for item in part.iter().skip(self.step) {
-            self.buffer.push(item.clone());
-        }
+        self.buffer.extend(cx, part.iter().skip(self.step).cloned())?;
         self.skip = self.step.saturating_sub(self.size);
-        Outcome::Pass(Value::vector(part))
+        Ok(Outcome::Pass(part.into_value()))
     }
 }
 
@@ -245,6 +244,6 @@ fn is_builtin(builtin: BuiltinId, name: &str) -> bool {
 impl Drop for Stage {
     fn drop(&mut self) {
         // A part under way may be deep: it goes the way of collections.
-        drop(VectorNode::new(take(&mut self.buffer).take()));
+        drop(self.buffer.take_vector());
     }
 }

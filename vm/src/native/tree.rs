@@ -1,10 +1,10 @@
 //! `tree-seq`: the nodes of a tree, parents first.
 
 use super::Action;
-use super::items::Items;
 use crate::builtins::seq::to_vector;
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -27,14 +27,14 @@ pub struct Tree {
     node: Value,
     waiting: Waiting,
     /// Children still to visit, with the index of the next, from the root's down.
-    levels: Items<(Rc<VectorNode>, usize)>,
-    out: Items,
+    levels: List<(Rc<VectorNode>, usize)>,
+    out: List,
 }
 
 impl Tree {
     /// `(tree-seq branch? children root)`.
     pub fn new(branch: Value, children: Value, root: Value) -> Tree {
-        let (levels, out) = (Items::default(), Items::default());
+        let (levels, out) = (List::default(), List::default());
         Tree { branch, children, node: root, waiting: Waiting::Branch, levels, out }
     }
 
@@ -43,7 +43,7 @@ impl Tree {
         match (returned, self.waiting) {
             (None, _) => {
                 let root = take(&mut self.node);
-                return Ok(self.visit(root));
+                return self.visit(cx, root);
             }
             (Some(value), Waiting::Branch) => {
                 if value.is_truthy() {
@@ -53,13 +53,13 @@ impl Tree {
             }
             (Some(value), Waiting::Children) => {
                 let children = to_vector(cx, value, "tree-seq")?;
-                self.levels.push((children, 0));
+                self.levels.push(cx, (children, 0))?;
             }
         }
         while let Some((children, next)) = self.levels.last_mut() {
             if let Some(node) = children.get(*next) {
                 *next += 1;
-                return Ok(self.visit(node));
+                return self.visit(cx, node);
             }
             cx.tick(1)?;
             self.levels.pop();
@@ -67,10 +67,10 @@ impl Tree {
         Ok(Action::Return(self.out.take_vector()))
     }
 
-    fn visit(&mut self, node: Value) -> Action {
-        self.out.push(node.clone());
+    fn visit(&mut self, cx: &mut Context, node: Value) -> Result<Action> {
+        self.out.push(cx, node.clone())?;
         self.node = node.clone();
         self.waiting = Waiting::Branch;
-        Action::Call1(self.branch.clone(), node)
+        Ok(Action::Call1(self.branch.clone(), node))
     }
 }

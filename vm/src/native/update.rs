@@ -7,9 +7,9 @@ use crate::builtins::Step;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::value::Value;
 use crate::vector::VectorNode;
-use smallvec::SmallVec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ pub struct Update {
     extra: Arguments,
     target: Value,
     path: Arguments,
-    parents: SmallVec<[Parent; 1]>,
+    parents: List<Parent>,
     /// Reads by the flexible key rule (`update-in`); writes are always exact.
     flexible: bool,
 }
@@ -36,7 +36,7 @@ pub struct Update {
 impl Update {
     /// Changes what is at `path` in `target` to `(function old extra …)`.
     pub fn new(function: Value, extra: Arguments, target: Value, path: Arguments, flexible: bool) -> Update {
-        Update { function, extra, target, path, parents: SmallVec::new(), flexible }
+        Update { function, extra, target, path, parents: List::default(), flexible }
     }
 
     /// Makes the change at once where the function needs no frame.
@@ -113,12 +113,12 @@ impl Update {
                 },
                 other => {
                     let word = other.type_word();
-                    return Err(Fault::runtime(format!(
+                    return Err(Fault::runtime(format_args!(
                         "could not put/update key on a non-map value, got {word}"
                     )));
                 }
             };
-            self.parents.push(Parent { container: here, key, row });
+            self.parents.push(cx, Parent { container: here, key, row })?;
             here = child;
         }
         Ok(here)
@@ -134,27 +134,31 @@ fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Va
             let len = vector.len();
             match key {
                 Value::Int(index) if usize::try_from(index).is_ok_and(|index| index <= len) => {
-                    Ok(Value::Vector(store_item(vector, index as usize, value)))
+                    store_item(cx, vector, index as usize, value)
                 }
                 Value::Int(index) => {
-                    Err(Fault::runtime(format!("index {index} out of bounds for list of length {len}")))
+                    Err(Fault::runtime(format_args!("index {index} out of bounds for list of length {len}")))
                 }
-                other => Err(Fault::type_error(format!(
+                other => Err(Fault::type_error(format_args!(
                     "a list is indexed by integers, got {}",
                     other.type_word()
                 ))),
             }
         }
-        other => Err(Fault::runtime(format!(
+        other => Err(Fault::runtime(format_args!(
             "could not put/update key on a non-map value, got {}",
             other.type_word()
         ))),
     }
 }
 
-fn store_item(vector: Rc<VectorNode>, index: usize, value: Value) -> Rc<VectorNode> {
-    VectorNode::update(vector, |items| match items.get_mut(index) {
-        Some(item) => *item = value,
-        None => items.push(value),
-    })
+fn store_item(cx: &mut Context, vector: Rc<VectorNode>, index: usize, value: Value) -> Result<Value> {
+    let mut vector = vector;
+    if index == vector.len() {
+        return Ok(Value::Vector(VectorNode::push(vector, cx, value)?));
+    }
+    if let Some(item) = VectorNode::exclusive(&mut vector, cx, 0)?.get_mut(index) {
+        *item = value;
+    }
+    Ok(Value::Vector(vector))
 }

@@ -2,16 +2,16 @@
 //! collection of the same type is built of the results.
 
 use super::Action;
-use super::items::Items;
+use crate::apply::arguments_of;
 use crate::builtins::construction::add_entries;
 use crate::builtins::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::meter::List;
 use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
-use smallvec::smallvec;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -36,7 +36,7 @@ struct Level {
 
 /// What has been built of a collection.
 enum Output {
-    Vector(Items),
+    Vector(List),
     Map(Rc<MapNode>),
     Set(Rc<SetNode>),
 }
@@ -50,18 +50,18 @@ pub struct Walk {
     outer: Value,
     form: Value,
     /// From the outermost collection to the innermost.
-    levels: Items<Level>,
+    levels: List<Level>,
 }
 
 impl Walk {
     /// `(walk inner outer form)`.
     pub fn once(inner: Value, outer: Value, form: Value) -> Walk {
-        Walk { direction: Direction::Once, inner, outer, form, levels: Items::default() }
+        Walk { direction: Direction::Once, inner, outer, form, levels: List::default() }
     }
 
     /// `(prewalk f form)` or `(postwalk f form)`.
     pub fn deep(direction: Direction, function: Value, form: Value) -> Walk {
-        Walk { direction, inner: function, outer: Value::Nil, form, levels: Items::default() }
+        Walk { direction, inner: function, outer: Value::Nil, form, levels: List::default() }
     }
 
     fn name(&self) -> &'static str {
@@ -89,7 +89,7 @@ impl Walk {
                 let form = take(&mut self.form);
                 if !is_collection(&form) {
                     return Ok(match direction {
-                        Direction::Once => Action::TailCall(take(&mut self.outer), smallvec![form]),
+                        Direction::Once => Action::TailCall(take(&mut self.outer), arguments_of([form])),
                         _ => self.call(form),
                     });
                 }
@@ -115,7 +115,7 @@ impl Walk {
             let Some(done) = self.levels.pop() else { return Ok(Action::Return(Value::Nil)) };
             let whole = done.output.finish();
             match self.direction {
-                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), smallvec![whole])),
+                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), arguments_of([whole]))),
                 Direction::Post => return Ok(self.call(whole)),
                 Direction::Pre => {
                     cx.tick(1)?;
@@ -137,11 +137,10 @@ impl Walk {
         let output = match &form {
             Value::Map(_) => Output::Map(MapNode::empty()),
             Value::Set(_) => Output::Set(SetNode::empty()),
-            _ => Output::Vector(Items::default()),
+            _ => Output::Vector(List::default()),
         };
         let input = to_vector(cx, form, self.name())?;
-        self.levels.push(Level { input, next: 0, output });
-        Ok(())
+        self.levels.push(cx, Level { input, next: 0, output })
     }
 
     /// Adds a finished value to the collection it belongs to; gives it back when it is the whole form.
@@ -149,7 +148,7 @@ impl Walk {
         let name = self.name();
         let Some(level) = self.levels.last_mut() else { return Ok(Some(value)) };
         match &mut level.output {
-            Output::Vector(items) => items.push(value),
+            Output::Vector(items) => items.push(cx, value)?,
             // Taken out and put back, so that the only holder changes it in place.
             Output::Map(map) => {
                 let whole = std::mem::replace(map, MapNode::empty());
@@ -167,7 +166,7 @@ impl Walk {
 impl Output {
     fn finish(self) -> Value {
         match self {
-            Output::Vector(mut items) => items.take_vector(),
+            Output::Vector(items) => items.into_value(),
             Output::Map(map) => Value::Map(map),
             Output::Set(set) => Value::Set(set),
         }

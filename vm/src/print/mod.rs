@@ -3,18 +3,17 @@
 //! One writer serves all three. It keeps an explicit work list, pays fuel for every byte and checks memory
 //! as the text grows, so deep and shared values print or end in a typed fault.
 
-mod buffer;
 mod float;
 mod integer;
 
-pub(crate) use buffer::{Buffer, append};
 pub(crate) use float::{Decimal, float_text};
-pub(crate) use integer::integer_text;
+pub(crate) use integer::{write_big_radix, write_integer, write_radix};
 
 use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::meter::{List, Text};
 use crate::set::SetNode;
 use crate::value::{Closure, Value};
 use crate::vector::VectorNode;
@@ -54,7 +53,7 @@ pub fn pr_str(cx: &mut Context, value: &Value, limit_bytes: usize) -> Result<Pri
 /// # Errors
 /// Those of [`pr_str`]; `text` is empty then.
 pub fn pr_str_into(cx: &mut Context, value: &Value, limit_bytes: usize, text: &mut String) -> Result<Extent> {
-    let mut buffer = Buffer::within(std::mem::take(text), limit_bytes);
+    let mut buffer = Text::within(std::mem::take(text), limit_bytes);
     write_readable(cx, &mut buffer, value)?;
     let truncated = buffer.is_full();
     *text = buffer.into_text();
@@ -68,7 +67,7 @@ pub fn pr_str_into(cx: &mut Context, value: &Value, limit_bytes: usize, text: &m
 /// # Errors
 /// Fuel, deadline, cancellation, memory.
 pub fn display(cx: &mut Context, value: &Value) -> Result<String> {
-    let mut buffer = Buffer::new(usize::MAX);
+    let mut buffer = Text::new();
     write_display(cx, &mut buffer, value)?;
     Ok(buffer.into_text())
 }
@@ -78,7 +77,7 @@ pub fn display(cx: &mut Context, value: &Value) -> Result<String> {
 /// # Errors
 /// Fuel, deadline, cancellation, memory.
 pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
-    let mut buffer = Buffer::new(usize::MAX);
+    let mut buffer = Text::new();
     for (position, value) in values.iter().enumerate() {
         if position > 0 {
             buffer.push(cx, " ")?;
@@ -107,7 +106,7 @@ fn is_characters(node: &VectorNode) -> bool {
 }
 
 /// Writes the text of `str`.
-pub(crate) fn write_display(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+pub(crate) fn write_display(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {
     match value {
         Value::Nil => Ok(()),
         Value::Str(node) => buffer.push(cx, node.as_str()),
@@ -138,34 +137,34 @@ enum Open<'v> {
 }
 
 /// Writes the text of `pr-str`; stops early when the buffer is full.
-pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {
     if !matches!(value, Value::Vector(_) | Value::Map(_) | Value::Set(_)) {
         return if buffer.is_full() { Ok(()) } else { write_leaf(cx, buffer, value) };
     }
-    let mut work: Vec<Open<'_>> = Vec::new();
+    let mut work: List<Open<'_>> = List::default();
     let mut next = Some(value);
     while !buffer.is_full() {
         if let Some(value) = next.take() {
             match value {
                 Value::Vector(node) => {
                     buffer.push(cx, "[")?;
-                    work.push(match node.as_slice() {
+                    let open = match node.as_slice() {
                         Some(items) => Open::Items(items, true),
                         None => Open::Range(node, 0),
-                    });
+                    };
+                    work.push(cx, open)?;
                 }
                 Value::Map(node) => {
                     buffer.push(cx, "{")?;
-                    work.push(Open::Map(node, node.order(cx)?, 0));
+                    let order = node.order(cx)?;
+                    work.push(cx, Open::Map(node, order, 0))?;
                 }
                 Value::Set(node) => {
                     buffer.push(cx, "#{")?;
-                    work.push(Open::Set(node, node.order(cx)?, 0));
+                    let order = node.order(cx)?;
+                    work.push(cx, Open::Set(node, order, 0))?;
                 }
                 leaf => write_leaf(cx, buffer, leaf)?,
-            }
-            if work.len() == work.capacity() {
-                cx.reserve(work.capacity() * 2 * size_of::<Open<'_>>())?;
             }
         }
         match work.pop() {
@@ -180,7 +179,7 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                     if !first {
                         buffer.push(cx, " ")?;
                     }
-                    work.push(Open::Items(rest, false));
+                    work.push(cx, Open::Items(rest, false))?;
                     next = Some(item);
                 }
             },
@@ -191,7 +190,7 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                         buffer.push(cx, " ")?;
                     }
                     write_leaf(cx, buffer, &item)?;
-                    work.push(Open::Range(node, at + 1));
+                    work.push(cx, Open::Range(node, at + 1))?;
                 }
             },
             Some(Open::Map(node, order, at)) => match order.get(at) {
@@ -201,8 +200,8 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                         buffer.push(cx, " ")?;
                     }
                     let entry = node.entry(row as usize);
-                    work.push(Open::Map(node, order, at + 1));
-                    work.push(Open::Value(entry.value));
+                    work.push(cx, Open::Map(node, order, at + 1))?;
+                    work.push(cx, Open::Value(entry.value))?;
                     next = Some(entry.key);
                 }
             },
@@ -212,7 +211,7 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
                     if at > 0 {
                         buffer.push(cx, " ")?;
                     }
-                    work.push(Open::Set(node, order, at + 1));
+                    work.push(cx, Open::Set(node, order, at + 1))?;
                     next = Some(node.member(row as usize));
                 }
             },
@@ -222,17 +221,14 @@ pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Buffer, value: &Valu
 }
 
 /// Writes a value that holds no others.
-fn write_leaf(cx: &mut Context, buffer: &mut Buffer, value: &Value) -> Result<()> {
+fn write_leaf(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {
     match value {
         Value::Nil => buffer.push(cx, "nil"),
         Value::Bool(true) => buffer.push(cx, "true"),
         Value::Bool(false) => buffer.push(cx, "false"),
         Value::Int(value) => write_int(cx, buffer, *value),
         Value::Float(value) => buffer.push(cx, &readable_float(*value)),
-        Value::BigInt(node) => {
-            let text = integer_text(cx, node.get())?;
-            buffer.push(cx, &text)
-        }
+        Value::BigInt(node) => write_integer(cx, buffer, node),
         Value::Str(node) => write_quoted(cx, buffer, node.as_str()),
         Value::Keyword(symbol) => write_name(cx, buffer, ":", *symbol),
         Value::Symbol(symbol) => write_name(cx, buffer, "'", *symbol),
@@ -271,7 +267,7 @@ fn parameters(cx: &Context, closure: &Closure) -> Box<str> {
 }
 
 /// Writes an integer without allocating.
-pub(crate) fn write_int(cx: &mut Context, buffer: &mut Buffer, value: i64) -> Result<()> {
+pub(crate) fn write_int(cx: &mut Context, buffer: &mut Text, value: i64) -> Result<()> {
     buffer.push(cx, itoa::Buffer::new().format(value))
 }
 
@@ -308,7 +304,7 @@ fn readable_float(value: f64) -> String {
 
 fn write_name(
     cx: &mut Context,
-    buffer: &mut Buffer,
+    buffer: &mut Text,
     prefix: &str,
     symbol: crate::symbol::Symbol,
 ) -> Result<()> {
@@ -318,26 +314,15 @@ fn write_name(
 }
 
 /// Writes a quoted string with the escapes that the reader knows.
-fn write_quoted(cx: &mut Context, buffer: &mut Buffer, text: &str) -> Result<()> {
+fn write_quoted(cx: &mut Context, buffer: &mut Text, text: &str) -> Result<()> {
     buffer.push(cx, "\"")?;
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\t' => "\\t",
-            b'\r' => "\\r",
-            _ => continue,
-        };
-        // The escaped characters are ASCII, so `at` is a character boundary.
-        buffer.push(cx, &text[plain..at])?;
-        buffer.push(cx, escape)?;
-        plain = at + 1;
-        if buffer.is_full() {
-            return Ok(());
-        }
-    }
-    buffer.push(cx, &text[plain..])?;
+    buffer.push_escaped(cx, text, |byte| match byte {
+        b'"' => Some("\\\""),
+        b'\\' => Some("\\\\"),
+        b'\n' => Some("\\n"),
+        b'\t' => Some("\\t"),
+        b'\r' => Some("\\r"),
+        _ => None,
+    })?;
     buffer.push(cx, "\"")
 }

@@ -1,12 +1,14 @@
 //! One field of a summary: all values that one key, or one path, has.
 
-use super::{Caps, MOST_KEYS, Options, Types, histogram, keyword_map, text_map, type_name};
+use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_map, text_map, type_name};
 use crate::builtins::convert::parse_double;
 use crate::context::Context;
 use crate::equal::same_key;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::meter::{List, Text};
 use crate::order;
+use crate::print::{write_int, write_readable};
 use crate::set::SetNode;
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -16,6 +18,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Characters of one example.
 const EXAMPLE_CHARS: usize = 120;
+/// Bytes of one example: a character of a text that nobody wrote may be of any length.
+const EXAMPLE_BYTES: usize = 4_096;
 /// Different values that are counted.
 const MOST_DISTINCT: usize = 50;
 /// Longest text that may count as a number.
@@ -25,7 +29,7 @@ const NUMBER_CHARS: usize = 64;
 #[derive(Default)]
 pub(super) struct Field {
     types: Types,
-    examples: Vec<Value>,
+    examples: List,
     /// Some value has a length; how many are not empty.
     countable: bool,
     non_empty: i64,
@@ -56,7 +60,7 @@ impl Field {
         }
         *self.types.entry(type_name(value)).or_default() += 1;
         let empty = match value {
-            Value::Str(text) => Some(text.as_str().is_empty()),
+            Value::Str(text) => Some(text.is_empty()),
             Value::Vector(vector) => Some(vector.is_empty()),
             Value::Map(map) => Some(map.is_empty()),
             Value::Set(set) => Some(set.is_empty()),
@@ -70,12 +74,12 @@ impl Field {
         self.add_distinct(cx, value)?;
         if self.examples.len() < most_examples {
             let example = example(cx, value)?;
-            for known in &self.examples {
+            for known in self.examples.iter() {
                 if same_key(cx, known, &example)? {
                     return Ok(());
                 }
             }
-            self.examples.push(example);
+            self.examples.push(cx, example)?;
         }
         Ok(())
     }
@@ -84,12 +88,10 @@ impl Field {
         let number = match value {
             Value::Int(_) | Value::BigInt(_) => value.clone(),
             Value::Float(float) if float.is_finite() => value.clone(),
-            Value::Str(text) if text.as_str().len() <= NUMBER_CHARS => {
-                match parse_double(cx, &mut [value.clone()])? {
-                    Value::Float(float) if float.is_finite() => Value::Float(float),
-                    _ => return Ok(()),
-                }
-            }
+            Value::Str(text) if text.len() <= NUMBER_CHARS => match parse_double(cx, &mut [value.clone()])? {
+                Value::Float(float) if float.is_finite() => Value::Float(float),
+                _ => return Ok(()),
+            },
             _ => return Ok(()),
         };
         self.range = Some(match self.range.take() {
@@ -126,29 +128,26 @@ impl Field {
     }
 
     /// The entries of the summary; with the number of owners, also how many have the field.
-    pub(super) fn finish(
-        self,
-        cx: &mut Context,
-        owners: Option<usize>,
-    ) -> Result<Vec<(&'static str, Value)>> {
-        let mut summary =
-            vec![("types", histogram(cx, &self.types)?), ("examples", Value::vector(self.examples))];
+    pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>) -> Result<Summary> {
+        let types = histogram(cx, &self.types)?;
+        let mut summary = Summary::of([("types", types), ("examples", self.examples.into_value())]);
         if self.countable {
-            summary.push(("non_empty", Value::Int(self.non_empty)));
+            summary.push(cx, ("non_empty", Value::Int(self.non_empty)))?;
         }
         if let Some((least, most)) = self.range {
-            summary.push(("range", keyword_map(cx, vec![("min", least), ("max", most)])?));
+            let range = keyword_map(cx, Summary::of([("min", least), ("max", most)]))?;
+            summary.push(cx, ("range", range))?;
         }
         if let Some(distinct) = self.distinct {
-            summary.push(("distinct_count", Value::Int(distinct.len() as i64)));
+            summary.push(cx, ("distinct_count", Value::Int(distinct.len() as i64)))?;
         }
         if self.distinct_capped {
-            summary.push(("distinct_capped", Value::Bool(true)));
+            summary.push(cx, ("distinct_capped", Value::Bool(true)))?;
         }
         if let Some(owners) = owners {
             let share = self.present as f64 / owners.max(1) as f64;
-            summary.push(("present", Value::Int(self.present)));
-            summary.push(("pct", Value::Float((share * 1_000.0).round() / 10.0)));
+            summary.push(cx, ("present", Value::Int(self.present)))?;
+            summary.push(cx, ("pct", Value::Float((share * 1_000.0).round() / 10.0)))?;
         }
         Ok(summary)
     }
@@ -160,7 +159,7 @@ pub(super) struct Fields {
     pub(super) key_types: Types,
     /// The number of each key in `fields`.
     numbers: Option<Rc<MapNode>>,
-    fields: Vec<(Value, Field)>,
+    fields: List<(Value, Field)>,
 }
 
 impl Fields {
@@ -191,7 +190,7 @@ impl Fields {
                 None if self.fields.len() < MOST_KEYS => {
                     let number = Value::Int(self.fields.len() as i64);
                     self.numbers = Some(MapNode::insert(numbers, cx, entry.key.clone(), number)?);
-                    self.fields.push((entry.key.clone(), Field::default()));
+                    self.fields.push(cx, (entry.key.clone(), Field::default()))?;
                     self.fields.len() - 1
                 }
                 None => {
@@ -210,12 +209,13 @@ impl Fields {
 
     /// A map from the text of each key to the summary of its field.
     pub(super) fn finish(self, cx: &mut Context, owners: Option<usize>) -> Result<Value> {
-        let keys: Vec<Value> = self.fields.iter().map(|(key, _)| key.clone()).collect();
+        let keys = cx.collect(self.fields.iter().map(|(key, _)| key.clone()))?;
         let names = key_names(cx, &keys)?;
-        let mut entries = Vec::with_capacity(names.len());
+        let mut entries = List::with_capacity(cx, names.len())?;
         for (name, (_, field)) in names.into_iter().zip(self.fields) {
             let summary = field.finish(cx, owners)?;
-            entries.push((name, keyword_map(cx, summary)?));
+            let summary = keyword_map(cx, summary)?;
+            entries.push(cx, (name, summary))?;
         }
         text_map(cx, entries)
     }
@@ -223,48 +223,65 @@ impl Fields {
 
 /// The text of each key. Keys with the same text are told apart by their type, and by a number if that
 /// does not do.
-pub(super) fn key_names(cx: &mut Context, keys: &[Value]) -> Result<Vec<String>> {
-    let mut texts = Vec::with_capacity(keys.len());
-    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+pub(super) fn key_names(cx: &mut Context, keys: &[Value]) -> Result<List<Name>> {
+    let mut texts = List::with_capacity(cx, keys.len())?;
     for key in keys {
         let text = match example(cx, key)? {
-            Value::Str(text) => text.as_str().to_owned(),
-            other => crate::print::pr_str(cx, &other, EXAMPLE_CHARS)?.text,
-        };
-        *count.entry(text.clone()).or_default() += 1;
-        texts.push(text);
-    }
-    let mut used: BTreeMap<String, usize> = BTreeMap::new();
-    Ok(keys
-        .iter()
-        .zip(texts)
-        .map(|(key, text)| {
-            if count.get(&text) == Some(&1) {
-                return text;
+            Value::Str(text) => text,
+            other => {
+                let mut text = Text::limited(EXAMPLE_CHARS);
+                write_readable(cx, &mut text, &other)?;
+                text.into_node()
             }
-            let name = format!("{}:{text}", type_name(key));
-            let number = used.entry(name.clone()).or_default();
-            *number += 1;
-            if *number == 1 { name } else { format!("{name}#{number}") }
-        })
-        .collect())
+        };
+        texts.push(cx, text)?;
+    }
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in texts.iter() {
+        *count.entry(cx.read(text)?).or_default() += 1;
+    }
+    let mut used: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut names = List::with_capacity(cx, keys.len())?;
+    for (key, text) in keys.iter().zip(texts.iter()) {
+        let (kind, own) = (type_name(key), cx.read(text)?);
+        if count.get(own) == Some(&1) {
+            names.push(cx, text.clone())?;
+            continue;
+        }
+        let number = used.entry((kind, own)).or_default();
+        *number += 1;
+        let mut name = Text::new();
+        for part in [kind, ":", own] {
+            name.push(cx, part)?;
+        }
+        if *number > 1 {
+            name.push(cx, "#")?;
+            write_int(cx, &mut name, *number as i64)?;
+        }
+        names.push(cx, name.into_node())?;
+    }
+    Ok(names)
 }
 
 /// A value as an example: scalars as they are, collections as text, both of bounded length.
 pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
     match value {
         Value::Str(node) => {
-            let text = node.as_str();
-            if text.len() <= EXAMPLE_CHARS {
+            if node.len() <= EXAMPLE_CHARS {
                 return Ok(value.clone());
             }
-            cx.tick(text.len() as u64)?;
-            let chars = node.graphemes();
-            if chars <= EXAMPLE_CHARS {
+            let (text, chars) = (cx.read(node)?, cx.graphemes(node)?);
+            if chars <= EXAMPLE_CHARS && text.len() <= EXAMPLE_BYTES {
                 return Ok(value.clone());
             }
-            let start: String = text.graphemes(true).take(EXAMPLE_CHARS).collect();
-            Ok(Value::string(&format!("{start}...({chars} chars)")))
+            let start = &text[..text.floor_char_boundary(EXAMPLE_BYTES)];
+            let end = start.grapheme_indices(true).nth(EXAMPLE_CHARS).map_or(start.len(), |(at, _)| at);
+            let mut shown = Text::new();
+            shown.push(cx, &start[..end])?;
+            shown.push(cx, "...(")?;
+            write_int(cx, &mut shown, chars as i64)?;
+            shown.push(cx, " chars)")?;
+            Ok(shown.into_value())
         }
         Value::Nil
         | Value::Bool(_)
@@ -273,9 +290,12 @@ pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
         | Value::Float(_)
         | Value::Keyword(_) => Ok(value.clone()),
         other => {
-            let printed = crate::print::pr_str(cx, other, EXAMPLE_CHARS)?;
-            let more = if printed.truncated { "..." } else { "" };
-            Ok(Value::string(&format!("{}{more}", printed.text)))
+            let mut printed = Text::limited(EXAMPLE_CHARS);
+            write_readable(cx, &mut printed, other)?;
+            let mut shown = Text::new();
+            shown.push(cx, printed.as_str())?;
+            shown.push(cx, if printed.is_full() { "..." } else { "" })?;
+            Ok(shown.into_value())
         }
     }
 }

@@ -9,6 +9,8 @@ use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::meter::List;
+use crate::string::StringNode;
 use crate::value::Value;
 use field::{Field, Fields, example};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +43,12 @@ struct Options {
     paths: bool,
 }
 
+/// Entries of a summary, by the names of keywords.
+type Summary = List<(&'static str, Value)>;
+
+/// The text of a key or of a path.
+type Name = Rc<StringNode>;
+
 /// What was left out, by the name of the bound that was hit.
 type Caps = BTreeSet<&'static str>;
 
@@ -51,14 +59,17 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let options = options(cx, arguments.get(1))?;
     let value = &arguments[0];
     let mut caps = Caps::new();
-    let mut summary = vec![("type", Value::string(type_name(value)))];
+    let kind = cx.copy_text(type_name(value))?;
+    let mut summary = Summary::of([("type", kind)]);
     match value {
         Value::Map(map) => {
-            summary.push(("count", Value::Int(map.len() as i64)));
+            summary.push(cx, ("count", Value::Int(map.len() as i64)))?;
             let mut fields = Fields::default();
             fields.add_entries(cx, map, 0, options, &mut caps)?;
-            summary.push(("key_types", histogram(cx, &fields.key_types)?));
-            summary.push(("keys", fields.finish(cx, None)?));
+            let key_types = histogram(cx, &fields.key_types)?;
+            summary.push(cx, ("key_types", key_types))?;
+            let keys = fields.finish(cx, None)?;
+            summary.push(cx, ("keys", keys))?;
         }
         Value::Vector(_) | Value::Set(_) => {
             let items = seq::to_vector(cx, value.clone(), "describe")?;
@@ -68,7 +79,8 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             }
             let (mut types, mut fields, mut maps) = (Types::new(), Fields::default(), 0);
             // From the last item to the first: the examples of a log are its newest rows.
-            for (owner, item) in items.iter().take(scanned).enumerate().rev() {
+            for owner in (0..scanned).rev() {
+                let item = items.get(owner).unwrap_or_default();
                 cx.tick(1)?;
                 *types.entry(type_name(&item)).or_default() += 1;
                 if let (Value::Map(map), Value::Vector(_)) = (&item, value) {
@@ -76,28 +88,38 @@ fn describe(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
                     fields.add_entries(cx, map, owner, options, &mut caps)?;
                 }
             }
-            summary.push(("count", Value::Int(items.len() as i64)));
-            summary.push(("scanned", Value::Int(scanned as i64)));
-            summary.push(("item_types", histogram(cx, &types)?));
+            summary.push(cx, ("count", Value::Int(items.len() as i64)))?;
+            summary.push(cx, ("scanned", Value::Int(scanned as i64)))?;
+            let item_types = histogram(cx, &types)?;
+            summary.push(cx, ("item_types", item_types))?;
             if maps > 0 {
-                summary.push(("key_types", histogram(cx, &fields.key_types)?));
-                summary.push(("keys", fields.finish(cx, Some(scanned))?));
+                let key_types = histogram(cx, &fields.key_types)?;
+                summary.push(cx, ("key_types", key_types))?;
+                let keys = fields.finish(cx, Some(scanned))?;
+                summary.push(cx, ("keys", keys))?;
             }
         }
         scalar => {
             let mut field = Field::default();
             field.add(cx, scalar, 0, options.examples)?;
-            summary.extend(field.finish(cx, None)?);
-            summary.push(("sample", example(cx, scalar)?));
+            let entries = field.finish(cx, None)?;
+            summary.extend(cx, entries)?;
+            let sample = example(cx, scalar)?;
+            summary.push(cx, ("sample", sample))?;
         }
     }
     if options.paths {
-        summary.push(("paths", paths::paths(cx, value, options, &mut caps)?));
+        let paths = paths::paths(cx, value, options, &mut caps)?;
+        summary.push(cx, ("paths", paths))?;
     }
     if !caps.is_empty() {
-        summary.push(("truncated", Value::Bool(true)));
-        let names = caps.iter().map(|cap| Value::string(cap)).collect();
-        summary.push(("caps_hit", Value::vector(names)));
+        summary.push(cx, ("truncated", Value::Bool(true)))?;
+        let mut names = List::default();
+        for cap in &caps {
+            let name = cx.copy_text(cap)?;
+            names.push(cx, name)?;
+        }
+        summary.push(cx, ("caps_hit", names.into_value()))?;
     }
     keyword_map(cx, summary)
 }
@@ -127,7 +149,7 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 /// A map with keyword keys.
-fn keyword_map(cx: &mut Context, entries: Vec<(&'static str, Value)>) -> Result<Value> {
+fn keyword_map(cx: &mut Context, entries: Summary) -> Result<Value> {
     let mut map: Rc<MapNode> = MapNode::with_capacity(entries.len());
     for (name, value) in entries {
         let key = cx.keyword(name);
@@ -137,15 +159,19 @@ fn keyword_map(cx: &mut Context, entries: Vec<(&'static str, Value)>) -> Result<
 }
 
 /// A map with string keys.
-fn text_map(cx: &mut Context, entries: impl IntoIterator<Item = (String, Value)>) -> Result<Value> {
+fn text_map(cx: &mut Context, entries: List<(Name, Value)>) -> Result<Value> {
     let mut map: Rc<MapNode> = MapNode::empty();
     for (name, value) in entries {
-        map = MapNode::insert(map, cx, Value::string(&name), value)?;
+        map = MapNode::insert(map, cx, Value::Str(name), value)?;
     }
     Ok(Value::Map(map))
 }
 
 fn histogram(cx: &mut Context, types: &Types) -> Result<Value> {
-    let entries = types.iter().map(|(name, count)| ((*name).to_owned(), Value::Int(*count)));
-    text_map(cx, entries.collect::<Vec<_>>())
+    let mut map: Rc<MapNode> = MapNode::empty();
+    for (name, count) in types {
+        let name = cx.copy_text(name)?;
+        map = MapNode::insert(map, cx, name, Value::Int(*count))?;
+    }
+    Ok(Value::Map(map))
 }

@@ -1,9 +1,10 @@
 //! The paths of a summary: every way of keys down to a value, vectors on the way looked through.
 
 use super::field::{Field, key_names};
-use super::{Caps, MOST_ITEMS, MOST_KEYS, Options, keyword_map, text_map};
+use super::{Caps, MOST_ITEMS, MOST_KEYS, Name, Options, keyword_map, text_map};
 use crate::context::Context;
 use crate::fault::Result;
+use crate::meter::{List, Text};
 use crate::value::Value;
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ const MOST_NESTED: usize = 5;
 /// Paths under construction. The native stack holds one call for each level of maps and vectors, and both
 /// are bounded.
 struct Paths<'c> {
-    fields: BTreeMap<String, Field>,
+    fields: BTreeMap<Name, Field>,
     values: i64,
     options: Options,
     caps: &'c mut Caps,
@@ -30,27 +31,45 @@ pub(super) fn paths(cx: &mut Context, value: &Value, options: Options, caps: &mu
         Value::Vector(items) => {
             let scanned = items.len().min(MOST_ITEMS);
             for (owner, item) in items.iter().take(scanned).enumerate() {
-                paths.collect(cx, &item, "", 0, 0, owner)?;
+                paths.collect(cx, &item, None, 0, 0, owner)?;
             }
             scanned
         }
         other => {
-            paths.collect(cx, other, "", 0, 0, 0)?;
+            paths.collect(cx, other, None, 0, 0, 0)?;
             1
         }
     };
-    let mut entries = Vec::with_capacity(paths.fields.len());
+    let mut entries = List::with_capacity(cx, paths.fields.len())?;
     for (path, field) in paths.fields {
         let (values, mut summary) = (field.values, field.finish(cx, Some(owners))?);
         let repeated = summary.iter().any(|(name, count)| {
             *name == "present" && matches!(count, Value::Int(present) if values > *present)
         });
         if repeated {
-            summary.push(("value_count", Value::Int(values)));
+            summary.push(cx, ("value_count", Value::Int(values)))?;
         }
-        entries.push((path, keyword_map(cx, summary)?));
+        let summary = keyword_map(cx, summary)?;
+        entries.push(cx, (path, summary))?;
     }
     text_map(cx, entries)
+}
+
+/// The path of a key below another path.
+fn path(cx: &mut Context, prefix: Option<&Name>, name: &Name) -> Result<Name> {
+    let mut path = Text::new();
+    if let Some(prefix) = prefix {
+        let prefix = cx.read(prefix)?;
+        path.push(cx, prefix)?;
+        path.push(cx, ".")?;
+    }
+    let name = cx.read(name)?;
+    path.push_escaped(cx, name, |byte| match byte {
+        b'\\' => Some("\\\\"),
+        b'.' => Some("\\."),
+        _ => None,
+    })?;
+    Ok(path.into_node())
 }
 
 impl Paths<'_> {
@@ -58,7 +77,7 @@ impl Paths<'_> {
         &mut self,
         cx: &mut Context,
         value: &Value,
-        prefix: &str,
+        prefix: Option<&Name>,
         depth: usize,
         nested: usize,
         owner: usize,
@@ -72,20 +91,18 @@ impl Paths<'_> {
                 if order.len() > MOST_KEYS {
                     self.caps.insert("max_keys");
                 }
-                let rows: Vec<usize> = order.iter().take(MOST_KEYS).map(|&row| row as usize).collect();
-                let keys: Vec<Value> = rows.iter().map(|&row| map.key(row).clone()).collect();
+                let rows = order.iter().take(MOST_KEYS).map(|&row| row as usize);
+                let keys = cx.collect(rows.clone().map(|row| map.key(row).clone()))?;
                 let names = key_names(cx, &keys)?;
-                for (row, name) in rows.into_iter().zip(names) {
-                    cx.tick(1)?;
-                    let name = name.replace('\\', "\\\\").replace('.', "\\.");
-                    let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+                for (row, name) in rows.zip(names) {
+                    let path = path(cx, prefix, &name)?;
                     let child = map.value(row);
                     if self.add(cx, &path, child, owner)? {
-                        self.collect(cx, child, &path, depth + 1, nested, owner)?;
+                        self.collect(cx, child, Some(&path), depth + 1, nested, owner)?;
                     }
                 }
             }
-            Value::Vector(items) if !prefix.is_empty() && !items.is_empty() => {
+            Value::Vector(items) if prefix.is_some() && !items.is_empty() => {
                 if nested >= MOST_NESTED {
                     self.caps.insert("max_depth");
                     return Ok(());
@@ -107,17 +124,19 @@ impl Paths<'_> {
     }
 
     /// Takes one value in; false when a bound is hit.
-    fn add(&mut self, cx: &mut Context, path: &str, value: &Value, owner: usize) -> Result<bool> {
+    fn add(&mut self, cx: &mut Context, path: &Name, value: &Value, owner: usize) -> Result<bool> {
         if self.values >= MOST_VALUES {
             self.caps.insert("max_path_values");
             return Ok(false);
         }
+        // Looked up by comparing texts: one after another as deep as there are paths.
+        cx.tick(path.len() as u64)?;
         if !self.fields.contains_key(path) {
             if self.fields.len() >= MOST_PATHS {
                 self.caps.insert("max_paths");
                 return Ok(false);
             }
-            self.fields.insert(path.to_owned(), Field::default());
+            self.fields.insert(path.clone(), Field::default());
         }
         self.values += 1;
         if let Some(field) = self.fields.get_mut(path) {

@@ -1,56 +1,49 @@
 //! Strings made of the characters of others.
 
-use super::{slice, string_argument};
+use super::string_argument;
 use crate::arith::invalid_types;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::print::{Buffer, write_display};
-use crate::string::StringNode;
+use crate::meter::{Case, Text};
+use crate::print::write_display;
 use crate::value::Value;
 use std::mem::take;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The string that `map` makes of the argument.
+/// The string that `write` makes of the text of the argument.
 pub(in crate::builtins) fn map_text(
     cx: &mut Context,
     arguments: &mut [Value],
     name: &str,
-    map: fn(&StringNode) -> String,
+    write: fn(&mut Context, &mut Text, &str) -> Result<()>,
 ) -> Result<Value> {
     let node = string_argument(arguments, 0, name)?;
-    let bytes = node.as_str().len();
-    cx.tick(bytes as u64)?;
-    // Case can make a character longer, and a growing text has room to spare.
-    cx.reserve(bytes.saturating_mul(2))?;
-    Ok(Value::Str(StringNode::new(map(node))))
+    let text = cx.read(node)?;
+    let mut changed = Text::with_capacity(cx, text.len())?;
+    write(cx, &mut changed, text)?;
+    Ok(changed.into_value())
 }
 
 /// Upper case.
-pub(in crate::builtins) fn upper(node: &StringNode) -> String {
-    node.as_str().to_uppercase()
+pub(in crate::builtins) fn upper(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
+    changed.push_cased(cx, text, Case::Upper)
 }
 
 /// Lower case.
-pub(in crate::builtins) fn lower(node: &StringNode) -> String {
-    node.as_str().to_lowercase()
+pub(in crate::builtins) fn lower(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
+    changed.push_cased(cx, text, Case::Lower)
 }
 
 /// The first grapheme in upper case, the others in lower case.
-pub(in crate::builtins) fn capitalize(node: &StringNode) -> String {
-    let text = node.as_str();
+pub(in crate::builtins) fn capitalize(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
     let first = text.graphemes(true).next().map_or(0, str::len);
-    let mut result = text[..first].to_uppercase();
-    result.push_str(&text[first..].to_lowercase());
-    result
+    upper(cx, changed, &text[..first])?;
+    lower(cx, changed, &text[first..])
 }
 
 /// The graphemes in the opposite order.
-pub(in crate::builtins) fn reverse(node: &StringNode) -> String {
-    if node.is_ascii() {
-        node.as_str().chars().rev().collect()
-    } else {
-        node.as_str().graphemes(true).rev().collect()
-    }
+pub(in crate::builtins) fn reverse(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
+    text.graphemes(true).rev().try_for_each(|grapheme| changed.push(cx, grapheme))
 }
 
 /// The part of the argument that `choose` keeps.
@@ -61,13 +54,13 @@ pub(in crate::builtins) fn part(
     choose: fn(&str) -> &str,
 ) -> Result<Value> {
     let node = string_argument(arguments, 0, name)?;
-    let whole = node.as_str();
+    let whole = cx.read(node)?;
     let kept = choose(whole);
     cx.tick((whole.len() - kept.len()) as u64)?;
     if kept.len() == whole.len() {
         return Ok(take(&mut arguments[0]));
     }
-    slice(cx, kept)
+    cx.copy_text(kept)
 }
 
 /// `(escape s replacements)`: characters that are keys of the map become their values.
@@ -76,13 +69,14 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
     let Value::Map(map) = &arguments[1] else {
         return Err(invalid_types("escape", &[&arguments[0], &arguments[1]]));
     };
-    let mut buffer = Buffer::new(usize::MAX);
-    for grapheme in text.as_str().graphemes(true) {
+    let mut buffer = Text::new();
+    for grapheme in cx.read(text)?.graphemes(true) {
+        cx.tick(grapheme.len() as u64)?;
         let row = map.find_text(grapheme, crate::string::hash_text(grapheme), cx.symbols.find(grapheme));
         match row {
             Some(row) => write_display(cx, &mut buffer, map.value(row))?,
             None => buffer.push(cx, grapheme)?,
         }
     }
-    Ok(Value::Str(StringNode::new(buffer.into_text())))
+    Ok(buffer.into_value())
 }

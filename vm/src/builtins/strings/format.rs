@@ -3,12 +3,12 @@
 use crate::arith;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::print::{self, Buffer, Decimal, integer_text};
+use crate::meter::{Case, Text};
+use crate::print::{self, Decimal, write_display};
 use crate::string::StringNode;
 use crate::value::Value;
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 use num_traits::FromPrimitive;
-use std::iter::repeat_n;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Widest field and most digits after the point.
@@ -35,15 +35,15 @@ pub(in crate::builtins) fn format(cx: &mut Context, arguments: &mut [Value]) -> 
     let Some((Value::Str(template), values)) = arguments.split_first() else {
         return Err(Fault::runtime("format expects a template string first"));
     };
-    let mut buffer = Buffer::new(usize::MAX);
-    let mut rest = template.as_str();
+    let mut buffer = Text::new();
+    let mut rest = cx.read(template)?;
     let mut next = 0;
     while let Some(at) = rest.find('%') {
         buffer.push(cx, &rest[..at])?;
         let Some((specifier, after)) = parse(&rest[at + 1..]) else { return Err(unsupported(template)) };
         rest = after;
         match specifier.conversion {
-            '%' => buffer.push(cx, &padded("%".to_owned(), &specifier))?,
+            '%' => padded(cx, &mut buffer, "%", &specifier)?,
             'n' => buffer.push(cx, "\n")?,
             conversion if "sSdfeExXobBc".contains(conversion) => {
                 let index = specifier.argument.map_or(next, |argument| argument - 1);
@@ -53,19 +53,18 @@ pub(in crate::builtins) fn format(cx: &mut Context, arguments: &mut [Value]) -> 
                 let Some(value) = values.get(index) else {
                     return Err(Fault::runtime("not enough arguments for format string"));
                 };
-                let text = converted(cx, value, &specifier)?;
-                buffer.push(cx, &text)?;
+                convert(cx, &mut buffer, value, &specifier)?;
             }
             _ => return Err(unsupported(template)),
         }
     }
     buffer.push(cx, rest)?;
-    Ok(Value::Str(StringNode::new(buffer.into_text())))
+    Ok(buffer.into_value())
 }
 
 #[cold]
 fn unsupported(template: &StringNode) -> Box<Fault> {
-    Fault::runtime(format_args!("unsupported format specifier in: {}", template.as_str())).hint(
+    Fault::runtime(format_args!("unsupported format specifier in: {}", template.preview())).hint(
         "Supported: %s %d %f %e %x %o %b %c %n %%, with flags, width and precision like %-8s %05d %,d %.2f.",
     )
 }
@@ -121,45 +120,61 @@ fn number(text: &str) -> (Option<usize>, &str) {
     (number, &text[digits..])
 }
 
-fn converted(cx: &mut Context, value: &Value, specifier: &Specifier) -> Result<String> {
-    let text = match specifier.conversion {
-        's' | 'S' => print::display(cx, value)?,
-        'b' | 'B' => value.is_truthy().to_string(),
-        'c' => character(value)?,
-        'd' => return Ok(numeric(integer_digits(cx, value)?, specifier)),
-        'f' | 'e' | 'E' => return float(cx, value, specifier),
-        _ => radix(cx, value, specifier)?,
-    };
+/// Writes a value as its specifier says.
+fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
+    let mut text = Text::new();
+    match specifier.conversion {
+        's' | 'S' => write_display(cx, &mut text, value)?,
+        'b' | 'B' => text.push(cx, if value.is_truthy() { "true" } else { "false" })?,
+        'c' => character(cx, &mut text, value)?,
+        'd' => {
+            integer_digits(cx, &mut text, value)?;
+            return numeric(cx, out, text.as_str(), specifier);
+        }
+        'f' | 'e' | 'E' => return float(cx, out, value, specifier),
+        _ => radix(cx, &mut text, value, specifier)?,
+    }
+    let whole = text.as_str();
     let cut = match (specifier.conversion, specifier.precision) {
         ('s' | 'S' | 'b' | 'B', Some(precision)) => {
-            text.grapheme_indices(true).nth(precision).map_or(text.len(), |(at, _)| at)
+            cx.tick(precision as u64)?;
+            whole.grapheme_indices(true).nth(precision).map_or(whole.len(), |(at, _)| at)
         }
-        _ => text.len(),
+        _ => whole.len(),
     };
-    let text = &text[..cut];
-    let text = if specifier.conversion.is_uppercase() { text.to_uppercase() } else { text.to_owned() };
-    Ok(padded(text, specifier))
-}
-
-/// Fills up to the width with blanks.
-fn padded(text: String, specifier: &Specifier) -> String {
-    let length = if text.is_ascii() { text.len() } else { text.graphemes(true).count() };
-    let missing = specifier.width.saturating_sub(length);
-    let blanks = repeat_n(' ', missing);
-    if specifier.left {
-        let mut text = text;
-        text.extend(blanks);
-        text
-    } else {
-        blanks.chain(text.chars()).collect()
+    let whole = &whole[..cut];
+    if specifier.conversion.is_uppercase() {
+        let mut upper = Text::new();
+        upper.push_cased(cx, whole, Case::Upper)?;
+        return padded(cx, out, upper.as_str(), specifier);
     }
+    padded(cx, out, whole, specifier)
 }
 
-/// Adds sign, grouping and padding to digits that may begin with `-`.
-fn numeric(digits: String, specifier: &Specifier) -> String {
+/// Writes a text and fills it up to the width with blanks.
+fn padded(cx: &mut Context, out: &mut Text, text: &str, specifier: &Specifier) -> Result<()> {
+    // A grapheme has a byte at least, and as far as anybody writes them no more than 64.
+    let missing = if specifier.width == 0 || text.len() > specifier.width.saturating_mul(64) {
+        0
+    } else {
+        cx.tick(text.len() as u64)?;
+        specifier.width.saturating_sub(text.graphemes(true).count())
+    };
+    if !specifier.left {
+        out.push_repeated(cx, ' ', missing)?;
+    }
+    out.push(cx, text)?;
+    if specifier.left {
+        out.push_repeated(cx, ' ', missing)?;
+    }
+    Ok(())
+}
+
+/// Writes digits that may begin with `-`: with sign, grouping and padding.
+fn numeric(cx: &mut Context, out: &mut Text, digits: &str, specifier: &Specifier) -> Result<()> {
     let (negative, unsigned) = match digits.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),
-        None => (false, digits.as_str()),
+        None => (false, digits),
     };
     let sign = match (negative, specifier.plus, specifier.space) {
         (true, ..) => "-",
@@ -167,26 +182,37 @@ fn numeric(digits: String, specifier: &Specifier) -> String {
         (false, false, true) => " ",
         _ => "",
     };
-    let body = if specifier.group { grouped(unsigned) } else { unsigned.to_owned() };
-    if specifier.zero && !specifier.left {
-        let zeros = specifier.width.saturating_sub(sign.len() + body.len());
-        return format!("{sign}{}{body}", "0".repeat(zeros));
+    let mut body = Text::new();
+    let fills = specifier.zero && !specifier.left;
+    if !fills {
+        body.push(cx, sign)?;
     }
-    padded(format!("{sign}{body}"), specifier)
+    if specifier.group {
+        grouped(cx, &mut body, unsigned)?;
+    } else {
+        body.push(cx, unsigned)?;
+    }
+    if !fills {
+        return padded(cx, out, body.as_str(), specifier);
+    }
+    out.push(cx, sign)?;
+    out.push_repeated(cx, '0', specifier.width.saturating_sub(sign.len() + body.as_str().len()))?;
+    out.push(cx, body.as_str())
 }
 
-/// Commas between groups of three digits before the point.
-fn grouped(text: &str) -> String {
-    let whole = text.bytes().take_while(u8::is_ascii_digit).count();
-    let mut result = String::with_capacity(text.len() + whole / 3);
-    for (at, digit) in text[..whole].chars().enumerate() {
-        if at > 0 && (whole - at) % 3 == 0 {
-            result.push(',');
+/// Writes digits with commas between groups of three before the point.
+fn grouped(cx: &mut Context, out: &mut Text, text: &str) -> Result<()> {
+    let whole = cx.look(text)?.bytes().take_while(u8::is_ascii_digit).count();
+    let mut at = whole % 3;
+    out.push(cx, &text[..at])?;
+    while at < whole {
+        if at > 0 {
+            out.push(cx, ",")?;
         }
-        result.push(digit);
+        out.push(cx, &text[at..at + 3])?;
+        at += 3;
     }
-    result.push_str(&text[whole..]);
-    result
+    out.push(cx, &text[whole..])
 }
 
 #[cold]
@@ -198,10 +224,10 @@ fn wrong(specifier: &Specifier, expected: &str, value: &Value) -> Box<Fault> {
     ))
 }
 
-fn integer_digits(cx: &mut Context, value: &Value) -> Result<String> {
+fn integer_digits(cx: &mut Context, out: &mut Text, value: &Value) -> Result<()> {
     match whole(value) {
-        Some(Value::Int(value)) => Ok(value.to_string()),
-        Some(Value::BigInt(node)) => integer_text(cx, node.get()),
+        Some(Value::Int(value)) => print::write_int(cx, out, value),
+        Some(Value::BigInt(node)) => print::write_integer(cx, out, &node),
         _ => Err(Fault::runtime(format_args!("format: %d expects an integer, got {}", value.type_word()))),
     }
 }
@@ -215,62 +241,62 @@ fn whole(value: &Value) -> Option<Value> {
     }
 }
 
-fn float(cx: &mut Context, value: &Value, specifier: &Specifier) -> Result<String> {
+fn float(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
     let places = specifier.precision.unwrap_or(6);
-    let digits = match (value, specifier.conversion) {
-        (Value::Int(_) | Value::BigInt(_), 'f') => {
-            let mut digits = integer_digits(cx, value)?;
-            if places > 0 {
-                digits.push('.');
-                digits.extend(repeat_n('0', places));
-            }
-            digits
+    if let (Value::Int(_) | Value::BigInt(_), 'f') = (value, specifier.conversion) {
+        let mut digits = Text::new();
+        integer_digits(cx, &mut digits, value)?;
+        if places > 0 {
+            digits.push(cx, ".")?;
+            digits.push_repeated(cx, '0', places)?;
         }
-        _ => {
-            let Some(float) = arith::to_float(value) else { return Err(wrong(specifier, "a number", value)) };
-            if !float.is_finite() {
-                let text = print::display(cx, &Value::Float(float))?;
-                let sign = if specifier.plus && float > 0.0 { "+" } else { "" };
-                return Ok(padded(format!("{sign}{text}"), specifier));
-            }
-            let decimal = Decimal::of(float);
-            match specifier.conversion {
-                'f' => decimal.rounded(places).fixed(places),
-                'e' => decimal.rounded_to_digits(places + 1).scientific(places),
-                _ => decimal.rounded_to_digits(places + 1).scientific(places).to_uppercase(),
-            }
-        }
+        return numeric(cx, out, digits.as_str(), specifier);
+    }
+    let Some(float) = arith::to_float(value) else { return Err(wrong(specifier, "a number", value)) };
+    if !float.is_finite() {
+        let mut text = Text::new();
+        text.push(cx, if specifier.plus && float > 0.0 { "+" } else { "" })?;
+        write_display(cx, &mut text, &Value::Float(float))?;
+        return padded(cx, out, text.as_str(), specifier);
+    }
+    // At most the digits of a float and as many as the widest precision has.
+    let decimal = Decimal::of(float);
+    let digits = match specifier.conversion {
+        'f' => decimal.rounded(places).fixed(places),
+        _ => decimal.rounded_to_digits(places + 1).scientific(places),
     };
-    Ok(numeric(digits, specifier))
+    cx.tick(digits.len() as u64)?;
+    if specifier.conversion == 'E' {
+        return numeric(cx, out, &digits.to_ascii_uppercase(), specifier);
+    }
+    numeric(cx, out, &digits, specifier)
 }
 
 /// Hexadecimal and octal digits; negative integers of 64 bits in two's complement.
-fn radix(cx: &mut Context, value: &Value, specifier: &Specifier) -> Result<String> {
+fn radix(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
     let (radix, prefix) = if specifier.conversion == 'o' { (8, "0") } else { (16, "0x") };
-    let digits = match whole(value) {
-        Some(Value::Int(value)) if radix == 8 => format!("{value:o}"),
-        Some(Value::Int(value)) => format!("{value:x}"),
-        Some(Value::BigInt(node)) => {
-            let bits = node.get().bits();
-            arith::charge(cx, bits, bits / 64)?;
-            let sign = if node.get().sign() == Sign::Minus { "-" } else { "" };
-            format!("{sign}{}", node.get().magnitude().to_str_radix(radix))
-        }
+    let mut digits = Text::new();
+    if specifier.alternate {
+        digits.push(cx, prefix)?;
+    }
+    match whole(value) {
+        Some(Value::Int(value)) => print::write_radix(cx, &mut digits, value, radix)?,
+        Some(Value::BigInt(node)) => print::write_big_radix(cx, &mut digits, &node, radix)?,
         _ => return Err(wrong(specifier, "an integer", value)),
-    };
-    let digits = if specifier.alternate { format!("{prefix}{digits}") } else { digits };
-    let zeros = if specifier.zero { specifier.width.saturating_sub(digits.len()) } else { 0 };
-    Ok(format!("{}{digits}", "0".repeat(zeros)))
+    }
+    if specifier.zero {
+        out.push_repeated(cx, '0', specifier.width.saturating_sub(digits.as_str().len()))?;
+    }
+    out.push(cx, digits.as_str())
 }
 
-fn character(value: &Value) -> Result<String> {
+fn character(cx: &mut Context, out: &mut Text, value: &Value) -> Result<()> {
     match value {
-        Value::Str(node) if node.graphemes() == 1 => Ok(node.as_str().to_owned()),
-        Value::Int(code) => u32::try_from(*code)
-            .ok()
-            .and_then(char::from_u32)
-            .map(String::from)
-            .ok_or_else(|| Fault::runtime(format_args!("format: {code} is no character"))),
+        Value::Str(node) if node.is_character() => out.push(cx, node.preview()),
+        Value::Int(code) => match u32::try_from(*code).ok().and_then(char::from_u32) {
+            Some(character) => out.push_char(cx, character),
+            None => Err(Fault::runtime(format_args!("format: {code} is no character"))),
+        },
         other => {
             Err(Fault::runtime(format_args!("format: %c expects a character, got {}", other.type_word())))
         }

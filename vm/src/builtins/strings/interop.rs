@@ -1,10 +1,11 @@
 //! Methods of Java strings and the parsers of Java's number classes, by the names that models write.
 
-use super::{change, search, slice, string_argument};
+use super::{change, search, string_argument};
 use crate::arith;
 use crate::builtins::{Builtin, Category, convert, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::string::StringNode;
 use crate::value::Value;
 
 const INTEROP: Category = Category::Interop;
@@ -12,9 +13,9 @@ const INTEROP: Category = Category::Interop;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(in crate::builtins) const TABLE: &[Builtin] = &[
-    plain(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string.", |cx, a| search::related(cx, a, ".contains", |text, part| text.contains(part))),
-    plain(".startsWith", INTEROP, "2", "(.startsWith s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, ".startsWith", |text, part| text.starts_with(part))),
-    plain(".endsWith", INTEROP, "2", "(.endsWith s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, ".endsWith", |text, part| text.ends_with(part))),
+    plain(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string.", |cx, a| search::includes(cx, a, ".contains")),
+    plain(".startsWith", INTEROP, "2", "(.startsWith s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, ".startsWith", StringNode::starts_with)),
+    plain(".endsWith", INTEROP, "2", "(.endsWith s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, ".endsWith", StringNode::ends_with)),
     plain(".indexOf", INTEROP, "2-3", "(.indexOf s part from?)", "Where the part first occurs, or -1.", |cx, a| search::index_of(cx, a, ".indexOf", Value::Int(-1))),
     plain(".lastIndexOf", INTEROP, "2", "(.lastIndexOf s part)", "Where the part last occurs, or -1.", |cx, a| search::last_index_of(cx, a, ".lastIndexOf", Value::Int(-1))),
     plain(".length", INTEROP, "1", "(.length s)", "Number of characters.", length),
@@ -30,10 +31,7 @@ pub(in crate::builtins) const TABLE: &[Builtin] = &[
 
 fn length(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let node = string_argument(arguments, 0, ".length")?;
-    if !node.is_ascii() {
-        cx.tick(node.as_str().len() as u64)?;
-    }
-    Ok(Value::Int(node.graphemes() as i64))
+    Ok(Value::Int(cx.graphemes(node)? as i64))
 }
 
 /// An index within `0..=length`.
@@ -58,10 +56,7 @@ fn index(arguments: &[Value], position: usize, which: &str, length: usize) -> Re
 
 fn substring(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let node = string_argument(arguments, 0, ".substring")?;
-    if !node.is_ascii() {
-        cx.tick(node.as_str().len() as u64)?;
-    }
-    let length = node.graphemes();
+    let length = cx.graphemes(node)?;
     let start = index(arguments, 1, "start", length)?;
     let end = if arguments.len() > 2 { index(arguments, 2, "end", length)? } else { length };
     if start > end {
@@ -69,14 +64,13 @@ fn substring(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             ".substring: start index {start} is after the end index {end}"
         )));
     }
-    let (start, end) = (search::byte_offset(node, start), search::byte_offset(node, end));
-    slice(cx, &node.as_str()[start..end])
+    search::part(cx, node, start, end)
 }
 
 fn parse_boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Nil => Ok(Value::Bool(false)),
-        Value::Str(node) => Ok(Value::Bool(node.as_str().eq_ignore_ascii_case("true"))),
+        Value::Str(node) => Ok(Value::Bool(node.preview().eq_ignore_ascii_case("true"))),
         other => Err(arith::invalid_types("Boolean/parseBoolean", &[other])),
     }
 }

@@ -3,8 +3,8 @@
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::print::{self, Buffer, append, write_display, write_readable};
-use crate::string::StringNode;
+use crate::meter::{Text, append};
+use crate::print::{self, write_display, write_readable};
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;
@@ -13,16 +13,16 @@ use std::rc::Rc;
 /// time in proportion to its length.
 pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut text = match arguments {
-        [] => return Ok(Value::string("")),
+        [] => return cx.copy_text(""),
         [first @ Value::Str(_)] => return Ok(take(first)),
         [first @ Value::Str(_), ..] if !is_shared(first) => match take(first) {
             Value::Str(node) => node,
             other => return Ok(other),
         },
         [first, rest @ ..] => {
-            let mut buffer = Buffer::reuse(cx);
+            let mut buffer = Text::reuse(cx);
             match first {
-                Value::Str(text) => buffer.copy(cx, text.as_str())?,
+                Value::Str(text) => buffer.copy(cx, text)?,
                 other => write_display(cx, &mut buffer, other)?,
             }
             for argument in rest {
@@ -35,11 +35,12 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
         text = match argument {
             Value::Nil => text,
             Value::Str(more) => {
-                cx.tick(more.as_str().len() as u64)?;
-                append(cx, text, more.as_str())?
+                cx.tick(more.len() as u64)?;
+                let more = cx.read(more)?;
+                append(cx, text, more)?
             }
             other => {
-                let mut buffer = Buffer::reuse(cx);
+                let mut buffer = Text::reuse(cx);
                 write_display(cx, &mut buffer, other)?;
                 let text = append(cx, text, buffer.as_str())?;
                 buffer.give_back(cx);
@@ -56,14 +57,14 @@ fn is_shared(text: &Value) -> bool {
 
 /// The arguments as program text.
 pub(in crate::builtins) fn pr_str(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let mut buffer = Buffer::new(usize::MAX);
+    let mut buffer = Text::new();
     for (position, argument) in arguments.iter().enumerate() {
         if position > 0 {
             buffer.push(cx, " ")?;
         }
         write_readable(cx, &mut buffer, argument)?;
     }
-    Ok(Value::Str(StringNode::new(buffer.into_text())))
+    Ok(buffer.into_value())
 }
 
 /// Adds a line to the program's output.
@@ -88,18 +89,22 @@ pub(in crate::builtins) fn join(cx: &mut Context, arguments: &mut [Value]) -> Re
                 separator.type_word()
             )));
         }
-        [separator, _] => print::display(cx, separator)?,
-        _ => String::new(),
+        [separator, _] => {
+            let mut text = Text::new();
+            write_display(cx, &mut text, separator)?;
+            text
+        }
+        _ => Text::new(),
     };
     let last = arguments.len() - 1;
     let items = seq::to_vector(cx, take(&mut arguments[last]), "join")?;
-    let mut buffer = Buffer::new(usize::MAX);
+    let mut buffer = Text::new();
     for (position, item) in items.iter().enumerate() {
         cx.tick(1)?;
         if position > 0 {
-            buffer.push(cx, &separator)?;
+            buffer.push(cx, separator.as_str())?;
         }
         write_display(cx, &mut buffer, &item)?;
     }
-    Ok(Value::Str(StringNode::new(buffer.into_text())))
+    Ok(buffer.into_value())
 }

@@ -1,41 +1,40 @@
 //! Splitting strings.
 
-use super::{slice, string_argument};
-use crate::arith::invalid_types;
+use super::string_argument;
+use crate::arith::invalid_types_of;
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::List;
 use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// `(split s separator limit?)`.
 pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let text = string_argument(arguments, 0, "split")?;
+    let node = string_argument(arguments, 0, "split")?;
+    let text = cx.read(node)?;
     let limit = match arguments.get(2) {
         None => 0,
         Some(_) => seq::count_argument(&arguments[2], "split", 3)?,
     };
     match &arguments[1] {
-        Value::Regex(regex) => split_by(cx, text.as_str(), regex, limit),
-        Value::Str(separator) => match separator.graphemes() {
-            0 => characters(cx, text.as_str(), limit),
-            1 => pieces(cx, text.as_str(), limit, |cx, at| {
-                let separator = separator.as_str();
-                let rest = &text.as_str()[at..];
-                let found = rest.find(separator);
-                cx.tick(found.unwrap_or(rest.len()) as u64)?;
-                Ok(found.map(|start| (at + start, at + start + separator.len())))
-            }),
+        Value::Regex(regex) => split_by(cx, text, regex, limit),
+        Value::Str(separator) => match cx.graphemes(separator)? {
+            0 => characters(cx, text, limit),
+            1 => {
+                let separator = cx.read(separator)?;
+                pieces(cx, text, limit, |cx, at| {
+                    let found = cx.find_first(node, at, separator)?;
+                    Ok(found.map(|start| (start, start + separator.len())))
+                })
+            }
             count => Err(Fault::type_error(format_args!(
                 "split: arg 2 expected a regex, one character or \"\", got a string of {count} characters"
             ))
             .hint("Write the separator as a regex: (split s #\", \").")),
         },
-        _ => {
-            let all: Vec<&Value> = arguments.iter().collect();
-            Err(invalid_types("split", &all))
-        }
+        _ => Err(invalid_types_of("split", arguments)),
     }
 }
 
@@ -60,15 +59,16 @@ fn pieces(
     mut next: impl FnMut(&mut Context, usize) -> Result<Option<(usize, usize)>>,
 ) -> Result<Value> {
     let most = seq::length(limit);
-    let mut pieces = Vec::new();
+    let mut pieces = List::default();
     let (mut last, mut at) = (0, 0);
     while at <= text.len() && (most == 0 || pieces.len() + 1 < most) {
         let Some((start, end)) = next(cx, at)? else { break };
         at = after(text, start, end);
         // An empty match at the very start separates nothing.
         if end > 0 {
-            let piece = slice(cx, &text[last..start])?;
-            seq::push(cx, &mut pieces, piece)?;
+            cx.tick(1)?;
+            let piece = cx.copy_text(&text[last..start])?;
+            pieces.push(cx, piece)?;
             last = end;
         }
         if pieces.len() % 256 == 0 {
@@ -76,50 +76,49 @@ fn pieces(
         }
     }
     if pieces.is_empty() {
-        return Ok(Value::vector(vec![slice(cx, text)?]));
+        return Ok(Value::row([cx.copy_text(text)?]));
     }
-    let piece = slice(cx, &text[last..])?;
-    seq::push(cx, &mut pieces, piece)?;
+    let piece = cx.copy_text(&text[last..])?;
+    pieces.push(cx, piece)?;
     if limit == 0 {
-        while pieces.last().is_some_and(|piece| piece.as_str() == Some("")) {
+        while matches!(pieces.last(), Some(Value::Str(piece)) if piece.is_empty()) {
             pieces.pop();
         }
     }
-    Ok(Value::vector(pieces))
+    Ok(pieces.into_value())
 }
 
 /// Every grapheme by itself.
 fn characters(cx: &mut Context, text: &str, limit: i64) -> Result<Value> {
     let most = seq::length(limit);
     if text.is_empty() {
-        return Ok(Value::vector(vec![Value::string("")]));
+        return Ok(Value::row([cx.copy_text("")?]));
     }
-    let mut pieces = Vec::new();
+    let mut pieces = List::default();
     for (at, grapheme) in text.grapheme_indices(true) {
         if most > 0 && pieces.len() + 1 == most {
-            let rest = slice(cx, &text[at..])?;
-            seq::push(cx, &mut pieces, rest)?;
+            let rest = cx.copy_text(&text[at..])?;
+            pieces.push(cx, rest)?;
             break;
         }
-        let piece = slice(cx, grapheme)?;
-        seq::push(cx, &mut pieces, piece)?;
+        cx.tick(1)?;
+        let piece = cx.copy_text(grapheme)?;
+        pieces.push(cx, piece)?;
         if pieces.len() % 256 == 0 {
             seq::check_memory(cx)?;
         }
     }
-    Ok(Value::vector(pieces))
+    Ok(pieces.into_value())
 }
 
 /// `(split-lines s)`: empty lines at the end are dropped.
 pub(in crate::builtins) fn split_lines(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let text = string_argument(arguments, 0, "split-lines")?.as_str();
+    let node = string_argument(arguments, 0, "split-lines")?;
+    let text = cx.read(node)?;
     pieces(cx, text, 0, |cx, at| {
-        let rest = &text[at..];
-        let found = rest.find('\n');
-        cx.tick(found.unwrap_or(rest.len()) as u64)?;
-        Ok(found.map(|end| {
-            let start = if rest[..end].ends_with('\r') { end - 1 } else { end };
-            (at + start, at + end + 1)
+        Ok(cx.find_first(node, at, "\n")?.map(|end| {
+            let start = if text[at..end].ends_with('\r') { end - 1 } else { end };
+            (start, end + 1)
         }))
     })
 }

@@ -5,20 +5,14 @@ use crate::arith::invalid_types;
 use crate::builtins::{Step, partitions};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::Text;
 use crate::native::Native;
 use crate::native::replace::Replace;
-use crate::print::Buffer;
 use crate::regex::{RegexNode, after};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::mem::take;
 use unicode_segmentation::UnicodeSegmentation;
-
-/// A piece of a replacement.
-enum Piece {
-    Text(String),
-    Group(usize),
-}
 
 /// `(replace s pattern with)`; with fewer it is the `replace` of collections.
 pub(in crate::builtins) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
@@ -54,19 +48,26 @@ fn by_text_or_function(
 fn replace_text(cx: &mut Context, arguments: &mut [Value], name: &str, first_only: bool) -> Result<Value> {
     let text = string_argument(arguments, 0, name)?;
     let with = match &arguments[2] {
-        Value::Str(with) => with.as_str(),
+        Value::Str(with) => cx.read(with)?,
         _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1], &arguments[2]])),
     };
     let replaced = match &arguments[1] {
-        Value::Regex(regex) => replace_matches(cx, text.as_str(), regex, with, first_only)?,
-        Value::Str(part) if part.as_str().is_empty() => {
-            Some(insert_between(cx, text.as_str(), with, first_only)?)
+        Value::Regex(regex) => {
+            let text = cx.read(text)?;
+            replace_matches(cx, text, regex, with, first_only)?
         }
-        Value::Str(part) => replace_literal(cx, text.as_str(), part.as_str(), with, first_only)?,
+        Value::Str(part) if part.is_empty() => {
+            let text = cx.read(text)?;
+            Some(insert_between(cx, text, with, first_only)?)
+        }
+        Value::Str(part) => {
+            let part = cx.read(part)?;
+            replace_literal(cx, text, part, with, first_only)?
+        }
         _ => return Err(invalid_types(name, &[&arguments[0], &arguments[1], &arguments[2]])),
     };
     Ok(match replaced {
-        Some(text) => Value::Str(StringNode::new(text)),
+        Some(text) => text.into_value(),
         None => take(&mut arguments[0]),
     })
 }
@@ -74,40 +75,44 @@ fn replace_text(cx: &mut Context, arguments: &mut [Value], name: &str, first_onl
 /// `None` when there is no match.
 fn replace_literal(
     cx: &mut Context,
-    text: &str,
+    node: &StringNode,
     part: &str,
     with: &str,
     first_only: bool,
-) -> Result<Option<String>> {
-    let mut buffer = Buffer::new(usize::MAX);
+) -> Result<Option<Text>> {
+    let mut buffer = Text::new();
+    let text = cx.read(node)?;
     let mut last = 0;
-    for (start, _) in text.match_indices(part).take(if first_only { 1 } else { usize::MAX }) {
-        buffer.push(cx, &text[last..start])?;
+    while let Some(at) = cx.find_first(node, last, part)? {
+        buffer.push(cx, &text[last..at])?;
         buffer.push(cx, with)?;
         cx.tick(1)?;
-        last = start + part.len();
+        last = at + part.len();
+        if first_only {
+            break;
+        }
     }
     if last == 0 {
-        cx.tick(text.len() as u64)?;
         return Ok(None);
     }
     buffer.push(cx, &text[last..])?;
-    Ok(Some(buffer.into_text()))
+    Ok(Some(buffer))
 }
 
 /// The empty text matches before every grapheme and at the end.
-fn insert_between(cx: &mut Context, text: &str, with: &str, first_only: bool) -> Result<String> {
-    let mut buffer = Buffer::new(usize::MAX);
+fn insert_between(cx: &mut Context, text: &str, with: &str, first_only: bool) -> Result<Text> {
+    let mut buffer = Text::new();
     buffer.push(cx, with)?;
     if first_only {
         buffer.push(cx, text)?;
-        return Ok(buffer.into_text());
+        return Ok(buffer);
     }
     for grapheme in text.graphemes(true) {
+        cx.tick(grapheme.len() as u64)?;
         buffer.push(cx, grapheme)?;
         buffer.push(cx, with)?;
     }
-    Ok(buffer.into_text())
+    Ok(buffer)
 }
 
 /// `None` when there is no match.
@@ -117,9 +122,9 @@ fn replace_matches(
     regex: &RegexNode,
     with: &str,
     first_only: bool,
-) -> Result<Option<String>> {
-    let pieces = template(regex, with)?;
-    let mut buffer = Buffer::new(usize::MAX);
+) -> Result<Option<Text>> {
+    check_template(cx, regex, with)?;
+    let mut buffer = Text::new();
     let (mut last, mut at) = (0, 0);
     let mut any = false;
     while at <= text.len() && !(any && first_only) {
@@ -127,11 +132,15 @@ fn replace_matches(
         let Some((start, end)) = spans.first().copied().flatten() else { break };
         any = true;
         buffer.push(cx, &text[last..start])?;
-        for piece in &pieces {
-            match piece {
+        let mut template = with;
+        while !template.is_empty() {
+            cx.tick(1)?;
+            let next;
+            (next, template) = piece(regex, template)?;
+            match next {
                 Piece::Text(piece) => buffer.push(cx, piece)?,
                 Piece::Group(group) => {
-                    if let Some(Some((start, end))) = spans.get(*group) {
+                    if let Some(Some((start, end))) = spans.get(group) {
                         buffer.push(cx, &text[*start..*end])?;
                     }
                 }
@@ -144,52 +153,59 @@ fn replace_matches(
         return Ok(None);
     }
     buffer.push(cx, &text[last..])?;
-    Ok(Some(buffer.into_text()))
+    Ok(Some(buffer))
 }
 
-/// Takes a replacement apart: `$1`, `$12` (as long as there is such a group), `${name}`, and a backslash
-/// that makes the next character plain. A `$` before anything else is plain.
-fn template(regex: &RegexNode, with: &str) -> Result<Vec<Piece>> {
-    let mut pieces = Vec::new();
-    let mut plain = String::new();
-    let mut characters = with.chars().peekable();
-    while let Some(character) = characters.next() {
-        match (character, characters.peek().copied()) {
-            ('\\', Some(next)) => {
-                characters.next();
-                plain.push(next);
+/// A piece of a replacement.
+enum Piece<'w> {
+    Text(&'w str),
+    Group(usize),
+}
+
+/// Takes the first piece off a replacement: `$1`, `$12` (as long as there is such a group), `${name}`, a backslash
+/// that makes the next character plain, or what comes before any of these. A `$` before anything else is plain.
+///
+/// A replacement is read again for every match, which costs what writing it costs: nothing of it is kept.
+fn piece<'w>(regex: &RegexNode, with: &'w str) -> Result<(Piece<'w>, &'w str)> {
+    let plain = |end: usize, from: usize| Ok((Piece::Text(&with[from..end]), &with[end..]));
+    let special = |text: &str, from: usize| text[from..].find(['\\', '$']).map_or(text.len(), |at| at + from);
+    let mut characters = with.chars();
+    match (characters.next(), characters.next()) {
+        (Some('\\'), Some(next)) => plain(1 + next.len_utf8(), 1),
+        (Some('$'), Some('{')) => {
+            let (name, rest) = with[2..].split_once('}').unwrap_or((&with[2..], ""));
+            match regex.group_number(name) {
+                Some(group) => Ok((Piece::Group(group), rest)),
+                None => Err(Fault::runtime(format_args!("the regex has no group named {name:?}"))),
             }
-            ('$', Some('{')) => {
-                characters.next();
-                let name: String = characters.by_ref().take_while(|&character| character != '}').collect();
-                let group = regex
-                    .group_number(&name)
-                    .ok_or_else(|| Fault::runtime(format_args!("the regex has no group named {name:?}")))?;
-                pieces.push(Piece::Text(take(&mut plain)));
-                pieces.push(Piece::Group(group));
-            }
-            ('$', Some(digit)) if digit.is_ascii_digit() => {
-                let mut group = 0;
-                let mut digits = 0;
-                while let Some(digit) = characters.peek().and_then(|digit| digit.to_digit(10)) {
-                    let longer = group * 10 + digit as usize;
-                    if digits > 0 && longer > regex.groups() {
-                        break;
-                    }
-                    group = longer;
-                    digits += 1;
-                    characters.next();
-                }
-                if group > regex.groups() {
-                    return Err(Fault::runtime(format_args!("the regex has no group {group}"))
-                        .hint("Write \\\\$ for a plain dollar sign in a replacement."));
-                }
-                pieces.push(Piece::Text(take(&mut plain)));
-                pieces.push(Piece::Group(group));
-            }
-            (other, _) => plain.push(other),
         }
+        (Some('$'), Some(digit)) if digit.is_ascii_digit() => {
+            let (mut group, mut end) = (0, 1);
+            while let Some(digit) = with[end..].chars().next().and_then(|digit| digit.to_digit(10)) {
+                let longer = group * 10 + digit as usize;
+                if end > 1 && longer > regex.groups() {
+                    break;
+                }
+                group = longer;
+                end += 1;
+            }
+            if group > regex.groups() {
+                return Err(Fault::runtime(format_args!("the regex has no group {group}"))
+                    .hint("Write \\\\$ for a plain dollar sign in a replacement."));
+            }
+            Ok((Piece::Group(group), &with[end..]))
+        }
+        // A special character that means nothing here stands for itself.
+        _ => plain(special(with, with.chars().next().map_or(0, char::len_utf8)), 0),
     }
-    pieces.push(Piece::Text(plain));
-    Ok(pieces)
+}
+
+/// Faults for groups that the regex does not have, whether anything matches or not.
+fn check_template(cx: &mut Context, regex: &RegexNode, with: &str) -> Result<()> {
+    let mut rest = with;
+    while !rest.is_empty() {
+        cx.tick(1)?;
+        rest = piece(regex, rest)?.1;
+    }
+    Ok(())
 }

@@ -1,38 +1,46 @@
 //! Looking for parts of strings, and taking them out.
 
-use super::{slice, string_argument};
-use crate::arith::invalid_types;
+use super::string_argument;
+use crate::arith::invalid_types_of;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::string::StringNode;
 use crate::value::Value;
-use num_bigint::Sign;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The byte where a grapheme begins; the length of the text for indexes beyond.
-pub(super) fn byte_offset(node: &StringNode, index: usize) -> usize {
-    let text = node.as_str();
-    if node.is_ascii() {
-        index.min(text.len())
-    } else {
-        text.grapheme_indices(true).nth(index).map_or(text.len(), |(at, _)| at)
+fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usize> {
+    if cx.is_ascii(node)? {
+        return Ok(index.min(node.len()));
     }
+    cx.tick(index.min(node.len()) as u64)?;
+    let text = cx.read(node)?;
+    Ok(text.grapheme_indices(true).nth(index).map_or(text.len(), |(at, _)| at))
 }
 
 /// The index of the grapheme at a byte.
-fn grapheme_index(node: &StringNode, at: usize) -> usize {
-    if node.is_ascii() { at } else { node.as_str()[..at].graphemes(true).count() }
+fn grapheme_index(cx: &mut Context, node: &StringNode, at: usize) -> Result<usize> {
+    if cx.is_ascii(node)? {
+        return Ok(at);
+    }
+    cx.tick(at as u64)?;
+    Ok(cx.read(node)?[..at].graphemes(true).count())
+}
+
+/// The graphemes from one index to another.
+pub(super) fn part(cx: &mut Context, node: &StringNode, start: usize, end: usize) -> Result<Value> {
+    let end = byte_offset(cx, node, end)?;
+    let start = byte_offset(cx, node, start)?.min(end);
+    let text = cx.read(node)?;
+    cx.copy_text(&text[start..end])
 }
 
 /// An index argument: negative ones are `None`.
 fn index_argument(arguments: &[Value], index: usize, name: &str) -> Result<Option<usize>> {
     match &arguments[index] {
         Value::Int(value) => Ok(usize::try_from(*value).ok()),
-        Value::BigInt(node) => Ok((node.get().sign() == Sign::Plus).then_some(usize::MAX)),
-        _ => {
-            let all: Vec<&Value> = arguments.iter().collect();
-            Err(invalid_types(name, &all))
-        }
+        Value::BigInt(node) => Ok((!node.is_negative()).then_some(usize::MAX)),
+        _ => Err(invalid_types_of(name, arguments)),
     }
 }
 
@@ -41,39 +49,43 @@ pub(in crate::builtins) fn subs(cx: &mut Context, arguments: &mut [Value]) -> Re
     let node = string_argument(arguments, 0, "subs")?;
     let start = index_argument(arguments, 1, "subs")?;
     let end = if arguments.len() > 2 { index_argument(arguments, 2, "subs")? } else { Some(usize::MAX) };
-    let (Some(start), Some(end)) = (start, end) else { return Ok(Value::string("")) };
-    if !node.is_ascii() {
-        cx.tick(node.as_str().len() as u64)?;
-    }
-    let end = byte_offset(node, end);
-    let start = byte_offset(node, start).min(end);
-    if start == 0 && end == node.as_str().len() {
+    let (Some(start), Some(end)) = (start, end) else { return cx.copy_text("") };
+    if start == 0 && end >= node.len() {
         return Ok(arguments[0].clone());
     }
-    slice(cx, &node.as_str()[start..end])
+    part(cx, node, start, end)
 }
 
-/// The strings of the first two arguments, paid for as if the first were read in full.
-fn two<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result<(&'v StringNode, &'v StringNode)> {
-    let text = string_argument(arguments, 0, name)?;
-    let part = string_argument(arguments, 1, name)?;
-    cx.tick(text.as_str().len() as u64 / 8 + 1)?;
-    Ok((text, part))
+/// The strings of the first two arguments.
+fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v StringNode, &'v StringNode)> {
+    Ok((string_argument(arguments, 0, name)?, string_argument(arguments, 1, name)?))
 }
 
-/// Whether the two strings of a call are in a relation.
+/// Whether the two strings of a call are in a relation that looks at no more than the length of the second.
 pub(in crate::builtins) fn related(
     cx: &mut Context,
     arguments: &[Value],
     name: &str,
-    relation: fn(&str, &str) -> bool,
+    relation: fn(&StringNode, &str) -> bool,
 ) -> Result<Value> {
-    let (text, part) = two(cx, arguments, name)?;
-    Ok(Value::Bool(relation(text.as_str(), part.as_str())))
+    let (text, part) = two(arguments, name)?;
+    let part = cx.read(part)?;
+    cx.tick(1)?;
+    Ok(Value::Bool(relation(text, part)))
 }
 
-fn found(text: &StringNode, at: Option<usize>, absent: Value) -> Value {
-    at.map_or(absent, |at| Value::Int(grapheme_index(text, at) as i64))
+/// `(includes? s part)`.
+pub(in crate::builtins) fn includes(cx: &mut Context, arguments: &[Value], name: &str) -> Result<Value> {
+    let (text, part) = two(arguments, name)?;
+    let part = cx.read(part)?;
+    Ok(Value::Bool(cx.find_first(text, 0, part)?.is_some()))
+}
+
+fn found(cx: &mut Context, text: &StringNode, at: Option<usize>, absent: Value) -> Result<Value> {
+    match at {
+        Some(at) => Ok(Value::Int(grapheme_index(cx, text, at)? as i64)),
+        None => Ok(absent),
+    }
 }
 
 /// `(index-of s part from?)`: a negative start is 0.
@@ -83,11 +95,12 @@ pub(in crate::builtins) fn index_of(
     name: &str,
     absent: Value,
 ) -> Result<Value> {
-    let (text, part) = two(cx, arguments, name)?;
+    let (text, part) = two(arguments, name)?;
     let from = if arguments.len() > 2 { index_argument(arguments, 2, name)?.unwrap_or(0) } else { 0 };
-    let from = byte_offset(text, from);
-    let at = text.as_str()[from..].find(part.as_str()).map(|at| at + from);
-    Ok(found(text, at, absent))
+    let from = byte_offset(cx, text, from)?;
+    let part = cx.read(part)?;
+    let at = cx.find_first(text, from, part)?;
+    found(cx, text, at, absent)
 }
 
 /// `(last-index-of s part from?)`: the last one that begins at `from` or before.
@@ -97,20 +110,18 @@ pub(in crate::builtins) fn last_index_of(
     name: &str,
     absent: Value,
 ) -> Result<Value> {
-    let (text, part) = two(cx, arguments, name)?;
-    let whole = text.as_str();
+    let (text, part) = two(arguments, name)?;
     let end = if arguments.len() > 2 {
         match index_argument(arguments, 2, name)? {
-            Some(from) => {
-                let end = byte_offset(text, from).saturating_add(part.as_str().len());
-                whole.floor_char_boundary(end)
-            }
+            Some(from) => byte_offset(cx, text, from)?.saturating_add(part.len()).min(text.len()),
             None => return Ok(absent),
         }
     } else {
-        whole.len()
+        text.len()
     };
-    Ok(found(text, whole[..end].rfind(part.as_str()), absent))
+    let part = cx.read(part)?;
+    let at = cx.find_last(text, end, part)?;
+    found(cx, text, at, absent)
 }
 
 /// `(blank? s)`: nil is blank.
@@ -118,7 +129,11 @@ pub(in crate::builtins) fn blank(cx: &mut Context, arguments: &mut [Value]) -> R
     if arguments[0].is_nil() {
         return Ok(Value::Bool(true));
     }
-    let text = string_argument(arguments, 0, "blank?")?.as_str();
+    let node = string_argument(arguments, 0, "blank?")?;
+    if node.preview().chars().any(|character| !character.is_whitespace()) {
+        return Ok(Value::Bool(false));
+    }
+    let text = cx.read(node)?;
     let blanks = text.chars().position(|character| !character.is_whitespace());
     cx.tick(blanks.unwrap_or(text.len()) as u64)?;
     Ok(Value::Bool(blanks.is_none()))

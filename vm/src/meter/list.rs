@@ -1,0 +1,199 @@
+//! A list that grows only as far as the memory limit allows, and is on the account while it exists.
+
+use crate::context::Context;
+use crate::fault::Result;
+use crate::heap;
+use crate::interpreter::slots::fill_copy;
+use crate::value::Value;
+use crate::vector::VectorNode;
+use std::mem::take;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// A growing list: of values, or of what an operation keeps on a stack of its own.
+///
+/// Invariant: its capacity is charged from the moment it is allocated, and was within the limit then.
+pub struct List<T = Value>(Vec<T>);
+
+/// Items that a list has room for when it gets its first one.
+const FIRST: usize = 4;
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List(Vec::new())
+    }
+}
+
+impl<T> List<T> {
+    /// A list of a few items.
+    pub fn of<const N: usize>(items: [T; N]) -> List<T> {
+        List::charged(Vec::from(items))
+    }
+
+    /// An empty list with room for `capacity` items.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub fn with_capacity(cx: &mut Context, capacity: usize) -> Result<List<T>> {
+        cx.reserve(capacity.saturating_mul(size_of::<T>()))?;
+        Ok(List::charged(Vec::with_capacity(capacity)))
+    }
+
+    /// A list of items that are not on the account yet.
+    pub(crate) fn charged(items: Vec<T>) -> List<T> {
+        heap::charge(items.capacity() * size_of::<T>());
+        List(items)
+    }
+
+    /// Adds items that the list was made with room for, which is all that it takes of them.
+    pub(crate) fn fill(&mut self, items: impl Iterator<Item = T>) {
+        let room = self.0.capacity() - self.0.len();
+        self.0.extend(items.take(room));
+    }
+
+    /// Adds an item.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub fn push(&mut self, cx: &mut Context, item: T) -> Result<()> {
+        if self.0.len() == self.0.capacity() {
+            self.grow(cx, 1)?;
+        }
+        self.0.push(item);
+        Ok(())
+    }
+
+    /// Makes room for `more` items.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, cx: &mut Context, more: usize) -> Result<()> {
+        let before = self.0.capacity();
+        let capacity = self.0.len().saturating_add(more).max(before.saturating_mul(2)).max(FIRST);
+        // While the items move there are both.
+        cx.reserve(capacity.saturating_mul(size_of::<T>()))?;
+        self.0.reserve_exact(capacity - self.0.len());
+        heap::recharge(before * size_of::<T>(), self.0.capacity() * size_of::<T>());
+        Ok(())
+    }
+
+    /// Adds items, each of which costs a unit of fuel.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub fn extend(&mut self, cx: &mut Context, items: impl IntoIterator<Item = T>) -> Result<()> {
+        let items = items.into_iter();
+        let room = self.0.capacity() - self.0.len();
+        let expected = items.size_hint().0;
+        if expected > room {
+            self.grow(cx, expected)?;
+        }
+        for item in items {
+            cx.tick(1)?;
+            self.push(cx, item)?;
+        }
+        Ok(())
+    }
+
+    /// True when the next item needs no memory.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.len() < self.0.capacity()
+    }
+
+    /// The items, off the account: for a node that charges for them.
+    pub(crate) fn into_items(mut self) -> Vec<T> {
+        let items = take(&mut self.0);
+        heap::release(items.capacity() * size_of::<T>());
+        items
+    }
+
+    /// Takes the last item out.
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    /// Leaves the first `len` items.
+    pub fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for List<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T> IntoIterator for List<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.into_items().into_iter()
+    }
+}
+
+impl List {
+    /// The values of a call's arguments, which were paid for when they became that.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn taken(cx: &mut Context, arguments: &mut [Value]) -> Result<List> {
+        let mut items = List::with_capacity(cx, arguments.len())?;
+        items.fill(arguments.iter_mut().map(take));
+        Ok(items)
+    }
+
+    /// Adds the value of a slot, which is empty afterwards. Integers go in the two parts they were written in.
+    /// Only where the list [has room](List::has_room).
+    #[inline]
+    pub(crate) fn push_taken(&mut self, from: &mut Value) {
+        match *from {
+            Value::Int(int) => self.0.push(Value::Int(int)),
+            _ => self.0.push(take(from)),
+        }
+    }
+
+    /// Adds a copy of a value, which is written where it stays.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub(crate) fn push_copy(&mut self, cx: &mut Context, value: &Value) -> Result<()> {
+        self.push(cx, Value::Nil)?;
+        if let Some(slot) = self.0.last_mut() {
+            fill_copy(slot, value);
+        }
+        Ok(())
+    }
+
+    /// The items as a vector node: nothing is copied.
+    pub fn into_vector(self) -> Rc<VectorNode> {
+        VectorNode::new(self.into_items())
+    }
+
+    /// The items as a vector.
+    pub fn into_value(self) -> Value {
+        Value::Vector(self.into_vector())
+    }
+
+    /// Takes the items out as a vector.
+    pub fn take_vector(&mut self) -> Value {
+        take(self).into_value()
+    }
+}
+
+impl<T> Drop for List<T> {
+    fn drop(&mut self) {
+        heap::release(self.0.capacity() * size_of::<T>());
+    }
+}
