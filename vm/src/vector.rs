@@ -248,12 +248,13 @@ impl VectorNode {
         Ok(())
     }
 
-    /// Appends the items of another vector. They are paid for.
+    /// Appends the items of another vector, each for a unit of fuel.
     ///
     /// # Errors
-    /// `memory_exceeded`.
+    /// Fuel and memory.
     pub(crate) fn append_all(this: &mut Rc<VectorNode>, cx: &mut Context, more: &VectorNode) -> Result<()> {
         let items = VectorNode::exclusive(this, cx, more.len())?;
+        cx.tick(more.len() as u64)?;
         match more.as_slice() {
             Some(more) => items.extend_from_slice(more),
             None => items.extend(more.iter()),

@@ -173,7 +173,6 @@ fn append(
     if vector.is_empty() || more.is_empty() {
         return Ok(if more.is_empty() { vector } else { more });
     }
-    cx.tick(more.len() as u64)?;
     let mut vector = vector;
     VectorNode::append_all(&mut vector, cx, &more)?;
     Ok(vector)
