@@ -20,7 +20,7 @@ use ptc_vm::{Context, Fault, Reason, Value};
 const SHOWN: usize = 200;
 
 /// A programmer fault.
-fn fault(message: impl Into<String>) -> Box<Fault> {
+fn fault(message: impl std::fmt::Display) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)
 }
 

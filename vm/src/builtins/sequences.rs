@@ -70,13 +70,18 @@ pub(super) fn grapheme(
     index: usize,
 ) -> Result<Option<Value>> {
     // Most strings are ASCII, of which one byte is looked at.
-    let found = if cx.is_ascii(node)? {
-        node.ascii_at(index)
-    } else {
-        cx.tick(index.min(node.len()) as u64)?;
-        cx.read(node)?.graphemes(true).nth(index)
-    };
-    found.map(|grapheme| cx.copy_text(grapheme)).transpose()
+    if cx.is_ascii(node)? {
+        return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
+    }
+    let mut left = index;
+    for grapheme in cx.read(node)?.graphemes(true) {
+        if left == 0 {
+            return cx.copy_text(grapheme).map(Some);
+        }
+        left -= 1;
+        cx.tick(grapheme.len() as u64)?;
+    }
+    Ok(None)
 }
 
 fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

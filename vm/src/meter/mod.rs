@@ -20,6 +20,7 @@ use crate::string::StringNode;
 use crate::value::{BigIntNode, Value};
 pub use list::List;
 pub(crate) use text::{Case, Text, append};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of text looked at for a unit of fuel.
 const BYTES: usize = 16;
@@ -130,11 +131,16 @@ impl Context {
     /// # Errors
     /// Fuel, deadline and cancellation.
     pub fn graphemes(&mut self, node: &StringNode) -> Result<usize> {
-        if !self.is_ascii(node)? {
-            // Finding where graphemes end takes several times as long as reading.
-            self.tick(node.len() as u64)?;
+        if self.is_ascii(node)? {
+            return Ok(node.len());
         }
-        Ok(node.graphemes())
+        let mut count = 0;
+        for grapheme in node.as_str().graphemes(true) {
+            // Finding where graphemes end takes several times as long as reading.
+            self.tick(grapheme.len() as u64)?;
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Whether every grapheme of a string is a byte.

@@ -13,9 +13,16 @@ fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usiz
     if cx.is_ascii(node)? {
         return Ok(index.min(node.len()));
     }
-    cx.tick(index.min(node.len()) as u64)?;
     let text = cx.read(node)?;
-    Ok(text.grapheme_indices(true).nth(index).map_or(text.len(), |(at, _)| at))
+    let mut left = index;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        if left == 0 {
+            return Ok(at);
+        }
+        left -= 1;
+        cx.tick(grapheme.len() as u64)?;
+    }
+    Ok(text.len())
 }
 
 /// The index of the grapheme at a byte.
@@ -23,8 +30,12 @@ fn grapheme_index(cx: &mut Context, node: &StringNode, at: usize) -> Result<usiz
     if cx.is_ascii(node)? {
         return Ok(at);
     }
-    cx.tick(at as u64)?;
-    Ok(cx.read(node)?[..at].graphemes(true).count())
+    let mut count = 0;
+    for grapheme in cx.read(node)?[..at].graphemes(true) {
+        cx.tick(grapheme.len() as u64)?;
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// The graphemes from one index to another.

@@ -1,0 +1,210 @@
+//! Calls every builtin with values that are as large, deep, shared and colliding as the language allows, in this one
+//! process, and says of each call how it kept its limits. The test `hostile_builtins` starts it with little
+//! address space, so that memory that nobody accounts for ends the process.
+//!
+//! One line of JSON for every call that broke a limit, and one at the end that counts.
+
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_vm::builtins::{self, Builtin, Category};
+use serde_json::json;
+use std::time::Duration;
+
+/// The limits of each call.
+const MEMORY: u64 = 10 << 20;
+const TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How long a call may go on after its limit.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Resident memory beyond what the process had: twice the limit and 30 MB.
+const RESIDENT: u64 = 2 * MEMORY + 30_000_000;
+
+/// A value and the program that makes it.
+const VALUES: &[(&str, &str)] = &[
+    ("range of 10^9", "(range 1000000000)"),
+    ("range of 10^12", "(range 1000000000000)"),
+    ("string of 5 MB", "(reduce (fn [s _] (str s s)) \"a b,c\" (range 20))"),
+    ("string of 4 MB, not ASCII", "(reduce (fn [s _] (str s s)) \"éß\" (range 20))"),
+    ("integer of 2^20 bits", "(bit-shift-left 1 1048000)"),
+    ("deep nest", "(reduce (fn [a _] [a]) nil (range 50000))"),
+    ("deep maps", "(reduce (fn [a _] {:a a}) nil (range 20000))"),
+    ("wide graph", "(reduce (fn [a _] [a a]) nil (range 64))"),
+    ("wide graph of maps", "(reduce (fn [a _] {:a a :b a}) {} (range 64))"),
+    ("colliding keys", "(mapv (fn [i] (conj [0 0 0 0 0 0 0 0] i)) (range 20000))"),
+    ("large map", "(zipmap (range 40000) (range 40000))"),
+    ("rows", "(mapv (fn [i] {:id i :name (str \"n\" i)}) (range 20000))"),
+];
+
+/// Arguments of a call; `h` is the value.
+const ONE: &[&str] = &["h"];
+const TWO: &[&str] = &[
+    "h h",
+    "inc h",
+    "h inc",
+    "1 h",
+    "h 1",
+    ":id h",
+    "h :id",
+    "\"a\" h",
+    "h \"a\"",
+    "identity h",
+    "h identity",
+    "+ h",
+    "#\"a+\" h",
+    "h #\"a+\"",
+    "[h] h",
+    "h [h]",
+    "{h h} h",
+    "1000000000 h",
+    "h 1000000000",
+];
+const THREE: &[&str] = &[
+    "h h h",
+    "inc h h",
+    "+ 0 h",
+    "h 1 h",
+    "h \"a\" h",
+    "h \"a\" \"bb\"",
+    "h #\"a\" \"$0$0\"",
+    "h :k identity",
+    "h [:a :b] h",
+    "h h identity",
+    "identity h h",
+    "(map inc) h h",
+    "(fn [a b] a) h h",
+    "h 0 1000000000",
+    "2 1 h",
+    "compare h h",
+];
+
+/// Those of the usual test run.
+const FEW_TWO: &[&str] = &["h h", "inc h", "h inc", "1 h", "h 1", "h \"a\"", "identity h", "h #\"a+\""];
+const FEW_THREE: &[&str] = &["h h h", "+ 0 h", "h \"a\" h", "h h identity", "identity h h"];
+
+/// The name of a builtin in programs.
+fn name_of(builtin: &Builtin) -> Option<String> {
+    let prefix = match builtin.category {
+        Category::Internal => return None,
+        Category::Json => "json/",
+        Category::Set => "set/",
+        Category::Walk => "walk/",
+        Category::Math if builtins::lookup(None, builtin.name).is_none() => "Math/",
+        _ => "",
+    };
+    Some(format!("{prefix}{}", builtin.name))
+}
+
+/// Processor time of this process.
+fn used() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let time = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(tasks.filter_map(time).sum())
+}
+
+/// Bytes of resident memory: now, or the most since the last [`forget_peak`].
+fn resident(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}
+
+fn forget_peak() {
+    // Where the kernel does not know this, the peak is that of the whole process, which is stricter.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// What a call cost.
+struct Cost {
+    time: Duration,
+    resident: u64,
+    end: String,
+}
+
+async fn run(runtime: &Runtime, program: &str) -> Cost {
+    let limits = Limits {
+        timeout_ms: TIMEOUT.as_millis() as u64,
+        memory_bytes: MEMORY,
+        fuel: u64::MAX >> 1,
+        ..Limits::default()
+    };
+    let options = RunOptions {
+        limits,
+        result_bytes: 1 << 16,
+        want_json: true,
+        json_bytes: 1 << 16,
+        ..RunOptions::default()
+    };
+    let before = resident("VmRSS:");
+    forget_peak();
+    let begun = used();
+    let outcome = runtime.run(program, options).await;
+    let time = used().saturating_sub(begun);
+    let end = match &outcome.result {
+        Ok(_) => "ok".to_owned(),
+        Err(failure) => failure.reason.raw().to_owned(),
+    };
+    Cost { time, resident: resident("VmHWM:").saturating_sub(before), end }
+}
+
+/// The median of three runs, each as large as the machine made it.
+async fn judge(runtime: &Runtime, program: &str) -> Cost {
+    let mut costs = Vec::new();
+    for _ in 0..3 {
+        let cost = run(runtime, program).await;
+        let is_fine = cost.time <= TIMEOUT + GRACE && cost.resident <= RESIDENT;
+        costs.push(cost);
+        if is_fine {
+            // Two of three decide.
+            break;
+        }
+    }
+    let last = costs.len() - 1;
+    costs.swap_remove(last)
+}
+
+#[tokio::main]
+async fn main() {
+    let all = std::env::args().nth(1).is_some_and(|argument| argument == "all");
+    let only = std::env::args().nth(2);
+    let config = RuntimeConfig { workers: 1, cache_bytes: 0, ..RuntimeConfig::default() };
+    let runtime = match Runtime::start(config).await {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    };
+    let (two, three) = if all { (TWO, THREE) } else { (FEW_TWO, FEW_THREE) };
+    let (mut calls, mut broken, mut builtins_seen) = (0_u64, 0_u64, 0_u64);
+    for (_, builtin) in builtins::all() {
+        let Some(name) = name_of(builtin) else { continue };
+        if only.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        builtins_seen += 1;
+        let shapes = [(1, ONE), (2, two), (3, three)];
+        let shapes =
+            shapes.iter().filter(|(count, _)| builtin.arity.accepts(*count)).flat_map(|(_, shapes)| *shapes);
+        for shape in shapes {
+            for (what, value) in VALUES {
+                calls += 1;
+                let program = format!("(let [h {value}] ({name} {shape}))");
+                let cost = judge(&runtime, &program).await;
+                if cost.time > TIMEOUT + GRACE || cost.resident > RESIDENT {
+                    broken += 1;
+                    let line = json!({
+                        "call": format!("({name} {shape})"), "h": what, "end": cost.end,
+                        "ms": cost.time.as_millis() as u64, "mb": cost.resident / 1_000_000,
+                    });
+                    println!("{line}");
+                }
+            }
+        }
+    }
+    println!("{}", json!({ "builtins": builtins_seen, "calls": calls, "broken": broken }));
+}
