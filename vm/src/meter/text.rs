@@ -23,8 +23,10 @@ pub(crate) enum Case {
 /// Invariant: what it has grown by is charged, and was within the limit when it was allocated.
 pub(crate) struct Text {
     text: String,
-    /// Logical bytes on the account.
+    /// Logical bytes on the account: those beyond what is `free`.
     charged: usize,
+    /// Bytes that are not the program's: whether they are there already must not show in its account.
+    free: usize,
     limit: usize,
     full: bool,
 }
@@ -37,19 +39,20 @@ impl Text {
 
     /// An empty text of at most `limit` bytes.
     pub(crate) fn limited(limit: usize) -> Text {
-        Text::within(String::new(), limit)
+        Text { text: String::new(), charged: 0, free: 0, limit, full: false }
     }
 
     /// An empty text of at most `limit` bytes, in memory of the host's.
     pub(crate) fn within(memory: String, limit: usize) -> Text {
         let mut text = memory;
         text.clear();
-        Text { text, charged: 0, limit, full: false }
+        Text { text, charged: 0, free: usize::MAX, limit, full: false }
     }
 
     /// An empty text in memory that the last one left, for texts that are mostly short.
     pub(crate) fn reuse(cx: &mut Context) -> Text {
-        Text::within(std::mem::take(&mut cx.scratch), usize::MAX)
+        let text = std::mem::take(&mut cx.scratch);
+        Text { text, charged: 0, free: KEPT, limit: usize::MAX, full: false }
     }
 
     /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
@@ -128,8 +131,9 @@ impl Text {
             // While the text moves there are both.
             cx.reserve(capacity)?;
             self.text.reserve_exact(capacity - self.text.len());
-            heap::charge(self.text.capacity() - self.charged);
-            self.charged = self.text.capacity();
+            let charged = self.text.capacity().saturating_sub(self.free);
+            heap::recharge(self.charged, charged);
+            self.charged = charged;
         }
         Ok(())
     }
