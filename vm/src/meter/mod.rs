@@ -19,7 +19,7 @@ use crate::heap;
 use crate::string::StringNode;
 use crate::value::{BigIntNode, Value};
 pub use list::List;
-pub(crate) use text::{Case, Text, append};
+pub(crate) use text::{Case, Text, append, append_node};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of text looked at for a unit of fuel.

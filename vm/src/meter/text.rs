@@ -230,6 +230,16 @@ impl Drop for Text {
     }
 }
 
+/// Adds a string to a string value that nobody else holds, in place: for as much as a copy of both would cost.
+pub(crate) fn append_node(
+    cx: &mut Context,
+    text: Rc<StringNode>,
+    more: &StringNode,
+) -> Result<Rc<StringNode>> {
+    cx.tick(more.len() as u64)?;
+    append(cx, text, more.as_str())
+}
+
 /// Adds text to a string value that nobody else holds, in place. The text is paid for.
 pub(crate) fn append(cx: &mut Context, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
     // Growing in place takes half as much again.

@@ -3,7 +3,7 @@
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::{Text, append};
+use crate::meter::{Text, append, append_node};
 use crate::print::{self, write_display, write_readable};
 use crate::value::Value;
 use std::mem::take;
@@ -34,11 +34,7 @@ pub(in crate::builtins) fn str(cx: &mut Context, arguments: &mut [Value]) -> Res
     for argument in &arguments[1..] {
         text = match argument {
             Value::Nil => text,
-            Value::Str(more) => {
-                cx.tick(more.len() as u64)?;
-                let more = cx.read(more)?;
-                append(cx, text, more)?
-            }
+            Value::Str(more) => append_node(cx, text, more)?,
             other => {
                 let mut buffer = Text::reuse(cx);
                 write_display(cx, &mut buffer, other)?;
