@@ -9,6 +9,7 @@ use crate::resolve::List;
 use crate::syntax::Special;
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
+use ptc_vm::symbol::LONGEST_NAME;
 use ptc_vm::{Reason, Span};
 
 /// Brackets inside brackets.
@@ -107,6 +108,13 @@ impl Broken {
 
 fn parse_error(after: After, span: Span, message: impl Into<String>) -> Broken {
     Broken::new(Reason::ParseError, after, span, message)
+}
+
+#[cold]
+#[inline(never)]
+fn long_name(span: Span, text: &str) -> Broken {
+    let message = format!("this name has {} bytes; the longest possible has {LONGEST_NAME}", text.len());
+    parse_error(After::Doubt, span, message).hint("Use a string for text that is data.")
 }
 
 /// How the message of text without a meaning begins.
@@ -244,6 +252,9 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {
+        if text.len() > LONGEST_NAME {
+            return Err(long_name(span, text));
+        }
         let (name, is_new) = self.names.intern_noting(text);
         if is_new && self.names.special(name).is_none() {
             self.counted_names += 1;

@@ -2,6 +2,7 @@
 
 use ptc_compiler::{CompileOptions, Compiled, Diagnostic, Externals, compile};
 use ptc_vm::Reason;
+use ptc_vm::symbol::LONGEST_NAME;
 
 /// Native stack of these tests: what recurses with the length of a program does not fit.
 const STACK: usize = 256 * 1024;
@@ -148,4 +149,19 @@ fn many_constants_are_an_error_not_a_panic() {
     let numbers: String = (0..70_000).map(|n| format!("{} ", n + 40_000)).collect();
     let errors = compile_on_small_stack(format!("[{numbers}]")).expect_err("too many constants");
     assert_eq!(errors[0].reason, Reason::CompileMemoryExceeded);
+}
+
+/// Looking for a name takes bounded time, because names are bounded.
+#[test]
+fn names_have_a_longest() {
+    let (longest, longer) = ("n".repeat(LONGEST_NAME), "n".repeat(LONGEST_NAME + 1));
+    for form in ["(def @ 1)", ":@", "(let [@ 1] @)", "'@", "{:keys [@]}"] {
+        let source = |name: &str| form.replace('@', name);
+        if let Err(errors) = compile_on_small_stack(source(&longest)) {
+            // What it cannot mean has nothing to do with its length.
+            assert!(!errors[0].message.contains("bytes"), "{form}: {}", errors[0].message);
+        }
+        let Err(errors) = compile_on_small_stack(source(&longer)) else { panic!("{form} compiles") };
+        assert!(errors[0].message.contains("this name has 257 bytes"), "{form}: {}", errors[0].message);
+    }
 }

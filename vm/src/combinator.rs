@@ -7,7 +7,7 @@ use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
 /// Which function it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CombinatorKind {
     /// `(comp f g …)`: right to left; none is identity.
     Comp,
@@ -42,7 +42,7 @@ pub enum CombinatorKind {
 
 /// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
 /// of a combinator of this kind are named in the order they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Endless {
     /// `(repeat x)`: x.
     Repeat,
@@ -60,7 +60,7 @@ pub enum Endless {
 
 /// What happens to items on their way through a pipeline. The parts of a transducer are the function, separator,
 /// replacements or count that its text names first, if any; of `partition` the size and the step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StageKind {
     /// `(map f)`.
     Map,

@@ -2,15 +2,19 @@
 //!
 //! `=` compares numbers by value, also inside vectors and map values; keys and set members are compared
 //! strictly. Every pair of nodes costs a unit of fuel: shared structure has few nodes and very many
-//! paths.
+//! paths. Long texts and integers pay for what is looked at of them.
 
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
+use crate::order::{compare_text, is_long_integer, pay_integers};
 use crate::set::SetNode;
+use crate::string::SHORT_TEXT;
 use crate::value::Value;
 use crate::vector::VectorNode;
+use num_bigint::{BigInt, Sign};
 use num_traits::ToPrimitive;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// How numbers compare.
@@ -31,7 +35,7 @@ pub fn equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Ok(a == b),
         (Value::Keyword(a), Value::Keyword(b)) => Ok(a == b),
-        (Value::Str(a), Value::Str(b)) => Ok(Rc::ptr_eq(a, b) || a.as_str() == b.as_str()),
+        (Value::Str(a), Value::Str(b)) => Ok(Rc::ptr_eq(a, b) || same_text(cx, a.as_str(), b.as_str())?),
         // NaN is equal to itself inside collections only.
         (Value::Float(a), Value::Float(b)) => Ok(a == b),
         _ => equal_deep(cx, a, b, Mode::Loose),
@@ -45,9 +49,24 @@ pub fn equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
 #[inline]
 pub fn same_key(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
     if !a.is_composite() || !b.is_composite() {
-        return Ok(equal_leaf(a, b, Mode::Strict));
+        return equal_leaf(cx, a, b, Mode::Strict);
     }
     cx.nested_key(|cx| equal_deep(cx, a, b, Mode::Strict))
+}
+
+/// Whether two texts are the same.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+#[inline]
+pub(crate) fn same_text(cx: &mut Context, a: &str, b: &str) -> Result<bool> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    if a.len() <= SHORT_TEXT {
+        return Ok(a == b);
+    }
+    Ok(compare_text(cx, a, b)? == Ordering::Equal)
 }
 
 /// Two sequences of values of the same length that are compared pairwise.
@@ -91,7 +110,7 @@ fn equal_deep(cx: &mut Context, a: &Value, b: &Value, mode: Mode) -> Result<bool
                     a.kind == b.kind && a.parts().len() == b.parts().len()
                 }
             }
-            (a, b) => equal_leaf(a, b, mode),
+            (a, b) => equal_leaf(cx, a, b, mode)?,
         };
         if !fine {
             return Ok(false);
@@ -117,7 +136,7 @@ fn push_vectors<'v>(
     // One of them is a range: its items are integers, so the comparison does not go deeper.
     for (left, right) in a.iter().zip(b.iter()) {
         cx.tick(1)?;
-        if !equal_leaf(&left, &right, mode) {
+        if !equal_leaf(cx, &left, &right, mode)? {
             return Ok(false);
         }
     }
@@ -152,29 +171,41 @@ fn sets_equal(cx: &mut Context, a: &SetNode, b: &SetNode) -> Result<bool> {
     Ok(true)
 }
 
-fn equal_leaf(a: &Value, b: &Value, mode: Mode) -> bool {
-    match (a, b) {
+fn equal_leaf(cx: &mut Context, a: &Value, b: &Value, mode: Mode) -> Result<bool> {
+    Ok(match (a, b) {
         (Value::Nil, Value::Nil) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Int(a), Value::Int(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b || (a.is_nan() && b.is_nan()),
-        (Value::BigInt(a), Value::BigInt(b)) => a.get() == b.get(),
+        (Value::BigInt(a), Value::BigInt(b)) => {
+            pay_integers(cx, a.get(), b.get())?;
+            a.get() == b.get()
+        }
         (Value::Int(int), Value::Float(float)) | (Value::Float(float), Value::Int(int)) => {
             mode == Mode::Loose && *float == *int as f64 && *float as i128 == i128::from(*int)
         }
         (Value::BigInt(big), Value::Float(float)) | (Value::Float(float), Value::BigInt(big)) => {
-            mode == Mode::Loose && big.get().to_f64() == Some(*float)
+            mode == Mode::Loose && to_float(big.get()) == *float
         }
         (Value::Keyword(a), Value::Keyword(b))
         | (Value::Symbol(a), Value::Symbol(b))
         | (Value::Var(a), Value::Var(b))
         | (Value::Tool(a), Value::Tool(b)) => a == b,
-        (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || a.as_str() == b.as_str(),
+        (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b) || same_text(cx, a.as_str(), b.as_str())?,
         (Value::Builtin(a), Value::Builtin(b)) => a == b,
-        (Value::Regex(a), Value::Regex(b)) => a.pattern() == b.pattern(),
+        (Value::Regex(a), Value::Regex(b)) => Rc::ptr_eq(a, b) || same_text(cx, a.pattern(), b.pattern())?,
         (Value::LocalDate(a), Value::LocalDate(b)) => a == b,
         (Value::DateTime(a), Value::DateTime(b)) => a == b,
         (Value::Duration(a), Value::Duration(b)) => a == b,
         _ => false,
+    })
+}
+
+/// The float nearest to an integer.
+fn to_float(integer: &BigInt) -> f64 {
+    if is_long_integer(integer) {
+        // Beyond the largest float; converting looks at every digit.
+        return if integer.sign() == Sign::Minus { f64::NEG_INFINITY } else { f64::INFINITY };
     }
+    integer.to_f64().unwrap_or(f64::NAN)
 }

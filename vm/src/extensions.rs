@@ -5,6 +5,7 @@
 //! others of that kind: they are compared by number, and a step that is remembered holds nothing but names.
 
 use crate::context::Context;
+use crate::fault::Result;
 use crate::set::SetNode;
 use crate::symbol::Symbol;
 use crate::value::Value;
@@ -46,7 +47,10 @@ fn symbol_of(key: &Value) -> Option<Symbol> {
 
 impl Context {
     /// The keys with one more, which is known to be absent.
-    pub(crate) fn extend_keys(&mut self, from: &Rc<SetNode>, key: Value) -> Rc<SetNode> {
+    ///
+    /// # Errors
+    /// As [`SetNode::push_new`].
+    pub(crate) fn extend_keys(&mut self, from: &Rc<SetNode>, key: Value) -> Result<Rc<SetNode>> {
         let symbol = symbol_of(&key);
         if let Some(symbol) = symbol
             && let Some(Some(step)) = self.extensions.0.get(Extensions::place(from, symbol))
@@ -54,11 +58,11 @@ impl Context {
             && symbol_of(&step.key) == Some(symbol)
             && matches!(step.key, Value::Str(_)) == matches!(key, Value::Str(_))
         {
-            return step.to.clone();
+            return Ok(step.to.clone());
         }
         let mut to = from.copy(1);
         if let Some(set) = Rc::get_mut(&mut to) {
-            set.push_new(self, key.clone());
+            set.push_new(self, key.clone())?;
         }
         if let Some(symbol) = symbol
             && from.members().iter().all(|member| symbol_of(member).is_some())
@@ -69,6 +73,6 @@ impl Context {
             self.extensions.0[Extensions::place(from, symbol)] =
                 Some(Step { from: from.clone(), key, to: to.clone() });
         }
-        to
+        Ok(to)
     }
 }

@@ -10,7 +10,8 @@
 //! - [`value`], [`vector`], [`map`], [`set`], `extensions`, [`string`], [`temporal`], [`combinator`], [`regex`]: what programs
 //!   compute with
 //! - [`symbol`]: interned names; [`heap`]: memory accounting and freeing; [`fuel`]: fuel and interruption
-//! - [`equal`], [`hash`], [`order`]: the relations between values; `sort`: sorting rows by keys; [`arith`]: numbers
+//! - [`equal`], [`hash`], [`order`]: the relations between values; `index`: keys by their hashes; `sort`: sorting rows by keys;
+//!   [`arith`]: numbers
 //! - [`mod@print`]: values as text; [`json`]: values from and to JSON
 //! - [`meter`]: how builtins allocate, and look at what may be long
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
@@ -38,6 +39,7 @@ mod globals;
 pub mod hash;
 pub mod heap;
 mod hint;
+mod index;
 mod interpreter;
 pub mod isolate;
 pub mod json;

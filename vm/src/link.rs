@@ -100,7 +100,7 @@ fn constant_value(
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {
                 let values = rows.chunks_exact(2).map(|pair| item(pair[1]));
-                return Ok(Value::Map(MapNode::from_keys(SetNode::from_distinct(cx, keys), values)));
+                return Ok(Value::Map(MapNode::from_keys(SetNode::from_distinct(keys), values)));
             }
             let mut map = MapNode::with_capacity(rows.len() / 2);
             for pair in rows.chunks_exact(2) {

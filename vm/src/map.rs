@@ -185,7 +185,7 @@ impl MapNode {
         for pair in pairs.chunks_exact_mut(2) {
             let [key, value] = pair else { continue };
             if node.keys.find(cx, key)?.is_none() {
-                node.push_new(cx, take(key), take(value));
+                node.push_new(cx, take(key), take(value))?;
             }
         }
         Ok(map)
@@ -264,8 +264,17 @@ impl MapNode {
     }
 
     /// Position of a string key of this text.
-    pub fn find_text(&self, text: &str, hash: u32, symbol: Option<Symbol>) -> Option<usize> {
-        self.keys.find_text(text, hash, symbol)
+    ///
+    /// # Errors
+    /// Comparing long texts pays fuel.
+    pub fn find_text(
+        &self,
+        cx: &mut Context,
+        text: &str,
+        hash: u32,
+        symbol: Option<Symbol>,
+    ) -> Result<Option<usize>> {
+        self.keys.find_text(cx, text, hash, symbol)
     }
 
     /// Position of exactly this key: numbers by type, keywords and strings apart.
@@ -309,7 +318,7 @@ impl MapNode {
         if let Some(map) = Rc::get_mut(&mut this) {
             match map.keys.find(cx, &key)? {
                 Some(row) => map.values.held_mut()[row] = value,
-                None => map.push_new(cx, key, value),
+                None => map.push_new(cx, key, value)?,
             }
         }
         Ok(this)
@@ -325,16 +334,20 @@ impl MapNode {
     }
 
     /// Adds an entry whose key is known to be absent.
-    pub(crate) fn push_new(&mut self, cx: &mut Context, key: Value, value: Value) {
+    ///
+    /// # Errors
+    /// As [`SetNode::push_new`]; the entry has not been added then.
+    pub(crate) fn push_new(&mut self, cx: &mut Context, key: Value, value: Value) -> Result<()> {
         let (before, len) = (self.values.bytes(), self.len());
         if len < SHARED && Rc::strong_count(&self.keys) > 1 {
-            self.keys = cx.extend_keys(&self.keys, key);
+            self.keys = cx.extend_keys(&self.keys, key)?;
         } else if let Some(keys) = SetNode::exclusive(&mut self.keys, len) {
-            keys.push_new(cx, key);
+            keys.push_new(cx, key)?;
         }
         self.order_paid.take();
         self.values.push(len, value);
         heap::recharge(before, self.values.bytes());
+        Ok(())
     }
 
     /// Removes a key if it is there: in place when nobody else holds the map.
@@ -345,19 +358,20 @@ impl MapNode {
         let Some(row) = this.find(cx, key)? else { return Ok(this) };
         let mut this = MapNode::unique(this);
         if let Some(map) = Rc::get_mut(&mut this) {
-            map.remove_at(cx, row);
+            map.remove_at(cx, row)?;
         }
         Ok(this)
     }
 
-    fn remove_at(&mut self, cx: &mut Context, row: usize) {
+    fn remove_at(&mut self, cx: &mut Context, row: usize) -> Result<()> {
         let (before, len) = (self.values.bytes(), self.len());
         if let Some(keys) = SetNode::exclusive(&mut self.keys, 0) {
-            keys.remove_at(cx, row);
+            keys.remove_at(cx, row)?;
         }
         self.order_paid.take();
         drop(self.values.swap_remove(len, row));
         heap::recharge(before, self.values.bytes());
+        Ok(())
     }
 
     /// Takes the value at a position out, leaving nil, so that an update of it can happen in place. `None`

@@ -3,14 +3,21 @@
 //!
 //! number < false < true < nil … the bands are in `band`; within a band values compare by value,
 //! vectors element by element, maps by size, then keys, then values. NaN sorts after all numbers.
+//!
+//! Long texts and integers pay for what is looked at of them.
 
 use crate::context::Context;
 use crate::fault::Result;
+use crate::string::SHORT_TEXT;
+use crate::symbol::Symbol;
 use crate::value::Value;
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, ToPrimitive};
 use std::cmp::Ordering;
 use std::rc::Rc;
+
+const KEYWORDS: u8 = 4;
+const STRINGS: u8 = 15;
 
 /// Bands of the order, low to high.
 fn band(value: &Value) -> u8 {
@@ -19,7 +26,7 @@ fn band(value: &Value) -> u8 {
         Value::Bool(false) => 1,
         Value::Nil => 2,
         Value::Bool(true) => 3,
-        Value::Keyword(_) => 4,
+        Value::Keyword(_) => KEYWORDS,
         Value::Symbol(_) => 5,
         Value::Var(_) => 6,
         Value::LocalDate(_) => 7,
@@ -30,7 +37,7 @@ fn band(value: &Value) -> u8 {
         Value::Set(_) => 12,
         Value::Map(_) => 13,
         Value::Vector(_) => 14,
-        Value::Str(_) => 15,
+        Value::Str(_) => STRINGS,
     }
 }
 
@@ -42,15 +49,97 @@ fn band(value: &Value) -> u8 {
 pub fn compare(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Ok(a.cmp(b)),
-        (Value::Str(a), Value::Str(b)) => Ok(a.as_str().cmp(b.as_str())),
+        (Value::Str(a), Value::Str(b)) => compare_text(cx, a.as_str(), b.as_str()),
         (Value::Keyword(a), Value::Keyword(b)) => Ok(cx.text(*a).cmp(cx.text(*b))),
         (Value::Float(a), Value::Float(b)) if !a.is_nan() && !b.is_nan() => Ok(compare_floats(*a, *b)),
         _ => compare_deep(cx, a, b, Ties::Equal),
     }
 }
 
+/// Bytes that are compared for a unit of fuel.
+const UNIT_BYTES: usize = 64;
+
+/// Pays for looking at so many bytes of a long text or integer.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub(crate) fn pay_bytes(cx: &mut Context, bytes: usize) -> Result<()> {
+    cx.tick((bytes / UNIT_BYTES) as u64)
+}
+
+/// Compares two texts.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+#[inline]
+pub(crate) fn compare_text(cx: &mut Context, a: &str, b: &str) -> Result<Ordering> {
+    if a.len().min(b.len()) <= SHORT_TEXT {
+        Ok(a.cmp(b))
+    } else {
+        compare_long(cx, a.as_bytes(), b.as_bytes())
+    }
+}
+
+/// The order of texts is the order of their bytes.
+#[cold]
+fn compare_long(cx: &mut Context, a: &[u8], b: &[u8]) -> Result<Ordering> {
+    const PART: usize = 4_096;
+    let shared = a.len().min(b.len());
+    let mut from = 0;
+    let mut to = SHORT_TEXT;
+    loop {
+        let order = a[from..to].cmp(&b[from..to]);
+        if order != Ordering::Equal {
+            return Ok(order);
+        }
+        if to == shared {
+            return Ok(a.len().cmp(&b.len()));
+        }
+        (from, to) = (to, (to + PART).min(shared));
+        pay_bytes(cx, to - from)?;
+    }
+}
+
+/// An integer that takes more than 256 bytes, and is further from 0 than any float.
+pub(crate) fn is_long_integer(integer: &BigInt) -> bool {
+    integer.bits() > 8 * SHORT_TEXT as u64
+}
+
+/// Pays for comparing two integers: digits are looked at when there are as many of each.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+#[inline]
+pub(crate) fn pay_integers(cx: &mut Context, a: &BigInt, b: &BigInt) -> Result<()> {
+    let bits = a.bits();
+    if bits <= 8 * SHORT_TEXT as u64 || bits.div_ceil(64) != b.bits().div_ceil(64) {
+        return Ok(());
+    }
+    pay_bytes(cx, (bits / 8) as usize)
+}
+
+/// True when comparing the value with any other looks at a few bytes.
+pub(crate) fn is_short(value: &Value) -> bool {
+    match value {
+        Value::Str(node) => node.as_str().len() <= SHORT_TEXT,
+        Value::BigInt(node) => !is_long_integer(node.get()),
+        Value::Regex(node) => node.pattern().len() <= SHORT_TEXT,
+        value => !value.is_composite(),
+    }
+}
+
 /// Compares two numbers; NaN is above all others and equal to itself.
-pub fn compare_numbers(a: &Value, b: &Value) -> Option<Ordering> {
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub(crate) fn compare_numbers(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
+    if let (Value::BigInt(a), Value::BigInt(b)) = (a, b) {
+        pay_integers(cx, a.get(), b.get())?;
+    }
+    Ok(number_order(a, b))
+}
+
+fn number_order(a: &Value, b: &Value) -> Option<Ordering> {
     Some(match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => compare_floats(*a, *b),
@@ -98,14 +187,38 @@ fn compare_big_float(a: &BigInt, b: f64) -> Ordering {
     }
 }
 
-/// What numbers of one value but different types are to each other.
+/// Which values are equal in the order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ties {
-    /// Equal: the order that programs see.
+    /// Numbers of one value, functions of one text: the order that programs see.
     Equal,
-    /// An integer comes before the float: they are different keys, and the order of keys must not depend on
-    /// which came first.
+    /// The same keys only ([`crate::equal::same_key`]): an integer comes before the float of its value. The order of
+    /// keys must not depend on which came first, and an index finds keys by it.
     ByType,
+}
+
+/// Compares two keys: they are equal exactly when they are the same key.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub fn compare_keys(cx: &mut Context, a: &Value, b: &Value) -> Result<Ordering> {
+    compare_nested(cx, a, b, Ties::ByType)
+}
+
+/// A key against a short string of this text, in the order of keys.
+pub(crate) fn compare_with_text(key: &Value, text: &str) -> Ordering {
+    match key {
+        Value::Str(node) => node.as_str().cmp(text),
+        other => band(other).cmp(&STRINGS),
+    }
+}
+
+/// A key against a keyword, in the order of keys.
+pub(crate) fn compare_with_keyword(cx: &Context, key: &Value, symbol: Symbol) -> Ordering {
+    match key {
+        Value::Keyword(key) => cx.text(*key).cmp(cx.text(symbol)),
+        other => band(other).cmp(&KEYWORDS),
+    }
 }
 
 enum Work<'v> {
@@ -172,7 +285,21 @@ fn compare_deep(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Or
                     compare_members(cx, (a.members(), left), (b.members(), right), ties)?
                 }
             }
-            (a, b) => compare_leaf(cx, a, b, ties),
+            (Value::Closure(a), Value::Closure(b)) => {
+                if ties == Ties::ByType && !Rc::ptr_eq(a, b) {
+                    work.push(Work::Lengths(a.captures().len(), b.captures().len()));
+                    work.push(Work::Items(a.captures(), b.captures()));
+                }
+                (a.unit.0, a.proto.0).cmp(&(b.unit.0, b.proto.0))
+            }
+            (Value::Combinator(a), Value::Combinator(b)) if ties == Ties::ByType => {
+                if !Rc::ptr_eq(a, b) {
+                    work.push(Work::Lengths(a.parts().len(), b.parts().len()));
+                    work.push(Work::Items(a.parts(), b.parts()));
+                }
+                a.kind.cmp(&b.kind)
+            }
+            (a, b) => compare_any_leaf(cx, a, b, ties)?,
         };
         if order != Ordering::Equal {
             return Ok(order);
@@ -190,7 +317,7 @@ fn compare_with_range(
 ) -> Result<Ordering> {
     for (left, right) in a.iter().zip(b.iter()) {
         cx.tick(1)?;
-        let order = compare_leaf(cx, &left, &right, ties);
+        let order = compare_any_leaf(cx, &left, &right, ties)?;
         if order != Ordering::Equal {
             return Ok(order);
         }
@@ -218,12 +345,25 @@ pub(crate) fn compare_nested(cx: &mut Context, a: &Value, b: &Value, ties: Ties)
     if a.is_composite() && b.is_composite() {
         cx.nested_key(|cx| compare_deep(cx, a, b, ties))
     } else {
-        compare_deep(cx, a, b, ties)
+        cx.tick(1)?;
+        compare_any_leaf(cx, a, b, ties)
     }
 }
 
+/// Compares two values of which one at least is no collection.
+fn compare_any_leaf(cx: &mut Context, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
+    match (a, b) {
+        (Value::Str(a), Value::Str(b)) => return compare_text(cx, a.as_str(), b.as_str()),
+        (Value::Regex(a), Value::Regex(b)) => return compare_text(cx, a.pattern(), b.pattern()),
+        (Value::BigInt(a), Value::BigInt(b)) => pay_integers(cx, a.get(), b.get())?,
+        _ => {}
+    }
+    Ok(compare_leaf(cx, a, b, ties))
+}
+
+/// Compares two values of which one at least is short ([`is_short`]).
 pub(crate) fn compare_leaf(cx: &Context, a: &Value, b: &Value, ties: Ties) -> Ordering {
-    if let Some(order) = compare_numbers(a, b) {
+    if let Some(order) = number_order(a, b) {
         let is_float = |value: &Value| matches!(value, Value::Float(_));
         return match ties {
             Ties::Equal => order,
@@ -240,8 +380,9 @@ pub(crate) fn compare_leaf(cx: &Context, a: &Value, b: &Value, ties: Ties) -> Or
         (Value::LocalDate(a), Value::LocalDate(b)) => a.cmp(b),
         (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
         (Value::Duration(a), Value::Duration(b)) => a.cmp(b),
-        (Value::Builtin(a), Value::Builtin(b)) => a.info().name.cmp(b.info().name),
-        (Value::Closure(a), Value::Closure(b)) => (a.unit.0, a.proto.0).cmp(&(b.unit.0, b.proto.0)),
+        (Value::Builtin(a), Value::Builtin(b)) => {
+            a.info().name.cmp(b.info().name).then_with(|| a.index().cmp(&b.index()))
+        }
         // A function type of its own order keeps the order total.
         (a, b) => band(a).cmp(&band(b)).then_with(|| function_rank(a).cmp(&function_rank(b))),
     }

@@ -1,20 +1,19 @@
-//! Sets, which are also the keys of maps: members in the order of insertion, a hash index above a handful
+//! Sets, which are also the keys of maps: members in the order of insertion, an index above a handful
 //! of them, and key order on demand (maps and sets iterate and print in key order at every size,
-//! decision 6).
+//! decision 6). `find` looks for members.
 
+mod find;
 #[cfg(test)]
 mod tests;
 
 use crate::context::{Context, Run};
-use crate::equal::same_key;
 use crate::fault::Result;
 use crate::hash::hash_value;
 use crate::heap;
+use crate::index::{Entry, Index};
+use crate::order::compare_keys;
 use crate::sort;
-use crate::string::StringNode;
-use crate::symbol::Symbol;
 use crate::value::{Value, drop_children};
-use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -42,8 +41,8 @@ pub struct SetNode {
 
 #[derive(Default)]
 struct Extra {
-    /// (hash, position) of every member, once there are more than [`SCAN`]; never much larger than that takes.
-    index: Option<HashTable<(u32, u32)>>,
+    /// The position of every member, once there are more than [`SCAN`]; never much larger than that takes.
+    index: Option<Index>,
     /// Made when first asked for; forgotten by updates.
     order: OnceCell<Order>,
 }
@@ -57,10 +56,6 @@ struct Order {
     /// The run in which the program has paid for it; constants and values of a session are paid for in every
     /// run, so that a run costs the same whatever ran before.
     paid: Cell<Run>,
-}
-
-fn spread(hash: u32) -> u64 {
-    u64::from(hash) << 32 | u64::from(hash)
 }
 
 fn is_keyword(member: &Value) -> bool {
@@ -81,15 +76,13 @@ impl SetNode {
         Rc::new(set)
     }
 
-    /// A set of members that are all different.
-    pub(crate) fn from_distinct(cx: &Context, members: impl ExactSizeIterator<Item = Value>) -> Rc<SetNode> {
+    /// A set of members that are all different, no more than are scanned.
+    pub(crate) fn from_distinct(members: impl ExactSizeIterator<Item = Value>) -> Rc<SetNode> {
+        debug_assert!(members.len() <= SCAN);
         let mut held = SmallVec::with_capacity(members.len());
         held.extend(members);
         let has_keyword = held.iter().any(is_keyword);
-        let mut set = SetNode { members: held, has_keyword, extra: OnceCell::new() };
-        if set.members.len() > SCAN {
-            set.build_index(cx);
-        }
+        let set = SetNode { members: held, has_keyword, extra: OnceCell::new() };
         heap::charge(set.bytes());
         Rc::new(set)
     }
@@ -111,7 +104,7 @@ impl SetNode {
 
     /// The index where it is worth asking. A small set is scanned, even one that was large.
     #[inline]
-    fn index(&self) -> Option<&HashTable<(u32, u32)>> {
+    fn index(&self) -> Option<&Index> {
         if self.members.len() <= SCAN { None } else { self.extra.get()?.index.as_ref() }
     }
 
@@ -144,170 +137,6 @@ impl SetNode {
         &self.members[row]
     }
 
-    /// Position of a keyword.
-    #[inline]
-    pub fn find_keyword(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        let is_same = |member: &Value| matches!(member, Value::Keyword(key) if *key == symbol);
-        match self.index() {
-            None => self.members.iter().position(is_same),
-            Some(index) => index
-                .find(spread(cx.symbols.hash(symbol)), |&(_, row)| is_same(&self.members[row as usize]))
-                .map(|&(_, row)| row as usize),
-        }
-    }
-
-    /// Position of a string of this text.
-    pub fn find_text(&self, text: &str, hash: u32, symbol: Option<Symbol>) -> Option<usize> {
-        let is_same = |member: &Value| match member {
-            Value::Str(node) => match (node.symbol(), symbol) {
-                (Some(key), Some(symbol)) => key == symbol,
-                _ => node.hash() == hash && node.as_str() == text,
-            },
-            _ => false,
-        };
-        match self.index() {
-            None => self.members.iter().position(is_same),
-            Some(index) => index
-                .find(spread(hash), |&(stored, row)| stored == hash && is_same(&self.members[row as usize]))
-                .map(|&(_, row)| row as usize),
-        }
-    }
-
-    /// Position of a string.
-    #[inline]
-    fn find_string(&self, node: &Rc<StringNode>) -> Option<usize> {
-        let Some(index) = self.index() else {
-            let is_same = |member: &Value| matches!(member, Value::Str(key) if Rc::ptr_eq(key, node));
-            if let Some(row) = self.members.iter().position(is_same) {
-                return Some(row);
-            }
-            return self.find_text(node.as_str(), node.hash(), node.symbol());
-        };
-        let hash = node.hash();
-        let is_same = |member: &Value| match member {
-            Value::Str(key) => Rc::ptr_eq(key, node) || key.as_str() == node.as_str(),
-            _ => false,
-        };
-        index
-            .find(spread(hash), |&(stored, row)| stored == hash && is_same(&self.members[row as usize]))
-            .map(|&(_, row)| row as usize)
-    }
-
-    /// Position of exactly this member: numbers by type, keywords and strings apart.
-    ///
-    /// # Errors
-    /// Comparing collections pays fuel.
-    pub fn find(&self, cx: &mut Context, member: &Value) -> Result<Option<usize>> {
-        match member {
-            Value::Keyword(symbol) => return Ok(self.find_keyword(cx, *symbol)),
-            Value::Str(node) => return Ok(self.find_string(node)),
-            _ => {}
-        }
-        match self.index() {
-            None => {
-                for (row, other) in self.members.iter().enumerate() {
-                    if same_key(cx, other, member)? {
-                        return Ok(Some(row));
-                    }
-                }
-                Ok(None)
-            }
-            Some(index) => {
-                let hash = hash_value(cx, member);
-                for &(stored, row) in index.iter_hash(spread(hash)) {
-                    if stored == hash && same_key(cx, &self.members[row as usize], member)? {
-                        return Ok(Some(row as usize));
-                    }
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    /// Position of a key with the flexible rule of language.md 2.6: the exact key, the other of keyword
-    /// and string, then the name with `-` replaced by `_`.
-    ///
-    /// # Errors
-    /// Comparing collections as keys pays fuel.
-    #[inline]
-    pub fn find_flexible(&self, cx: &mut Context, key: &Value) -> Result<Option<usize>> {
-        match key {
-            Value::Keyword(symbol) => Ok(self.find_named(cx, *symbol)),
-            Value::Str(node) => {
-                if let Some(symbol) = node.symbol() {
-                    let place = cx.symbols.place(symbol);
-                    if let Some(Value::Str(key)) = self.members.get(place)
-                        && key.symbol() == Some(symbol)
-                    {
-                        return Ok(Some(place));
-                    }
-                }
-                Ok(self.search_text(cx, node))
-            }
-            other => self.find(cx, other),
-        }
-    }
-
-    #[inline(never)]
-    fn search_text(&self, cx: &Context, node: &StringNode) -> Option<usize> {
-        let (text, hash, symbol) = (node.as_str(), node.hash(), node.symbol());
-        if let Some(row) = self.find_text(text, hash, symbol) {
-            if let Some(symbol) = symbol {
-                cx.symbols.set_place(symbol, row);
-            }
-            return Some(row);
-        }
-        let keyword = symbol.or_else(|| cx.symbols.find(text));
-        if let Some(row) = keyword.and_then(|symbol| self.find_keyword(cx, symbol)) {
-            return Some(row);
-        }
-        if !text.contains('-') {
-            return None;
-        }
-        let text = text.replace('-', "_");
-        let hash = crate::string::hash_text(&text);
-        let symbol = cx.symbols.find(&text);
-        self.find_text(&text, hash, symbol).or_else(|| self.find_keyword(cx, symbol?))
-    }
-
-    /// [`SetNode::find_flexible`] for a keyword: looks first where the name was found last.
-    #[inline]
-    pub fn find_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        let place = cx.symbols.place(symbol);
-        let found = match self.members.get(place) {
-            Some(Value::Keyword(key)) => *key == symbol,
-            // The exact key would come first.
-            Some(Value::Str(node)) => !self.has_keyword && node.symbol() == Some(symbol),
-            _ => false,
-        };
-        if found { Some(place) } else { self.search_named(cx, symbol) }
-    }
-
-    #[inline(never)]
-    fn search_named(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        let (text, hash) = (cx.symbols.text(symbol), cx.symbols.hash(symbol));
-        let exact = if self.has_keyword { self.find_keyword(cx, symbol) } else { None };
-        let found = exact.or_else(|| self.find_text(text, hash, Some(symbol)));
-        match found {
-            Some(row) => cx.symbols.set_place(symbol, row),
-            None => return self.find_underscored(cx, symbol),
-        }
-        found
-    }
-
-    #[inline(never)]
-    fn find_underscored(&self, cx: &Context, symbol: Symbol) -> Option<usize> {
-        let text = cx.symbols.text(symbol);
-        if !text.contains('-') {
-            return None;
-        }
-        let text = text.replace('-', "_");
-        let symbol = cx.symbols.find(&text);
-        symbol
-            .and_then(|symbol| self.find_keyword(cx, symbol))
-            .or_else(|| self.find_text(&text, crate::string::hash_text(&text), symbol))
-    }
-
     /// Adds a member: in place when nobody else holds the set.
     ///
     /// # Errors
@@ -318,38 +147,50 @@ impl SetNode {
         }
         let mut this = this;
         if let Some(set) = SetNode::exclusive(&mut this, 1) {
-            set.push_new(cx, member);
+            set.push_new(cx, member)?;
         }
         Ok(this)
     }
 
     /// Adds a member that is known to be absent.
-    pub(crate) fn push_new(&mut self, cx: &Context, member: Value) {
+    ///
+    /// # Errors
+    /// Hashing and comparing collections and long texts pays fuel; the member has not been added then.
+    pub(crate) fn push_new(&mut self, cx: &mut Context, member: Value) -> Result<()> {
         let before = self.bytes();
         self.forget_order();
-        let row = self.members.len();
-        if let Some(index) = self.extra.get_mut().and_then(|extra| extra.index.as_mut()) {
-            let hash = hash_value(cx, &member);
-            index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
-        }
-        self.has_keyword |= is_keyword(&member);
+        let is_name = is_keyword(&member);
         self.members.push(member);
-        if self.members.len() > SCAN && self.index().is_none() {
-            self.build_index(cx);
+        let indexed = self.index_last(cx);
+        match indexed {
+            Ok(()) => self.has_keyword |= is_name,
+            Err(_) => drop(self.members.pop()),
         }
         heap::recharge(before, self.bytes());
+        indexed
     }
 
-    fn build_index(&mut self, cx: &Context) {
-        let mut index = HashTable::with_capacity(self.members.len() * 2);
-        for (row, member) in self.members.iter().enumerate() {
-            let hash = hash_value(cx, member);
-            index.insert_unique(spread(hash), (hash, row as u32), |&(hash, _)| spread(hash));
-        }
-        self.extra.get_or_init(Box::default);
-        if let Some(extra) = self.extra.get_mut() {
+    /// Brings the index up to date with a member that has just been added.
+    #[inline]
+    fn index_last(&mut self, cx: &mut Context) -> Result<()> {
+        let SetNode { members, extra, .. } = self;
+        let known = extra.get_mut().and_then(|extra| extra.index.as_mut());
+        let index = match (known, members.split_last()) {
+            (Some(index), Some((last, others))) => {
+                let entry = Entry::new(hash_value(cx, last)?, others.len() as u32);
+                if index.insert(cx, entry, |cx, row| compare_keys(cx, &others[row], last))?.is_ok() {
+                    return Ok(());
+                }
+                sorted_index(cx, members)?
+            }
+            _ if members.len() <= SCAN => return Ok(()),
+            _ => index_of(cx, members)?,
+        };
+        extra.get_or_init(Box::default);
+        if let Some(extra) = extra.get_mut() {
             extra.index = Some(index);
         }
+        Ok(())
     }
 
     /// Removes a member if it is there: in place when nobody else holds the set.
@@ -360,31 +201,39 @@ impl SetNode {
         let Some(row) = this.find(cx, member)? else { return Ok(this) };
         let mut this = this;
         if let Some(set) = SetNode::exclusive(&mut this, 0) {
-            set.remove_at(cx, row);
+            set.remove_at(cx, row)?;
         }
         Ok(this)
     }
 
     /// Removes the member at a position; the last one takes its place.
-    pub(crate) fn remove_at(&mut self, cx: &Context, row: usize) {
+    ///
+    /// # Errors
+    /// As [`SetNode::push_new`]; the member is still there then.
+    pub(crate) fn remove_at(&mut self, cx: &mut Context, row: usize) -> Result<()> {
         let before = self.bytes();
-        self.forget_order();
-        if let Some(index) = self.extra.get_mut().and_then(|extra| extra.index.as_mut()) {
-            let last = self.members.len() - 1;
-            let hash = hash_value(cx, &self.members[row]);
-            if let Ok(slot) = index.find_entry(spread(hash), |&(_, at)| at as usize == row) {
-                slot.remove();
-            }
-            if last != row {
-                let hash = hash_value(cx, &self.members[last]);
-                if let Some(slot) = index.find_mut(spread(hash), |&(_, at)| at as usize == last) {
-                    slot.1 = row as u32;
-                }
-            }
+        let SetNode { members, extra, .. } = self;
+        if let Some(index) = extra.get_mut().and_then(|extra| extra.index.as_mut()) {
+            let (gone, last) = (&members[row], members.len() - 1);
+            let entry = Entry::new(hash_value(cx, gone)?, row as u32);
+            let moved = if last == row {
+                None
+            } else {
+                Some((Entry::new(hash_value(cx, &members[last])?, last as u32), row as u32))
+            };
+            index.remove(
+                cx,
+                entry,
+                moved,
+                |cx, row| compare_keys(cx, &members[row], gone),
+                |cx, row| compare_keys(cx, &members[row], &members[last]),
+            )?;
         }
+        self.forget_order();
         self.members.swap_remove(row);
         self.shrink_index();
         heap::recharge(before, self.bytes());
+        Ok(())
     }
 
     /// Copies have an index as large as the set's, on the account for their own members: a set that was large
@@ -394,10 +243,8 @@ impl SetNode {
         let Some(extra) = self.extra.get_mut() else { return };
         if len <= SCAN / 2 {
             extra.index = None;
-        } else if let Some(index) = &mut extra.index
-            && index.capacity() > 4 * len.max(SCAN)
-        {
-            index.shrink_to(2 * len, |&(hash, _)| spread(hash));
+        } else if let Some(index) = &mut extra.index {
+            index.shrink(len.max(SCAN));
         }
     }
 
@@ -480,6 +327,37 @@ impl SetNode {
     pub fn ordered<'s>(&'s self, cx: &mut Context) -> Result<impl ExactSizeIterator<Item = &'s Value>> {
         Ok(self.order(cx)?.iter().map(|&row| &self.members[row as usize]))
     }
+}
+
+/// An index of members that are all different.
+fn index_of(cx: &mut Context, members: &[Value]) -> Result<Index> {
+    let mut index = Index::with_room(2 * members.len());
+    for (row, member) in members.iter().enumerate() {
+        let entry = Entry::new(hash_value(cx, member)?, row as u32);
+        if index.insert(cx, entry, |cx, row| compare_keys(cx, &members[row], member))?.is_err() {
+            return sorted_index(cx, members);
+        }
+    }
+    Ok(index)
+}
+
+/// The index of members that have flooded the usual one.
+#[cold]
+fn sorted_index(cx: &mut Context, members: &[Value]) -> Result<Index> {
+    // The hashes, the rows, and the entries that come of them, twice.
+    cx.reserve(members.len().saturating_mul(3 * size_of::<Entry>()))?;
+    let mut hashes: Vec<u32> = Vec::with_capacity(members.len());
+    for member in members {
+        cx.tick(1)?;
+        hashes.push(hash_value(cx, member)?);
+    }
+    let mut rows: Vec<u32> = (0..members.len() as u32).collect();
+    sort::sort_by_number(cx, &mut rows, |&row| hashes[row as usize])?;
+    for same in rows.chunk_by_mut(|&a, &b| hashes[a as usize] == hashes[b as usize]) {
+        sort::sort_keys(cx, same, |&row| &members[row as usize])?;
+    }
+    let entries: Vec<Entry> = rows.iter().map(|&row| Entry::new(hashes[row as usize], row)).collect();
+    Ok(Index::sorted(&entries))
 }
 
 impl Drop for SetNode {

@@ -1,14 +1,19 @@
 //! Sorting rows by keys in the natural order: stable, no panic whatever the keys are.
 //!
 //! What kinds of keys there are is looked at once. Integers are sorted as integers, strings by their
-//! first eight bytes first, short vectors of leaves item by item; only keys that hold collections need
-//! comparisons that pay fuel and can fault.
+//! first eight bytes first, short vectors of leaves item by item; only keys that hold collections or are long need
+//! comparisons that pay fuel and can fault. Where comparisons cannot fault, blocks of rows are sorted by the standard library and
+//! merged, so that a sort pays as it goes.
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::order::{Ties, compare_leaf, compare_nested};
+use crate::order::{Ties, compare_leaf, compare_nested, is_short};
+use crate::string::SHORT_TEXT;
 use crate::value::Value;
 use std::cmp::Ordering;
+
+/// Rows sorted in one go: about a millisecond.
+const BLOCK: usize = 16_384;
 
 /// Sorts rows by a key that borrows from elsewhere.
 ///
@@ -34,109 +39,153 @@ pub(crate) fn sort_keys<'v>(
     sort_rows(cx, rows, key, Ties::ByType)
 }
 
+/// Sorts rows by a number each.
+///
+/// # Errors
+/// Fuel, deadline, cancellation.
+pub(crate) fn sort_by_number(cx: &mut Context, rows: &mut [u32], key: impl Fn(&u32) -> u32) -> Result<()> {
+    in_blocks(cx, rows, |_, block| by_small_key(block, &key), |_, a, b| key(a).cmp(&key(b)))
+}
+
 fn sort_rows<'v>(
     cx: &mut Context,
     rows: &mut [u32],
     key: impl Fn(&u32) -> &'v Value,
     ties: Ties,
 ) -> Result<()> {
-    if rows.len() < 2 {
-        return Ok(());
-    }
-    pay(cx, rows.len())?;
-    match kind_of(rows.iter().map(&key)) {
-        Kind::Integers => by_small_key(rows, |row| match key(row) {
-            Value::Int(int) => *int,
-            _ => 0,
-        }),
+    match kind_of(cx, rows.iter().map(&key))? {
+        Kind::Integers => {
+            let integer = |row: &u32| integer(key(row));
+            in_blocks(
+                cx,
+                rows,
+                |_, block| by_small_key(block, integer),
+                |_, a, b| integer(a).cmp(&integer(b)),
+            )
+        }
         Kind::Strings => {
-            by_small_key_then(rows, |row| prefix(key(row)), |a, b| text(key(a)).cmp(text(key(b))))
+            let order = |a: &u32, b: &u32| text(key(a)).cmp(text(key(b)));
+            let sort =
+                |_: &Context, block: &mut [u32]| by_small_key_then(block, |row| prefix(key(row)), order);
+            in_blocks(cx, rows, sort, |_, a, b| order(a, b))
+        }
+        Kind::IntegerPairs => {
+            let pair = |row: &u32| match items(key(row)) {
+                [first, second] => (integer(first), integer(second)),
+                _ => (0, 0),
+            };
+            in_blocks(cx, rows, |_, block| by_small_key(block, pair), |_, a, b| pair(a).cmp(&pair(b)))
         }
         Kind::Leaves => {
-            let cx = &*cx;
-            rows.sort_by(|a, b| compare_leaf(cx, key(a), key(b), ties));
+            let order = |cx: &Context, a: &u32, b: &u32| compare_leaf(cx, key(a), key(b), ties);
+            in_blocks(cx, rows, |cx, block| block.sort_by(|a, b| order(cx, a, b)), order)
         }
-        Kind::IntegerPairs => by_small_key(rows, |row| match items(key(row)) {
-            [Value::Int(first), Value::Int(second)] => (*first, *second),
-            _ => (0, 0),
-        }),
         Kind::Vectors => {
-            let cx = &*cx;
-            let keys: Vec<&[Value]> = rows.iter().map(|row| items(key(row))).collect();
-            let mut places: Vec<u32> = (0..rows.len() as u32).collect();
-            places.sort_by(|&a, &b| compare_items(cx, keys[a as usize], keys[b as usize], ties));
-            let sorted: Vec<u32> = places.into_iter().map(|place| rows[place as usize]).collect();
-            rows.copy_from_slice(&sorted);
+            let sort = |cx: &Context, block: &mut [u32]| {
+                let keys: Vec<&[Value]> = block.iter().map(|row| items(key(row))).collect();
+                let mut places: Vec<u32> = (0..block.len() as u32).collect();
+                places.sort_by(|&a, &b| compare_items(cx, keys[a as usize], keys[b as usize], ties));
+                let sorted: Vec<u32> = places.into_iter().map(|place| block[place as usize]).collect();
+                block.copy_from_slice(&sorted);
+            };
+            in_blocks(cx, rows, sort, |cx, a, b| compare_items(cx, items(key(a)), items(key(b)), ties))
         }
-        Kind::Any => return merge_sort(cx, rows, |cx, a, b| compare_nested(cx, key(a), key(b), ties)),
+        Kind::Any => {
+            reserve(cx, rows.len())?;
+            merge_sort(cx, rows, 1, |cx, a, b| compare_nested(cx, key(a), key(b), ties))
+        }
     }
-    Ok(())
 }
 
-/// Sorts rows by several keys each: those of a row are `width` neighbours in `parts`. None is a collection.
+/// Sorts rows by several keys each: those of a row are `width` neighbours in `parts`. All are short.
 ///
 /// # Errors
 /// Fuel, deadline, cancellation.
 pub(crate) fn sort_by_parts(cx: &mut Context, rows: &mut [u32], parts: &[Value], width: usize) -> Result<()> {
-    if rows.len() < 2 {
-        return Ok(());
-    }
-    pay(cx, rows.len())?;
-    let cx = &*cx;
     let part = |row: u32, at: usize| &parts[row as usize * width + at];
-    let integer = |row: u32, at: usize| match part(row, at) {
-        Value::Int(int) => *int,
-        _ => 0,
-    };
     let is_integers = |at: usize| rows.iter().all(|&row| matches!(part(row, at), Value::Int(_)));
     let rest = |row: u32, from: usize| &parts[row as usize * width..][from..width];
     match (is_integers(0), width) {
-        (true, 2) if is_integers(1) => by_small_key(rows, |&row| (integer(row, 0), integer(row, 1))),
-        (true, _) => by_small_key_then(
-            rows,
-            |&row| integer(row, 0),
-            |&a, &b| compare_items(cx, rest(a, 1), rest(b, 1), Ties::Equal),
-        ),
-        _ => rows.sort_by(|&a, &b| compare_items(cx, rest(a, 0), rest(b, 0), Ties::Equal)),
+        (true, 2) if is_integers(1) => {
+            let pair = |row: &u32| (integer(part(*row, 0)), integer(part(*row, 1)));
+            in_blocks(cx, rows, |_, block| by_small_key(block, pair), |_, a, b| pair(a).cmp(&pair(b)))
+        }
+        (is_integer, _) => {
+            let order =
+                |cx: &Context, &a: &u32, &b: &u32| compare_items(cx, rest(a, 0), rest(b, 0), Ties::Equal);
+            let sort = |cx: &Context, block: &mut [u32]| match is_integer {
+                true => by_small_key_then(
+                    block,
+                    |&row| integer(part(row, 0)),
+                    |&a, &b| compare_items(cx, rest(a, 1), rest(b, 1), Ties::Equal),
+                ),
+                false => block.sort_by(|a, b| order(cx, a, b)),
+            };
+            in_blocks(cx, rows, sort, order)
+        }
     }
-    Ok(())
 }
 
-fn pay(cx: &mut Context, rows: usize) -> Result<()> {
-    let levels = usize::BITS - rows.leading_zeros();
-    cx.tick(rows as u64 * u64::from(levels))?;
+/// Sorts blocks one after the other and merges them.
+fn in_blocks(
+    cx: &mut Context,
+    rows: &mut [u32],
+    sort: impl Fn(&Context, &mut [u32]),
+    order: impl Fn(&Context, &u32, &u32) -> Ordering,
+) -> Result<()> {
+    if rows.len() < 2 {
+        return Ok(());
+    }
+    reserve(cx, rows.len())?;
+    for block in rows.chunks_mut(BLOCK) {
+        pay_block(cx, block.len())?;
+        sort(cx, block);
+    }
+    merge_sort(cx, rows, BLOCK, |cx, a, b| Ok(order(cx, a, b)))
+}
+
+fn reserve(cx: &mut Context, rows: usize) -> Result<()> {
     // The widest copy of a key with its places.
     const COPY_BYTES: usize = 24;
-    cx.reserve(rows.saturating_mul(COPY_BYTES + size_of::<u32>()))
+    cx.reserve(rows.saturating_mul(size_of::<u32>()).saturating_add(rows.min(BLOCK) * COPY_BYTES))
+}
+
+fn pay_block(cx: &mut Context, rows: usize) -> Result<()> {
+    let levels = usize::BITS - rows.leading_zeros();
+    cx.tick(rows as u64 * u64::from(levels))
 }
 
 /// What all keys are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integers,
+    /// Short ones.
     Strings,
-    /// No collections: their order is total and comparing them cannot fault.
+    /// Short values, no collections: their order is total and comparing them cannot fault.
     Leaves,
     /// Vectors of two integers.
     IntegerPairs,
-    /// Vectors of leaves.
+    /// Vectors of such values.
     Vectors,
     Any,
 }
 
-fn kind_of<'v>(keys: impl Iterator<Item = &'v Value>) -> Kind {
+fn kind_of<'v>(cx: &Context, keys: impl Iterator<Item = &'v Value>) -> Result<Kind> {
     let mut whole = None;
-    for key in keys {
+    for (at, key) in keys.enumerate() {
+        if at % BLOCK == BLOCK - 1 {
+            cx.fuel.poll()?;
+        }
         let kind = match key {
             Value::Int(_) => Kind::Integers,
-            Value::Str(_) => Kind::Strings,
+            Value::Str(node) if node.as_str().len() <= SHORT_TEXT => Kind::Strings,
             Value::Vector(vector) => match vector.as_slice() {
                 Some([Value::Int(_), Value::Int(_)]) => Kind::IntegerPairs,
-                Some(items) if items.len() <= 8 && !items.iter().any(Value::is_composite) => Kind::Vectors,
-                _ => return Kind::Any,
+                Some(items) if items.len() <= 8 && items.iter().all(is_short) => Kind::Vectors,
+                _ => return Ok(Kind::Any),
             },
-            leaf if !leaf.is_composite() => Kind::Leaves,
-            _ => return Kind::Any,
+            leaf if is_short(leaf) => Kind::Leaves,
+            _ => return Ok(Kind::Any),
         };
         whole = Some(match whole {
             None => kind,
@@ -151,10 +200,10 @@ fn kind_of<'v>(keys: impl Iterator<Item = &'v Value>) -> Kind {
             {
                 Kind::Leaves
             }
-            Some(_) => return Kind::Any,
+            Some(_) => return Ok(Kind::Any),
         });
     }
-    whole.unwrap_or(Kind::Leaves)
+    Ok(whole.unwrap_or(Kind::Leaves))
 }
 
 /// Sorts by keys that are copied once; the place of a row decides ties, which keeps the sort stable.
@@ -172,6 +221,13 @@ fn by_small_key_then<K: Ord + Copy>(
     keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| tie(&a.2, &b.2)).then(a.1.cmp(&b.1)));
     for (row, (_, _, sorted)) in rows.iter_mut().zip(keyed) {
         *row = sorted;
+    }
+}
+
+fn integer(key: &Value) -> i64 {
+    match key {
+        Value::Int(int) => *int,
+        _ => 0,
     }
 }
 
@@ -209,15 +265,19 @@ fn compare_items(cx: &Context, a: &[Value], b: &[Value], ties: Ties) -> Ordering
     a.len().cmp(&b.len())
 }
 
-/// A bottom-up merge sort that stops at the first fault: the sort of the standard library may panic when
-/// a comparison cannot answer.
+/// A bottom-up merge sort of rows of which each `sorted` neighbours are in order. It stops at the first fault: the sort of the
+/// standard library may panic when a comparison cannot answer.
 fn merge_sort(
     cx: &mut Context,
     rows: &mut [u32],
+    sorted: usize,
     mut compare: impl FnMut(&mut Context, &u32, &u32) -> Result<Ordering>,
 ) -> Result<()> {
+    if rows.len() <= sorted {
+        return Ok(());
+    }
     let mut merged = Vec::with_capacity(rows.len());
-    let mut width = 1;
+    let mut width = sorted;
     while width < rows.len() {
         for start in (0..rows.len()).step_by(width * 2) {
             let middle = (start + width).min(rows.len());
@@ -225,6 +285,7 @@ fn merge_sort(
             let (mut left, mut right) = (start, middle);
             merged.clear();
             while left < middle && right < end {
+                cx.tick(1)?;
                 // Taking the left one on ties keeps the sort stable.
                 if compare(cx, &rows[right], &rows[left])? == Ordering::Less {
                     merged.push(rows[right]);

@@ -1,9 +1,11 @@
 //! Symbols: interned names of an isolate. A keyword is a symbol; a string key of the same text knows
 //! its symbol, so `(:name row)` on a JSON row compares two numbers.
 
-use crate::string::{StringNode, hash_text};
-use hashbrown::HashTable;
+use crate::index::{Entry, Index};
+use crate::string::{SHORT_TEXT, StringNode, hash_text};
 use std::cell::Cell;
+use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::rc::Rc;
 
 /// An interned name of one isolate.
@@ -21,6 +23,9 @@ impl Symbol {
     }
 }
 
+/// Longest name that a program can write: looking for a name takes bounded time, and no fuel.
+pub const LONGEST_NAME: usize = SHORT_TEXT;
+
 /// Longest text that is interned on the fly (decision 16).
 pub const LONGEST_DYNAMIC: usize = 32;
 
@@ -36,7 +41,8 @@ pub struct Symbols {
     entries: Vec<Rc<StringNode>>,
     /// Where each name was found last among the keys of a map. Only a guess: rows of data have the same keys.
     places: Vec<Cell<u32>>,
-    table: HashTable<u32>,
+    /// None when there are no names.
+    index: Option<Index>,
     dynamic: usize,
     /// Keys met in data stay strings without a symbol.
     pub(crate) plain_keys: bool,
@@ -79,9 +85,16 @@ impl Symbols {
     }
 
     fn find_hashed(&self, text: &str, hash: u32) -> Option<Symbol> {
-        self.table
-            .find(u64::from(hash) << 32 | u64::from(hash), |&row| self.entries[row as usize].as_str() == text)
-            .map(|&row| Symbol(row))
+        if text.len() > LONGEST_NAME {
+            return None;
+        }
+        let Ok(found) = self.index.as_ref()?.find(
+            &mut (),
+            hash,
+            |_, row| Ok::<_, Infallible>(self.entries[row].as_str() == text),
+            |_, row| Ok(self.entries[row].as_str().cmp(text)),
+        );
+        found.map(|row| Symbol(row as u32))
     }
 
     fn insert(&mut self, text: &str, hash: u32) -> Symbol {
@@ -89,14 +102,25 @@ impl Symbols {
         let node = StringNode::new(text);
         node.set_symbol(symbol);
         crate::heap::charge(ENTRY_BYTES);
+        let index = self.index.get_or_insert_with(|| Index::with_room(0));
+        let order = |_: &mut (), row: usize| Ok::<Ordering, Infallible>(self.entries[row].as_str().cmp(text));
+        let Ok(inserted) = index.insert(&mut (), Entry::new(hash, symbol.0), order);
         self.entries.push(node);
         self.places.push(Cell::default());
-        let entries = &self.entries;
-        self.table.insert_unique(u64::from(hash) << 32 | u64::from(hash), symbol.0, |&row| {
-            let hash = entries[row as usize].hash();
-            u64::from(hash) << 32 | u64::from(hash)
-        });
+        if inserted.is_err() {
+            self.sort_index();
+        }
         symbol
+    }
+
+    /// Goes on with a sorted index: names collide too often.
+    #[cold]
+    fn sort_index(&mut self) {
+        let entry = |(row, node): (usize, &Rc<StringNode>)| Entry::new(node.hash(), row as u32);
+        let mut entries: Vec<Entry> = self.entries.iter().enumerate().map(entry).collect();
+        let text = |entry: &Entry| self.entries[entry.row()].as_str();
+        entries.sort_by(|a, b| a.hash().cmp(&b.hash()).then_with(|| text(a).cmp(text(b))));
+        self.index = Some(Index::sorted(&entries));
     }
 
     /// The text of a symbol.

@@ -5,7 +5,7 @@
 //! - [`values`]: random values, in several representations each
 //! - [`printing`]: what is printed reads back as itself
 //! - [`relations`]: equality, hashes and the order agree
-//! - [`maps`]: maps that share keys against a naive model
+//! - [`maps`]: maps that share keys against a naive model; [`floods`]: maps whose keys collide
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
@@ -18,6 +18,7 @@
 
 mod callbacks;
 mod cases;
+mod floods;
 mod forwarding;
 mod leaves;
 mod loops;

@@ -3,7 +3,7 @@ use crate::values::{Build, Plain, in_isolate, values};
 use proptest::prelude::*;
 use ptc_vm::equal::{equal, same_key};
 use ptc_vm::hash::hash_value;
-use ptc_vm::order::compare;
+use ptc_vm::order::{compare, compare_keys};
 use ptc_vm::set::SetNode;
 use ptc_vm::{Context, Value};
 use std::cmp::Ordering;
@@ -56,7 +56,8 @@ fn keys_that_are_the_same_hash_the_same() {
         in_isolate(|cx| {
             let (a, b) = (a.build(cx, Build::Usual), b.build(cx, Build::Other));
             if same_key(cx, &a, &b).expect("within limits") {
-                assert_eq!(hash_value(cx, &a), hash_value(cx, &b));
+                let hash = hash_value(cx, &a).expect("within limits");
+                assert_eq!(hash, hash_value(cx, &b).expect("within limits"));
             }
         });
     });
@@ -68,7 +69,8 @@ fn a_value_is_the_same_in_every_representation() {
         in_isolate(|cx| {
             let (a, b) = (plain.build(cx, Build::Usual), plain.build(cx, Build::Other));
             assert!(same_key(cx, &a, &b).expect("within limits"), "not the same key");
-            assert_eq!(hash_value(cx, &a), hash_value(cx, &b));
+            let hash = hash_value(cx, &a).expect("within limits");
+            assert_eq!(hash, hash_value(cx, &b).expect("within limits"));
             assert_eq!(order(cx, &a, &b), Ordering::Equal);
             let is_nan = matches!(a, Value::Float(number) if number.is_nan());
             assert_eq!(equal(cx, &a, &b).expect("within limits"), !is_nan);
@@ -106,6 +108,9 @@ fn equality_is_symmetric_and_agrees_with_the_order() {
             assert_eq!(equals, equal(cx, &b, &a).expect("within limits"), "= is not symmetric");
             let same = same_key(cx, &a, &b).expect("within limits");
             assert_eq!(same, same_key(cx, &b, &a).expect("within limits"), "keys are not symmetric");
+            let of_keys = compare_keys(cx, &a, &b).expect("within limits");
+            assert_eq!(of_keys == Ordering::Equal, same, "the order of keys tells others apart");
+            assert_eq!(of_keys, compare_keys(cx, &b, &a).expect("within limits").reverse());
             let ordering = order(cx, &a, &b);
             assert_eq!(ordering, order(cx, &b, &a).reverse(), "the order is not antisymmetric");
             if equals || same {

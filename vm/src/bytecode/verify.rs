@@ -9,6 +9,7 @@
 
 use super::instruction::{Effect, Flow, Instruction, Visit};
 use super::program::{Const, Program, Proto};
+use crate::symbol::LONGEST_NAME;
 use std::fmt;
 
 /// Why a program was refused: always a defect of the compiler.
@@ -43,6 +44,8 @@ pub enum Rule {
     FullAtReturn(u8),
     /// An index into constants, globals, functions or symbols is too large.
     BadIndex,
+    /// A name is longer than [`LONGEST_NAME`].
+    LongName,
     /// `drop`, `return` and `exit` must take their operand.
     MustTake,
     /// More instructions than spans, or no instruction at all.
@@ -114,6 +117,9 @@ pub fn verify(program: &Program) -> Result<(), VerifyError> {
 fn verify_tables(program: &Program) -> Result<(), VerifyError> {
     let bad = VerifyError { proto: 0, at: 0, rule: Rule::BadIndex };
     let symbols = program.symbols.len();
+    if program.symbols.iter().any(|name| name.len() > LONGEST_NAME) {
+        return Err(VerifyError { rule: Rule::LongName, ..bad });
+    }
     for (row, constant) in program.constants.iter().enumerate() {
         let fine = match constant {
             Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {

@@ -55,7 +55,7 @@ fn ordered(cx: &mut Context, a: &Value, b: &Value) -> Result<Option<Ordering>> {
     if nan(a) || nan(b) {
         return Ok(None);
     }
-    match compare_numbers(a, b) {
+    match compare_numbers(cx, a, b)? {
         Some(order) => Ok(Some(order)),
         None => compare(cx, a, b).map(Some),
     }

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
 use crate::native::Native;
+use crate::string::SHORT_TEXT;
 use crate::unit::Unit;
 use crate::value::{Closure, UnitId, Value};
 use crate::vector::VectorNode;
@@ -240,7 +241,9 @@ pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option
             Relation::GreaterEqual => a >= b,
         }),
         (Value::Keyword(a), Value::Keyword(b)) => relation.of_equality(a == b),
-        (Value::Str(a), Value::Str(b)) => relation.of_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str()),
+        (Value::Str(a), Value::Str(b)) if b.as_str().len() <= SHORT_TEXT => {
+            relation.of_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str())
+        }
         _ => None,
     }
 }

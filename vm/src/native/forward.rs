@@ -16,6 +16,7 @@ use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::interpreter::attend;
 use crate::map::MapNode;
+use crate::string::SHORT_TEXT;
 use crate::symbol::Symbol;
 use crate::value::{UnitId, Value};
 use smallvec::SmallVec;
@@ -203,8 +204,10 @@ impl Forward {
             _ => return Ok(false),
         };
         // Comparing other keys may cost fuel, which must not be paid twice.
-        if !matches!(key, Value::Str(_) | Value::Keyword(_)) {
-            return Ok(false);
+        match key {
+            Value::Keyword(_) => {}
+            Value::Str(node) if node.len() <= SHORT_TEXT => {}
+            _ => return Ok(false),
         }
         let Some(row) = counts.find(cx, key)? else { return Ok(false) };
         let Some(Value::Int(counted)) = MapNode::value_mut(counts, row) else { return Ok(false) };

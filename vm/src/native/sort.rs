@@ -8,6 +8,7 @@ use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::meter::List;
+use crate::order::is_short;
 use crate::sort;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -32,7 +33,7 @@ pub fn by_parts(
     width: usize,
     descending: bool,
 ) -> Result<Value> {
-    if parts.iter().any(Value::is_composite) {
+    if !parts.iter().all(is_short) {
         let mut keys = List::with_capacity(cx, input.len())?;
         for parts in parts.chunks(width) {
             let key = cx.collect(parts.iter().cloned())?.into_value();

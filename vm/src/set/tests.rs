@@ -14,7 +14,7 @@ fn counted(cx: &mut Context, count: i64) -> Rc<SetNode> {
 }
 
 fn room(set: &SetNode) -> usize {
-    set.extra.get().and_then(|extra| Some(extra.index.as_ref()?.capacity())).unwrap_or(0)
+    set.extra.get().and_then(|extra| Some(extra.index.as_ref()?.room())).unwrap_or(0)
 }
 
 #[test]

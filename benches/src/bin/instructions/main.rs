@@ -3,7 +3,7 @@
 //! `instructions --list` names the cases, one a line, with the size of each. The script
 //! `benches/instructions/run.py` counts them.
 //!
-//! Nothing here depends on time or on chance but the seeds of hash tables, which move a count by less than
+//! Nothing here depends on time or on chance but the seeds of the compiler's tables, which move a count by less than
 //! the tolerance of the script.
 
 #[path = "../../../../mcp/src/allocator.rs"]

@@ -72,7 +72,8 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
     let mut buffer = Text::new();
     for grapheme in cx.read(text)?.graphemes(true) {
         cx.tick(grapheme.len() as u64)?;
-        let row = map.find_text(grapheme, crate::string::hash_text(grapheme), cx.symbols.find(grapheme));
+        let (hash, symbol) = (crate::string::hash_text(grapheme), cx.symbols.find(grapheme));
+        let row = map.find_text(cx, grapheme, hash, symbol)?;
         match row {
             Some(row) => write_display(cx, &mut buffer, map.value(row))?,
             None => buffer.push(cx, grapheme)?,
