@@ -1,7 +1,8 @@
 //! Reads the arguments of discovery forms, with the documented texts.
 
-use crate::tool_call::shown;
+use crate::tool_call::{LONGEST_NAME, shown};
 use ptc_vm::builtins::DiscoveryForm;
+use ptc_vm::string::StringNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 
 /// Options of `apropos`.
@@ -63,11 +64,23 @@ fn fault(message: String) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)
 }
 
+/// A text that stands for names, without blanks around it. Names are compared with many others, so they are short.
+fn named(form: DiscoveryForm, text: &StringNode) -> Result<&str, Box<Fault>> {
+    match text.short(LONGEST_NAME) {
+        Some(text) => Ok(text.trim()),
+        None => Err(fault(format!(
+            "{} takes at most {LONGEST_NAME} bytes of text, got {}",
+            form.name(),
+            text.len()
+        ))),
+    }
+}
+
 /// Reads `(apropos query opts?)`.
 pub(crate) fn apropos(cx: &mut Context, arguments: &[Value]) -> Result<Apropos, Box<Fault>> {
     let (query, options) = (arguments.first().unwrap_or(&Value::Nil), arguments.get(1));
-    let query = match query.as_str() {
-        Some(text) if !text.trim().is_empty() => text.to_owned(),
+    let query = match query {
+        Value::Str(text) if !named(DiscoveryForm::Apropos, text)?.is_empty() => text.as_str().to_owned(),
         _ => {
             let text = shown(cx, query)?;
             return Err(fault(format!("apropos requires query (non-empty string), got {text}"))
@@ -102,7 +115,7 @@ pub(crate) fn reference(
     let value = arguments.first().unwrap_or(&Value::Nil);
     match value {
         Value::Symbol(symbol) => return Ok(cx.text(*symbol).to_owned()),
-        Value::Str(text) if !text.as_str().trim().is_empty() => return Ok(text.as_str().trim().to_owned()),
+        Value::Str(text) if !named(form, text)?.is_empty() => return Ok(text.as_str().trim().to_owned()),
         Value::Tool(name) => return Ok(format!("tool/{}", cx.text(*name))),
         Value::Builtin(builtin) => return Ok(builtin.info().name.to_owned()),
         _ => {}

@@ -253,9 +253,10 @@ impl<'s> Writer<'s> {
             Value::Bool(true) => self.out.extend_from_slice(b"true"),
             Value::Bool(false) => self.out.extend_from_slice(b"false"),
             Value::Int(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
-            Value::BigInt(number) => {
-                cx.tick(number.get().bits())?;
-                self.out.extend_from_slice(number.get().to_string().as_bytes());
+            Value::BigInt(_) => {
+                let digits = ptc_vm::print::pr_str(cx, value, usize::MAX)?.text;
+                cx.reserve(self.out.len() + digits.len())?;
+                self.out.extend_from_slice(digits.as_bytes());
             }
             Value::Float(number) => match serde_json::Number::from_f64(*number) {
                 Some(number) => self.out.extend_from_slice(number.to_string().as_bytes()),

@@ -19,6 +19,10 @@ use ptc_vm::{Context, Fault, Reason, Value};
 /// Longest rendering of a value inside an error message.
 const SHOWN: usize = 200;
 
+/// Longest text in bytes that a program may give for the name of a server, a tool or a function. Configurations and
+/// servers have shorter ones.
+pub(crate) const LONGEST_NAME: usize = 1_000;
+
 /// A programmer fault.
 fn fault(message: impl std::fmt::Display) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)

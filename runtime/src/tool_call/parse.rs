@@ -1,6 +1,6 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
-use super::{fault, shown};
+use super::{LONGEST_NAME, fault, shown};
 use crate::suggest::nearest;
 use crate::upstream::Refusal;
 use ptc_vm::{Context, Fault, Value};
@@ -103,7 +103,10 @@ fn read_entries(
 }
 
 fn non_empty(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    match value {
+        Value::Str(text) => text.short(LONGEST_NAME).filter(|text| !text.is_empty()).map(str::to_owned),
+        _ => None,
+    }
 }
 
 fn check_args(cx: &mut Context, call: &ParsedCall, args: Value) -> Result<Value, Box<Fault>> {

@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Resident memory beyond what the process had: twice the limit and 30 MB.
 const RESIDENT: u64 = 2 * MEMORY + 30_000_000;
 
-/// A value and the program that makes it.
+/// A value and the program that makes it. The first ones are those of the usual test run.
 const VALUES: &[(&str, &str)] = &[
     ("range of 10^9", "(range 1000000000)"),
     ("range of 10^12", "(range 1000000000000)"),
@@ -29,10 +29,10 @@ const VALUES: &[(&str, &str)] = &[
     ("string of 4 MB, not ASCII", "(reduce (fn [s _] (str s s)) \"éß\" (range 20))"),
     ("integer of 2^20 bits", "(bit-shift-left 1 1048000)"),
     ("deep nest", "(reduce (fn [a _] [a]) nil (range 50000))"),
-    ("deep maps", "(reduce (fn [a _] {:a a}) nil (range 20000))"),
     ("wide graph", "(reduce (fn [a _] [a a]) nil (range 64))"),
-    ("wide graph of maps", "(reduce (fn [a _] {:a a :b a}) {} (range 64))"),
     ("colliding keys", "(mapv (fn [i] (conj [0 0 0 0 0 0 0 0] i)) (range 20000))"),
+    ("wide graph of maps", "(reduce (fn [a _] {:a a :b a}) {} (range 64))"),
+    ("deep maps", "(reduce (fn [a _] {:a a}) nil (range 20000))"),
     ("large map", "(zipmap (range 40000) (range 40000))"),
     ("rows", "(mapv (fn [i] {:id i :name (str \"n\" i)}) (range 20000))"),
 ];
@@ -80,8 +80,9 @@ const THREE: &[&str] = &[
 ];
 
 /// Those of the usual test run.
-const FEW_TWO: &[&str] = &["h h", "inc h", "h inc", "1 h", "h 1", "h \"a\"", "identity h", "h #\"a+\""];
-const FEW_THREE: &[&str] = &["h h h", "+ 0 h", "h \"a\" h", "h h identity", "identity h h"];
+const FEW_TWO: &[&str] = &["h h", "inc h", "1 h", "h 1"];
+const FEW_THREE: &[&str] = &["h h h", "+ 0 h", "h \"a\" h"];
+const FEW_VALUES: usize = 8;
 
 /// The name of a builtin in programs.
 fn name_of(builtin: &Builtin) -> Option<String> {
@@ -125,6 +126,12 @@ struct Cost {
     end: String,
 }
 
+impl Cost {
+    fn is_fine(&self) -> bool {
+        self.time <= TIMEOUT + GRACE && self.resident <= RESIDENT
+    }
+}
+
 async fn run(runtime: &Runtime, program: &str) -> Cost {
     let limits = Limits {
         timeout_ms: TIMEOUT.as_millis() as u64,
@@ -151,20 +158,14 @@ async fn run(runtime: &Runtime, program: &str) -> Cost {
     Cost { time, resident: resident("VmHWM:").saturating_sub(before), end }
 }
 
-/// The median of three runs, each as large as the machine made it.
+/// A call that breaks a limit gets two more chances, and has to keep it in both: the median of three.
 async fn judge(runtime: &Runtime, program: &str) -> Cost {
-    let mut costs = Vec::new();
-    for _ in 0..3 {
-        let cost = run(runtime, program).await;
-        let is_fine = cost.time <= TIMEOUT + GRACE && cost.resident <= RESIDENT;
-        costs.push(cost);
-        if is_fine {
-            // Two of three decide.
-            break;
-        }
+    let first = run(runtime, program).await;
+    if first.is_fine() {
+        return first;
     }
-    let last = costs.len() - 1;
-    costs.swap_remove(last)
+    let second = run(runtime, program).await;
+    if second.is_fine() { run(runtime, program).await } else { second }
 }
 
 #[tokio::main]
@@ -179,7 +180,8 @@ async fn main() {
             std::process::exit(1);
         }
     };
-    let (two, three) = if all { (TWO, THREE) } else { (FEW_TWO, FEW_THREE) };
+    let (two, three, values) =
+        if all { (TWO, THREE, VALUES) } else { (FEW_TWO, FEW_THREE, &VALUES[..FEW_VALUES]) };
     let (mut calls, mut broken, mut builtins_seen) = (0_u64, 0_u64, 0_u64);
     for (_, builtin) in builtins::all() {
         let Some(name) = name_of(builtin) else { continue };
@@ -191,11 +193,11 @@ async fn main() {
         let shapes =
             shapes.iter().filter(|(count, _)| builtin.arity.accepts(*count)).flat_map(|(_, shapes)| *shapes);
         for shape in shapes {
-            for (what, value) in VALUES {
+            for (what, value) in values {
                 calls += 1;
                 let program = format!("(let [h {value}] ({name} {shape}))");
                 let cost = judge(&runtime, &program).await;
-                if cost.time > TIMEOUT + GRACE || cost.resident > RESIDENT {
+                if !cost.is_fine() {
                     broken += 1;
                     let line = json!({
                         "call": format!("({name} {shape})"), "h": what, "end": cost.end,
