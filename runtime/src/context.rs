@@ -3,14 +3,18 @@
 
 use crate::limits::Limits;
 use crate::outcome::{CallFault, CallRecord, CallStatus, Effect};
+use crate::outgoing::Outgoing;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Remarks kept of one run.
 const MOST_NOTES: usize = 10;
+
+/// The most time that a call leaves its program to deal with a timeout; of a short program, a tenth.
+const MARGIN: Duration = Duration::from_millis(500);
 
 /// The account of one run. Shared by everything that works for it.
 pub struct RunContext {
@@ -22,6 +26,7 @@ pub struct RunContext {
     calls_by_server: Mutex<HashMap<String, u32>>,
     discoveries: AtomicU32,
     waiting_bytes: AtomicU64,
+    outgoing: Arc<Outgoing>,
     notes: Mutex<Vec<String>>,
     ledger: Mutex<Vec<CallRecord>>,
 }
@@ -48,6 +53,7 @@ impl RunContext {
             calls_by_server: Mutex::default(),
             discoveries: AtomicU32::new(0),
             waiting_bytes: AtomicU64::new(0),
+            outgoing: Outgoing::new(limits.memory_bytes),
             notes: Mutex::new(Vec::new()),
             ledger: Mutex::new(Vec::new()),
         }
@@ -71,6 +77,14 @@ impl RunContext {
     /// What is left until the deadline.
     pub fn time_left(&self) -> Duration {
         self.limits.timeout().saturating_sub(self.elapsed())
+    }
+
+    /// How long a call that wants so much time may take from now on: the program is to see the timeout while it
+    /// can still answer.
+    pub fn call_timeout(&self, wanted: Duration) -> Duration {
+        let left = self.time_left();
+        let margin = MARGIN.min(self.limits.timeout() / 10);
+        wanted.min(left.saturating_sub(margin).max(left / 2))
     }
 
     /// Asks the program to stop.
@@ -143,6 +157,17 @@ impl RunContext {
         self.waiting_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
+    /// Arguments on their way to servers.
+    pub(crate) fn outgoing(&self) -> &Arc<Outgoing> {
+        &self.outgoing
+    }
+
+    /// Bytes outside the isolate that are there for the program: answers that wait for it, and arguments that wait
+    /// for their servers.
+    pub fn held_bytes(&self) -> u64 {
+        self.waiting_bytes.load(Ordering::Relaxed) + self.outgoing.bytes() as u64
+    }
+
     /// Enters a finished call into the ledger.
     pub fn record(
         &self,
@@ -188,6 +213,21 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!((granted, context.calls_made()), (50, 50));
+    }
+
+    #[test]
+    fn a_call_leaves_time_to_answer() {
+        let timeout = |limit, wanted| {
+            let context = context(Limits { timeout_ms: limit, ..Limits::default() });
+            context.call_timeout(Duration::from_millis(wanted))
+        };
+        let near = |given: Duration, want| {
+            given <= Duration::from_millis(want) && given.as_millis() > want as u128 / 2
+        };
+        assert!(near(timeout(10_000, 30_000), 9_500));
+        assert!(near(timeout(1_000, 30_000), 900));
+        assert_eq!(timeout(120_000, 400), Duration::from_millis(400));
+        assert_eq!(timeout(0, 400), Duration::ZERO);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::context::{CallLabel, RunContext};
 use crate::coroutine::PREEMPTION;
 use crate::engine::Engine;
-use crate::host_call::{self, Plan};
+use crate::host_call::{self, Earlier, Plan};
 use crate::options::RunOptions;
 use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
 use crate::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
@@ -45,7 +45,19 @@ struct InFlight {
     /// The upstream call it is, for the ledger; `None` while servers are started for a look at their tools.
     label: Option<CallLabel>,
     begun: Instant,
+    /// How long it took until this work was handed out.
+    waited: Duration,
     task: AbortHandle,
+}
+
+impl InFlight {
+    /// What the program is told about a fault: of a timeout the whole time, of which this work had the rest.
+    fn text(&self, fault: &UpstreamFault) -> String {
+        match fault {
+            UpstreamFault::Timeout(after) => UpstreamFault::Timeout(self.waited + *after).to_string(),
+            fault => fault.to_string(),
+        }
+    }
 }
 
 /// What a program needs next.
@@ -135,7 +147,7 @@ impl Execution {
                 self.drop_cancelled_calls();
             }
             match exit {
-                Exit::HostCall(call) => self.issue(call, false),
+                Exit::HostCall(call) => self.issue(call, Earlier::default()),
                 Exit::SliceEnd => return Progress::Ready,
                 Exit::Blocked => return Progress::Waiting,
                 Exit::Fault(fault) => self.fail(&fault),
@@ -161,14 +173,14 @@ impl Execution {
         self.context.deadline().is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Looks at a host call and answers it or hands it out. `loaded`: its server was started for it, and
-    /// it is already paid for.
-    fn issue(&mut self, call: CallId, loaded: bool) {
+    /// Looks at a host call and answers it or hands it out.
+    fn issue(&mut self, call: CallId, earlier: Earlier) {
         self.host_calls = true;
+        let waited = earlier.waited;
         let engine = self.engine.clone();
         let context = self.context.clone();
         let plan = self.isolate.call(call, |cx, function, arguments| {
-            host_call::plan(cx, &engine, &context, function, arguments, loaded)
+            host_call::plan(cx, &engine, &context, function, arguments, earlier)
         });
         // A call that is not in flight any more needs no answer.
         let Some(plan) = plan else { return };
@@ -185,7 +197,7 @@ impl Execution {
             Ok(Plan::LoadAll(upstreams)) => {
                 let patience =
                     self.context.limits().upstream_call_timeout().min(self.context.time_left() / 2);
-                self.hand_out(call, None, async move {
+                self.hand_out(call, None, waited, async move {
                     let starts = upstreams.iter().map(|upstream| upstream.start());
                     // Who did not start in time shows in the catalog.
                     let _ = tokio::time::timeout(patience, futures_util::future::join_all(starts)).await;
@@ -206,28 +218,26 @@ impl Execution {
                 let begun = self.in_flight.remove(&call).map_or_else(Instant::now, |earlier| earlier.begun);
                 self.refuse(call, label, begun, reason, &text);
             }
-            Ok(Plan::Load { upstream, label, timeout }) => self.hand_out(call, Some(label), async move {
-                // The start goes on when nobody waits for it any more.
-                let started = tokio::time::timeout(timeout, upstream.start()).await;
-                ReplyBody::Loaded(started.unwrap_or(Err(UpstreamFault::Timeout(timeout))))
-            }),
-            Ok(Plan::Send { upstream, label, request }) => self.send(call, upstream, label, request),
-        }
-    }
-
-    fn send(&mut self, call: CallId, upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest) {
-        let context = self.context.clone();
-        self.hand_out(call, Some(label), async move {
-            let answer = match upstream.call(request).await {
-                Ok(CallResult::Inline(answer)) => answer,
-                Err(fault) => return ReplyBody::Fault(fault),
-            };
-            let payload = Payload::read(answer).await;
-            match context.hold(payload.held_bytes()) {
-                true => ReplyBody::Answer(payload),
-                false => ReplyBody::OverMemory(payload.bytes),
+            Ok(Plan::Load { upstream, label, timeout }) => {
+                self.hand_out(call, Some(label), waited, async move {
+                    // The start goes on when nobody waits for it any more.
+                    let started = tokio::time::timeout(timeout, upstream.start()).await;
+                    ReplyBody::Loaded(started.unwrap_or(Err(UpstreamFault::Timeout(timeout))))
+                });
             }
-        });
+            Ok(Plan::AwaitTurn { label, timeout }) => {
+                let turn = context.outgoing().clone();
+                let server = label.server.clone();
+                self.hand_out(call, Some(label), waited, async move {
+                    let turn = tokio::time::timeout(timeout, turn.turn(&server)).await;
+                    turn.map_or(ReplyBody::Fault(UpstreamFault::Timeout(timeout)), ReplyBody::Turn)
+                });
+            }
+            Ok(Plan::Send { upstream, label, request }) => {
+                let context = self.context.clone();
+                self.hand_out(call, Some(label), waited, send(upstream, request, context));
+            }
+        }
     }
 
     /// Lets the I/O runtime do `work` and puts its result into the worker's inbox.
@@ -235,6 +245,7 @@ impl Execution {
         &mut self,
         call: CallId,
         label: Option<CallLabel>,
+        waited: Duration,
         work: impl Future<Output = ReplyBody> + Send + 'static,
     ) {
         // A call that was handed out before, to load its server, keeps its beginning.
@@ -246,7 +257,7 @@ impl Execution {
             let reply = Reply { duration: begun.elapsed(), body };
             inbox.push(Message::Reply { run, call, reply });
         });
-        self.in_flight.insert(call, InFlight { label, begun, task: task.abort_handle() });
+        self.in_flight.insert(call, InFlight { label, begun, waited, task: task.abort_handle() });
     }
 
     /// Takes the answer to a call; false when nobody waits for it any more.
@@ -257,33 +268,43 @@ impl Execution {
             }
             return false;
         };
-        if let ReplyBody::Loaded(loaded) = reply.body {
+        let again = |turn| Earlier { looked_at: true, waited: in_flight.begun.elapsed(), turn };
+        let Reply { duration, body } = reply;
+        let body = match body {
+            ReplyBody::Turn(turn) => {
+                self.issue(call, again(Some(turn)));
+                return true;
+            }
+            body => body,
+        };
+        if let ReplyBody::Loaded(loaded) = body {
             match loaded {
-                Ok(()) => self.issue(call, true),
+                Ok(()) => self.issue(call, again(None)),
                 Err(fault) => {
-                    let (label, begun) = (in_flight.label.clone(), in_flight.begun);
+                    let (label, begun, text) =
+                        (in_flight.label.clone(), in_flight.begun, in_flight.text(&fault));
                     self.in_flight.remove(&call);
                     if let Some(label) = label {
-                        self.refuse(call, label, begun, fault.reason(), &fault.to_string());
+                        self.refuse(call, label, begun, fault.reason(), &text);
                     }
                 }
             }
             return true;
         }
-        let Some(InFlight { label: Some(label), begun, .. }) = self.in_flight.remove(&call) else {
-            return false;
-        };
-        match reply.body {
-            ReplyBody::Loaded(_) => {}
+        let Some(in_flight) = self.in_flight.remove(&call) else { return false };
+        let Some(label) = in_flight.label.clone() else { return false };
+        match body {
+            ReplyBody::Loaded(_) | ReplyBody::Turn(_) => {}
             ReplyBody::Fault(fault) => {
                 let bytes = match fault {
                     UpstreamFault::TooLarge { bytes, .. } => Some(bytes),
                     _ => None,
                 };
-                self.refuse_with(call, label, begun, fault.reason(), &fault.to_string(), bytes);
+                let text = in_flight.text(&fault);
+                self.refuse_with(call, label, in_flight.begun, fault.reason(), &text, bytes);
             }
             ReplyBody::OverMemory(bytes) => {
-                self.record(label, CallStatus::Ok, reply.duration, Some(bytes));
+                self.record(label, CallStatus::Ok, duration, Some(bytes));
                 let limit = self.options.limits.memory_bytes;
                 let message = format!(
                     "memory limit exceeded: upstream results of {bytes} more bytes wait for the program, the \
@@ -303,7 +324,7 @@ impl Execution {
                     None => CallStatus::Ok,
                     Some((reason, error)) => CallStatus::Error { reason, error },
                 };
-                self.record(label, status, reply.duration, Some(payload.bytes));
+                self.record(label, status, duration, Some(payload.bytes));
             }
         }
         true
@@ -339,7 +360,7 @@ impl Execution {
     /// The program waits for upstreams.
     pub(crate) fn suspended(&mut self) {
         if let Some(recipient) = &mut self.recipient {
-            recipient.suspended(self.isolate.live_bytes());
+            recipient.suspended(self.isolate.live_bytes() + self.context.held_bytes());
         }
     }
 
@@ -437,6 +458,19 @@ impl Execution {
             let failure = rendering::defect(message);
             recipient.send(rendering::without_isolate(failure, &self.context));
         }
+    }
+}
+
+/// A call, and what comes back of it.
+async fn send(upstream: Arc<dyn Upstream>, request: CallRequest, context: Arc<RunContext>) -> ReplyBody {
+    let answer = match upstream.call(request).await {
+        Ok(CallResult::Inline(answer)) => answer,
+        Err(fault) => return ReplyBody::Fault(fault),
+    };
+    let payload = Payload::read(answer).await;
+    match context.hold(payload.held_bytes()) {
+        true => ReplyBody::Answer(payload),
+        false => ReplyBody::OverMemory(payload.bytes),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::discovery::{self, Reply, Step};
 use crate::driver::label;
 use crate::engine::Engine;
 use crate::outcome::{CallFault, Effect};
+use crate::outgoing::Turn;
 use crate::tool_call::{Encoded, encode, parse};
 use crate::tool_check::{no_such_server, no_such_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamState};
@@ -30,25 +31,38 @@ pub(crate) enum Plan {
     Refuse { label: CallLabel, reason: CallFault, text: String },
     /// The server's tools are not known: start it within the time of the call, and look again.
     Load { upstream: Arc<dyn Upstream>, label: CallLabel, timeout: Duration },
+    /// Too much of the program is on its way to this server: wait for a turn within the time of the call, and look
+    /// again.
+    AwaitTurn { label: CallLabel, timeout: Duration },
     /// Call the tool.
     Send { upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest },
 }
 
-/// Decides. A fault is a programmer fault, or a limit of the program. `loaded`: the server was started for
-/// this very call, which is already paid for.
+/// What has happened to a call before.
+#[derive(Default)]
+pub(crate) struct Earlier {
+    /// It waited: it is paid for, and a server that it needed was started.
+    pub(crate) looked_at: bool,
+    /// How long it has waited.
+    pub(crate) waited: Duration,
+    /// The right to encode it.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// Decides. A fault is a programmer fault, or a limit of the program.
 pub(crate) fn plan(
     cx: &mut Context,
     engine: &Engine,
     context: &RunContext,
     function: HostFunction,
     arguments: &[Value],
-    loaded: bool,
+    earlier: Earlier,
 ) -> Result<Plan, Box<Fault>> {
     match function {
         HostFunction::Servers if discovery::take_operation(context) => Ok(Plan::Servers),
         HostFunction::Servers => Ok(Plan::Answer(Reply::Nil)),
         HostFunction::Discover(form) => {
-            Ok(match discovery::step(cx, engine, context, form, arguments, loaded)? {
+            Ok(match discovery::step(cx, engine, context, form, arguments, earlier.looked_at)? {
                 Step::Answer(reply) => Plan::Answer(reply),
                 Step::Load(upstreams) => Plan::LoadAll(upstreams),
             })
@@ -61,7 +75,7 @@ pub(crate) fn plan(
                 "Upstream tools are called as (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
             ))
         }
-        HostFunction::ToolCall => plan_tool_call(cx, engine, context, arguments, loaded),
+        HostFunction::ToolCall => plan_tool_call(cx, engine, context, arguments, earlier),
     }
 }
 
@@ -70,8 +84,9 @@ fn plan_tool_call(
     engine: &Engine,
     context: &RunContext,
     arguments: &[Value],
-    loaded: bool,
+    earlier: Earlier,
 ) -> Result<Plan, Box<Fault>> {
+    let Earlier { looked_at, waited, turn } = earlier;
     let servers = engine.server_names();
     let (call, args) = parse(cx, arguments, &servers)?;
     let limits = context.limits();
@@ -83,6 +98,7 @@ fn plan_tool_call(
     };
     let own = upstream.limits();
     let timeout = own.timeout.unwrap_or_else(|| limits.upstream_call_timeout());
+    let timeout = context.call_timeout(timeout.saturating_sub(waited));
     let tools = entry.proven();
     let Some(tool) = tools.and_then(|tools| tools.get(&call.tool)) else {
         if let Some(refusal) = tools.and_then(|tools| tools.refusal(&call.tool)) {
@@ -94,7 +110,7 @@ fn plan_tool_call(
             return Err(no_such_tool(&call, tools, &catalog));
         }
         let label = label(&call, Effect::Unknown);
-        if loaded {
+        if looked_at {
             // It was there a moment ago, and has gone again.
             let text = upstream.status().error.unwrap_or_else(|| format!("upstream is {}", state.name()));
             return Ok(Plan::Refuse { label, reason: CallFault::UpstreamUnavailable, text });
@@ -104,16 +120,23 @@ fn plan_tool_call(
             Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
         });
     };
+    let label = label(&call, tool.effect());
+    let Some(turn) = turn.or_else(|| context.outgoing().try_turn(&call.server)) else {
+        let paid = if looked_at { Ok(()) } else { take_call(context, &**upstream) };
+        return Ok(match paid {
+            Ok(()) => Plan::AwaitTurn { label, timeout },
+            Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
+        });
+    };
     let Encoded { text, notes } = encode(cx, &call, &args, Some(&**tool))?;
     notes.into_iter().for_each(|note| context.note(note));
-    let label = label(&call, tool.effect());
-    if !loaded && let Err(text) = take_call(context, &**upstream) {
+    if !looked_at && let Err(text) = take_call(context, &**upstream) {
         return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });
     }
     let max_bytes = usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX);
     let request = CallRequest {
         tool: tool.name.clone(),
-        arguments: text,
+        arguments: turn.charge(text),
         timeout,
         sink: ResultSink::Inline { max_bytes: own.max_response_bytes.unwrap_or(max_bytes) },
     };

@@ -13,7 +13,8 @@
 //! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `tool_check`: calls
 //!   against tool lists and schemas. `rendering`: its end. `release`: its end without secrets.
 //! - [`discovery`]: what programs can ask about names, servers and tools. `suggest`: the nearest known name.
-//! - [`context`]: the budget and ledger of one run. `program_cache`: compiled programs by source.
+//! - [`context`]: the budget and ledger of one run. `outgoing`: its arguments on their way to servers.
+//!   `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
 //! - [`config`]: the file that names upstream servers. [`secrets`]: what must not leave the process.
 //!
@@ -34,6 +35,7 @@ pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod outcome;
+mod outgoing;
 #[doc(hidden)]
 pub mod probe;
 mod program_cache;

@@ -2,6 +2,7 @@
 //! a worker for what concerns the programs it has started.
 
 use crate::options::RunOptions;
+use crate::outgoing::Turn;
 use crate::tool_call::Payload;
 use crate::upstream::UpstreamFault;
 use crate::watcher::Recipient;
@@ -73,6 +74,8 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyBody {
     /// The upstream was started and its tools are listed: look at the call again.
     Loaded(Result<(), UpstreamFault>),
+    /// There is room for the arguments: look at the call again.
+    Turn(Turn),
     /// The result.
     Answer(Payload),
     /// The result does not fit what is left of the program's memory beside other waiting results.

@@ -127,6 +127,8 @@ pub struct ServerStatus {
     pub tools: Vec<Arc<Tool>>,
     /// A complete list was loaded.
     pub tools_loaded: bool,
+    /// What is wrong with its tool list.
+    pub notes: Vec<String>,
 }
 
 /// Runs programs. Dropping it stops the programs and, in the background, the servers;
@@ -305,6 +307,7 @@ impl Runtime {
                     server_info: status.server_info,
                     protocol: status.protocol,
                     tools_loaded: tools.is_some(),
+                    notes: tools.iter().flat_map(|tools| tools.notes().to_vec()).collect(),
                     tools: tools.iter().flat_map(|tools: &Arc<ToolList>| tools.iter().cloned()).collect(),
                 }
             })

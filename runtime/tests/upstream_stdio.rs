@@ -55,8 +55,9 @@ async fn a_timeout_and_a_dropped_call_cancel_upstream_and_others_go_on() {
     {
         let dropped = fake.call(request("hang", json!({})));
         tokio::pin!(dropped);
-        // One poll sends the request.
         assert!(futures_util::poll!(&mut dropped).is_pending());
+        // Answered after the request before it was written: what is not written yet is only taken back.
+        call(&fake, "number", json!({})).await.unwrap();
     }
     let stats = call(&fake, "stats", json!({})).await.unwrap();
     let reasons: Vec<_> = stats["structuredContent"]["cancelled"]
@@ -66,6 +67,20 @@ async fn a_timeout_and_a_dropped_call_cancel_upstream_and_others_go_on() {
         .map(|params| params["reason"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(reasons, ["timeout", "cancelled"]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_written_yet_is_taken_back() {
+    let fake = upstream(&[]);
+    fake.start().await.unwrap();
+    {
+        let dropped = fake.call(request("crash", json!({})));
+        tokio::pin!(dropped);
+        // The writer has had no turn.
+        assert!(futures_util::poll!(&mut dropped).is_pending());
+    }
+    let stats = call(&fake, "stats", json!({})).await.unwrap();
+    assert_eq!(stats["structuredContent"]["cancelled"], json!([]));
 }
 
 #[tokio::test]

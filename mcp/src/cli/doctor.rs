@@ -173,6 +173,10 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             }
             count => Finding::ok("tools", count.to_string()),
         });
+        let remedy = "the server lists its tools wrongly: update it, or report it to its authors";
+        findings.extend(
+            status.notes.iter().map(|note| Finding::new(Level::Warning, "tools", note, remedy.into())),
+        );
     } else {
         let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
         let check = if command.is_none() { "found" } else { "started" };

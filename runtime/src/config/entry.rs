@@ -16,8 +16,9 @@ use std::time::Duration;
 /// Wall clock of one start when the entry does not say.
 pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a server that let a call time out may stay silent when the entry does not say.
-pub const DEFAULT_UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a server may leave us without any answer, once a call to it was given up, when the entry does not say.
+/// With the default limits of a program a hung server is replaced within 30 s.
+pub const DEFAULT_UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One configured server. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
@@ -30,7 +31,7 @@ pub struct ServerEntry {
     pub stdio: StdioSpec,
     /// Wall clock of one start.
     pub handshake_timeout: Duration,
-    /// How long a server that let a call time out may stay silent before it counts as crashed.
+    /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
     /// Which of its tools may be called.
     pub tools: ToolPolicy,

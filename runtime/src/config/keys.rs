@@ -53,7 +53,7 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row(
         "unresponsive_timeout_ms",
         Kind::Positive,
-        "How long it may say nothing before it is asked whether it lives.",
+        "How long it may answer nothing once a call was given up, before it is replaced.",
     ),
     row("request_timeout_ms", Kind::Positive, "How long one call may take."),
     row("max_response_bytes", Kind::Positive, "The largest answer, refused before it is decoded."),

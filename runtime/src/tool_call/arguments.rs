@@ -77,8 +77,11 @@ pub(crate) fn encode(
     let notes = tool
         .into_iter()
         .flat_map(|tool| writer.undeclared.iter().map(|name| undeclared_note(&call.server, tool, name)));
+    let notes = notes.collect();
     // Every part written is text or ASCII punctuation.
-    Ok(Encoded { notes: notes.collect(), text: String::from_utf8_lossy(&writer.out).into_owned() })
+    let text = String::from_utf8(writer.out)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(Encoded { text, notes })
 }
 
 /// What stops the encoding.
@@ -213,7 +216,7 @@ impl<'s> Writer<'s> {
                     let schema = *schema;
                     let (key, value) = (entry.key.clone(), entry.value.clone());
                     let name = key_name(cx, &key, self.names(schema).as_ref())?;
-                    write_text(&mut self.out, &name);
+                    self.text(cx, &name)?;
                     self.out.push(b':');
                     let entry = self.root.zip(schema).and_then(|(root, schema)| below(root, schema, &name));
                     self.value(cx, &value, entry)?;
@@ -233,6 +236,19 @@ impl<'s> Writer<'s> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Writes a string; escapes may make it six times as long.
+    fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), Refusal> {
+        let escapes = |byte: u8| match byte {
+            b'"' | b'\\' => 1,
+            0..0x20 => 5,
+            _ => 0,
+        };
+        let more: usize = text.bytes().map(escapes).sum();
+        cx.reserve(self.out.len() + text.len() + more + 2)?;
+        write_text(&mut self.out, text);
         Ok(())
     }
 
@@ -264,8 +280,7 @@ impl<'s> Writer<'s> {
             },
             Value::Str(text) => {
                 cx.tick(text.as_str().len() as u64)?;
-                cx.reserve(self.out.len() + text.as_str().len())?;
-                write_text(&mut self.out, text.as_str());
+                self.text(cx, text.as_str())?;
             }
             Value::Keyword(symbol) | Value::Symbol(symbol) => write_text(&mut self.out, cx.text(*symbol)),
             Value::Map(node) => self.open_map(cx, node, schema)?,

@@ -2,14 +2,11 @@
 //! `isError` first, then `structuredContent`, then the first text block. Whatever that choice leaves out
 //! (further texts, images, audio, resources) stays reachable as `:content`.
 
-use crate::upstream::RawAnswer;
+use crate::upstream::{RawAnswer, shorten};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// Longest message of a tool error, in bytes.
-const LONGEST_MESSAGE: usize = 16 << 10;
 
 /// Results above this size are read off the I/O threads.
 const READ_INLINE: usize = 64 * 1024;
@@ -117,8 +114,9 @@ impl Payload {
 
 impl From<RawAnswer> for Payload {
     fn from(answer: RawAnswer) -> Payload {
-        let Some(result) = parse_object::<ToolResult<'_>>(answer.bytes()) else {
-            return malformed("the result is not an object");
+        let result = match parse_object::<ToolResult<'_>>(answer.bytes()) {
+            Ok(result) => result,
+            Err(why) => return malformed(why),
         };
         if result.result_type.as_deref().is_some_and(|kind| kind != "complete") {
             return malformed("the tool asks for more input, which a program cannot give");
@@ -171,7 +169,8 @@ fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize
             (String::from_utf8_lossy(json).into_owned(), Some(place))
         }
         structured if !texts.is_empty() => (texts.join("\n"), structured.filter(|_| !text_says_it)),
-        _ => (String::from_utf8_lossy(answer.bytes()).into_owned(), None),
+        _ if others => ("the tool failed without a text; its :content says what it gave".to_owned(), None),
+        _ => ("the tool failed and does not say why".to_owned(), None),
     };
     Content::ToolError { message: shorten(said), blocks: place.filter(|_| others), structured }
 }
@@ -198,23 +197,21 @@ fn malformed(why: &'static str) -> Payload {
 }
 
 /// The derived reader would take an array for the members in order.
-fn parse_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'{') { serde_json::from_slice(bytes).ok() } else { None }
+fn parse_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, &'static str> {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err("the result is not an object");
+    }
+    serde_json::from_slice(bytes).map_err(|error| match std::str::from_utf8(bytes) {
+        Err(_) => "the result is not UTF-8",
+        Ok(_) if error.is_data() => "the result is not that of a tool",
+        Ok(_) => "the result is not JSON",
+    })
 }
 
 /// Where `part`, a slice of `whole`, sits in it.
 fn place_of(whole: &[u8], part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     start..start + part.len()
-}
-
-fn shorten(mut text: String) -> String {
-    if text.len() > LONGEST_MESSAGE {
-        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
-        text.push('…');
-    }
-    text
 }
 
 /// A cheap look that saves most texts the attempt to decode them.

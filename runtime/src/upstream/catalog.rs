@@ -151,7 +151,7 @@ mod tests {
 
     fn list(names: &[&str]) -> ToolList {
         let tools = names.iter().map(|name| serde_json::from_value(json!({ "name": name })).unwrap());
-        ToolList::new("fs", tools.collect(), &ToolPolicy::default())
+        ToolList::new("fs", tools.collect::<Vec<Tool>>(), &ToolPolicy::default())
     }
 
     fn catalog() -> SharedCatalog {

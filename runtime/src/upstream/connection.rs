@@ -1,55 +1,38 @@
 //! One JSON-RPC connection: many requests in flight, matched by id, each with its own cap and deadline.
 //!
-//! The connection works over any [`FrameSource`] and [`FrameSink`]; stdio pipes are one pair.
+//! The connection works over any [`FrameSource`] and [`FrameSink`]; stdio pipes are one pair. What is on its way
+//! out stands in the [`Outbox`].
 
 use super::UpstreamFault;
-use super::line::{Line, LineReader};
-use super::throttle::{Throttle, Verdict};
-use super::wire::{self, Incoming, OversizeKind, RawAnswer, RpcError};
-use std::collections::{BTreeMap, HashMap};
+use super::frames::{FrameSource, Frames, Received};
+use super::outbox::{Batch, Frame, Outbox};
+use super::pace::Pace;
+use super::rpc_error::RpcError;
+use super::throttle::Throttle;
+use super::wire::{self, Incoming, OversizeKind, RawAnswer};
+use crate::outgoing::Arguments;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc, oneshot};
+use std::time::Duration;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 /// Lines up to this size are read even when no call is in flight.
 const LINE_FLOOR: usize = 1 << 20;
 
-/// Frames above this size are parsed off the I/O threads.
-const PARSE_INLINE: usize = 256 * 1024;
-
-/// Frames written together.
-const WRITE_BATCH: usize = 64 * 1024;
-
-/// JSON-RPC code of a method the server does not have.
-const METHOD_NOT_FOUND: i64 = -32601;
+/// Requests without an answer that are remembered after their callers have gone.
+const ABANDONED: usize = 1_024;
 
 /// Notifications after which the tool list may be another one.
 const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
 
-/// The one text for [`METHOD_NOT_FOUND`], whatever the server calls it.
-pub(super) const NO_SUCH_METHOD: &str = "Method not found";
-
-/// Where frames come from.
-#[async_trait::async_trait]
-pub(super) trait FrameSource: Send {
-    /// The next frame, or `None` at the end; `cap` bounds its bytes.
-    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>>;
-}
-
 /// Where frames go to.
 #[async_trait::async_trait]
 pub(super) trait FrameSink: Send {
-    /// Sends whole frames.
-    async fn send(&mut self, frames: &[u8]) -> std::io::Result<()>;
-}
-
-#[async_trait::async_trait]
-impl<R: AsyncRead + Unpin + Send> FrameSource for LineReader<R> {
-    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>> {
-        LineReader::next(self, || cap.load(Ordering::Relaxed)).await
-    }
+    /// Sends whole frames, given in parts.
+    async fn send(&mut self, parts: &[&[u8]]) -> std::io::Result<()>;
 }
 
 /// Frames into a byte stream.
@@ -57,8 +40,10 @@ pub(super) struct StreamSink<W>(pub(super) W);
 
 #[async_trait::async_trait]
 impl<W: AsyncWrite + Unpin + Send> FrameSink for StreamSink<W> {
-    async fn send(&mut self, frames: &[u8]) -> std::io::Result<()> {
-        self.0.write_all(frames).await?;
+    async fn send(&mut self, parts: &[&[u8]]) -> std::io::Result<()> {
+        for part in parts {
+            self.0.write_all(part).await?;
+        }
         self.0.flush().await
     }
 }
@@ -71,6 +56,7 @@ pub(super) struct Connection {
 
 struct Shared {
     name: Arc<str>,
+    outbox: Outbox,
     pending: Mutex<Pending>,
     /// Most bytes of an incoming line: the largest cap in flight, at least the floor.
     line_cap: AtomicUsize,
@@ -78,18 +64,21 @@ struct Shared {
     /// A `tools/call` got an answer on this connection.
     answered: AtomicBool,
     tools_changed: Notify,
-    /// Frames received: a server that sends anything is alive.
-    frames: AtomicU64,
-    /// A `tools/call` ran into its deadline.
-    call_timed_out: Notify,
+    /// Some frame has come.
+    heard: AtomicBool,
+    /// Answers to requests of ours, each counted once: only these show that the server works. Whatever it says
+    /// unasked may come from a part of it that hears nothing.
+    signs_of_life: AtomicU64,
+    /// A `tools/call` was given up without an answer.
+    call_lost: Notify,
 }
 
 struct Pending {
     calls: HashMap<u64, Waiting>,
     /// How many calls in flight have which cap.
     caps: BTreeMap<usize, usize>,
-    /// `None` once the writer must end: dropping it closes the server's stdin.
-    outbox: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    /// Requests that were sent and given up; the latest of them.
+    abandoned: BTreeSet<u64>,
     closed: Option<String>,
 }
 
@@ -101,10 +90,17 @@ struct Waiting {
 /// One outgoing request.
 pub(super) struct Request<'a> {
     pub(super) method: &'static str,
-    /// JSON text.
-    pub(super) params: &'a str,
+    pub(super) params: Params<'a>,
     pub(super) cap: usize,
     pub(super) timeout: Duration,
+}
+
+/// The parameters of a request: JSON text.
+pub(super) enum Params<'a> {
+    /// Of a question of our own: a few bytes, which need no room.
+    Own(&'a str),
+    /// Of a call of a program, in three parts.
+    Call { head: String, arguments: Arguments, tail: String },
 }
 
 /// Why a request has no result.
@@ -119,144 +115,194 @@ pub(super) enum RequestFault {
 impl From<RequestFault> for UpstreamFault {
     fn from(fault: RequestFault) -> UpstreamFault {
         match fault {
-            RequestFault::Rpc(error) => protocol_fault(error),
+            RequestFault::Rpc(error) => UpstreamFault::Protocol(error.message),
             RequestFault::Upstream(fault) => fault,
         }
     }
 }
 
 impl Connection {
-    /// Starts the writer task; the caller runs [`Connection::read`].
-    pub(super) fn open(name: Arc<str>, sink: impl FrameSink + 'static) -> Connection {
-        let (outbox, frames) = mpsc::unbounded_channel();
-        tokio::spawn(write_frames(sink, frames));
-        let pending =
-            Pending { calls: HashMap::new(), caps: BTreeMap::new(), outbox: Some(outbox), closed: None };
+    /// A connection whose caller runs [`Connection::read`] and [`Connection::write`].
+    pub(super) fn new(name: Arc<str>) -> Connection {
+        let pending = Pending {
+            calls: HashMap::new(),
+            caps: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
+            closed: None,
+        };
         Connection {
             shared: Arc::new(Shared {
                 name,
+                outbox: Outbox::new(),
                 pending: Mutex::new(pending),
                 line_cap: AtomicUsize::new(LINE_FLOOR),
                 next_id: AtomicU64::new(1),
                 answered: AtomicBool::new(false),
                 tools_changed: Notify::new(),
-                frames: AtomicU64::new(0),
-                call_timed_out: Notify::new(),
+                heard: AtomicBool::new(false),
+                signs_of_life: AtomicU64::new(0),
+                call_lost: Notify::new(),
             }),
         }
     }
 
+    /// Writes what is in the outbox until the connection is closed or the peer has gone; the sink is dropped
+    /// then, which closes the server's stdin.
+    pub(super) async fn write(&self, mut sink: impl FrameSink) {
+        while let Some(batch) = self.shared.outbox.next().await {
+            let sent = match &batch {
+                Batch::Small(frames) => sink.send(&[frames]).await,
+                Batch::Large { frame, .. } => sink.send(&frame.parts()).await,
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Reads frames until the stream ends.
-    pub(super) async fn read(&self, mut source: impl FrameSource) {
-        let mut noise = Throttle::default();
+    pub(super) async fn read(&self, source: impl FrameSource) {
+        let mut frames = Frames::new(source);
+        let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
-            match source.next(&self.shared.line_cap).await {
-                Ok(Some(Line::Whole(line))) => {
-                    let bytes = line.len();
-                    let incoming = if bytes > PARSE_INLINE {
-                        let parsed = tokio::task::spawn_blocking(move || wire::parse(line)).await;
-                        parsed.unwrap_or(Incoming::Noise)
-                    } else {
-                        wire::parse(line)
-                    };
-                    self.dispatch(incoming, bytes, &mut noise);
+            let (asked, bytes) = match frames.next(&self.shared.line_cap).await {
+                Ok(Some(Received::Frame(incoming, bytes))) => {
+                    (self.dispatch(incoming, bytes, &mut log), bytes as u64)
                 }
-                Ok(Some(Line::Oversize(oversize))) => {
-                    let kind = wire::identify(&oversize);
-                    self.refuse(kind, oversize.bytes);
-                }
+                Ok(Some(Received::Oversize(kind, bytes))) => (self.refuse(&kind, bytes, &mut log), bytes),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(upstream = %self.shared.name, %error, "reading failed");
                     return;
                 }
+            };
+            if !asked {
+                pace.unasked(bytes).await;
             }
         }
     }
 
-    fn dispatch(&self, incoming: Incoming, bytes: usize, noise: &mut Throttle) {
+    /// Deals with a frame; false when nobody has asked for it.
+    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
+        let upstream = &*self.shared.name;
         if !matches!(incoming, Incoming::Noise) {
-            self.shared.frames.fetch_add(1, Ordering::Relaxed);
+            self.shared.heard.store(true, Ordering::Relaxed);
         }
         match incoming {
             Incoming::Response { id, body } => {
-                let Some(waiting) = self.shared.forget(id) else {
-                    tracing::debug!(upstream = %self.shared.name, id, "late answer ignored");
-                    return;
-                };
-                let answer = if bytes > waiting.cap {
-                    Err(too_large(bytes as u64, waiting.cap))
-                } else {
-                    body.map_err(RequestFault::Rpc)
-                };
-                // The caller may have given up in this instant.
-                let _ = waiting.reply.send(answer);
+                return self.shared.answer(id, |waiting| match bytes > waiting.cap {
+                    true => Err(too_large(bytes as u64, waiting.cap)),
+                    false => body.map_err(RequestFault::Rpc),
+                });
+            }
+            Incoming::Broken { ids, why } => {
+                log.warn(upstream, bytes, &why);
+                let ids = if ids.is_empty() { self.shared.only_call().into_iter().collect() } else { ids };
+                let fault = || Err(RequestFault::Rpc(RpcError::about(why.clone())));
+                let asked = ids.into_iter().filter(|id| self.shared.answer(*id, |_| fault()));
+                return asked.count() > 0;
+            }
+            Incoming::Batch(frames) => {
+                let asked =
+                    frames.into_iter().filter_map(|frame| self.dispatch(frame, bytes, log).then_some(()));
+                return asked.count() > 0;
             }
             Incoming::Request { id, method } => {
-                tracing::debug!(upstream = %self.shared.name, method, "request from the server");
-                self.shared.send(wire::reply(&id, &method));
+                tracing::debug!(upstream, method, "request from the server");
+                if !self.shared.outbox.reply(wire::reply(&id, &method)) {
+                    log.warn(upstream, bytes, "no answer: the server does not read those it has got");
+                }
             }
             // What changed before a subscription began is not told again, so its beginning counts as a change.
             Incoming::Notification { method } if CHANGES.contains(&method.as_str()) => {
                 self.shared.tools_changed.notify_one();
             }
-            Incoming::Notification { method } => {
-                tracing::debug!(upstream = %self.shared.name, method, "notification ignored");
-            }
-            Incoming::Noise => {
-                if let Verdict::Pass { suppressed } = noise.admit(Instant::now()) {
-                    let upstream = &*self.shared.name;
-                    tracing::warn!(upstream, bytes, suppressed, "ignored a stdout line that is not JSON-RPC");
-                }
+            Incoming::Notification { method } => tracing::debug!(upstream, method, "notification ignored"),
+            Incoming::Noise | Incoming::Open(_) => {
+                log.warn(upstream, bytes, "ignored a stdout line that is not JSON-RPC");
             }
         }
+        false
     }
 
-    /// Fails the call an over-long line belongs to.
-    fn refuse(&self, kind: OversizeKind, bytes: u64) {
-        let waiting = match kind {
-            OversizeKind::Response(id) => self.shared.forget(id),
+    /// Fails the call an over-long line belongs to; false when there is none.
+    fn refuse(&self, kind: &OversizeKind, bytes: u64, log: &mut Throttle) -> bool {
+        let id = match kind {
+            OversizeKind::Response(id) => Some(*id),
             OversizeKind::Other => None,
-            OversizeKind::Unknown => self.shared.forget_only(),
+            OversizeKind::Unknown => self.shared.only_call(),
         };
-        match waiting {
-            Some(waiting) => {
-                let cap = waiting.cap;
-                let _ = waiting.reply.send(Err(too_large(bytes, cap)));
-            }
-            None => tracing::warn!(upstream = %self.shared.name, bytes, "dropped an over-long line"),
+        let found = id.is_some_and(|id| self.shared.answer(id, |waiting| Err(too_large(bytes, waiting.cap))));
+        if !found {
+            log.warn(
+                &self.shared.name,
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+                "dropped an over-long line",
+            );
         }
+        found
     }
 
-    /// Sends a request and waits. Dropping the future, or running into the deadline, cancels upstream.
+    /// Sends a request and waits. Dropping the future, or running into the deadline, cancels upstream, or takes
+    /// the request back if it was not written yet.
     pub(super) async fn request(&self, request: Request<'_>) -> Result<RawAnswer, RequestFault> {
-        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        self.shared.enter(id, Waiting { cap: request.cap, reply }).map_err(RequestFault::Upstream)?;
+        let Request { method, params, cap, timeout } = request;
+        let deadline = Instant::now() + timeout;
         let mut guard = CallGuard {
             shared: &self.shared,
-            id,
-            announce: request.method != "initialize",
+            id: None,
+            is_call: matches!(params, Params::Call { .. }),
+            announce: method != "initialize",
             reason: "cancelled",
         };
-        self.shared.send(wire::request(id, request.method, request.params));
-        match tokio::time::timeout(request.timeout, answer).await {
-            Ok(Ok(answer)) => {
-                guard.announce = false;
-                if request.method == "tools/call" {
+        let answered = timeout_at(deadline, self.exchange(method, params, cap, &mut guard)).await;
+        match answered {
+            Ok(answer) => {
+                if guard.is_call
+                    && !matches!(answer, Err(RequestFault::Upstream(UpstreamFault::Unavailable(_))))
+                {
                     self.shared.answered.store(true, Ordering::Relaxed);
                 }
+                guard.is_call = false;
+                guard.id = None;
                 answer
             }
-            Ok(Err(_)) => Err(RequestFault::Upstream(UpstreamFault::Unavailable(self.close_reason()))),
             Err(_) => {
                 guard.reason = "timeout";
-                if request.method == "tools/call" {
-                    self.shared.call_timed_out.notify_one();
-                }
-                Err(RequestFault::Upstream(UpstreamFault::Timeout(request.timeout)))
+                Err(RequestFault::Upstream(UpstreamFault::Timeout(timeout)))
             }
         }
+    }
+
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: Params<'_>,
+        cap: usize,
+        guard: &mut CallGuard<'_>,
+    ) -> Result<RawAnswer, RequestFault> {
+        let shared = &self.shared;
+        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        let waiting = Waiting { cap, reply };
+        match params {
+            Params::Own(params) => {
+                shared.enter(id, waiting)?;
+                guard.id = Some(id);
+                shared.outbox.own(wire::request(id, method, params));
+            }
+            Params::Call { head, arguments, tail } => {
+                let (head, tail) = wire::around(id, method, &head, &tail);
+                let frame = Frame { head, arguments, tail };
+                let Some(room) = shared.outbox.room(frame.len()).await else {
+                    return Err(shared.close_fault());
+                };
+                shared.enter(id, waiting)?;
+                guard.id = Some(id);
+                shared.outbox.call(id, frame, room);
+            }
+        }
+        answer.await.unwrap_or_else(|_| Err(shared.close_fault()))
     }
 
     /// Configured name of the server.
@@ -266,7 +312,7 @@ impl Connection {
 
     /// Sends a notification.
     pub(super) fn notify(&self, method: &str) {
-        self.shared.send(wire::notification(method, None));
+        self.shared.outbox.own(wire::notification(method, None));
     }
 
     /// Waits for `notifications/tools/list_changed`.
@@ -274,14 +320,19 @@ impl Connection {
         self.shared.tools_changed.notified().await;
     }
 
-    /// Waits until a `tools/call` runs into its deadline.
-    pub(super) async fn call_timed_out(&self) {
-        self.shared.call_timed_out.notified().await;
+    /// Waits until a `tools/call` runs into its deadline or is dropped.
+    pub(super) async fn call_lost(&self) {
+        self.shared.call_lost.notified().await;
     }
 
-    /// How many frames have come from the server.
-    pub(super) fn frames(&self) -> u64 {
-        self.shared.frames.load(Ordering::Relaxed)
+    /// True when some frame has come from the server.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.shared.heard.load(Ordering::Relaxed)
+    }
+
+    /// How many requests of ours the server has answered.
+    pub(super) fn signs_of_life(&self) -> u64 {
+        self.shared.signs_of_life.load(Ordering::Relaxed)
     }
 
     /// True when some `tools/call` was answered.
@@ -289,24 +340,19 @@ impl Connection {
         self.shared.answered.load(Ordering::Relaxed)
     }
 
-    /// Fails everything in flight and every later request. The writer ends once everything is written,
-    /// which closes the server's stdin.
+    /// Fails everything in flight and every later request. The writer ends once small frames are written, which
+    /// closes the server's stdin.
     pub(super) fn close(&self, reason: &str) {
         let calls = {
             let mut pending = self.shared.lock();
             pending.closed.get_or_insert_with(|| reason.to_owned());
-            pending.outbox = None;
             pending.caps.clear();
             std::mem::take(&mut pending.calls)
         };
+        self.shared.outbox.close();
         for (_, waiting) in calls {
-            let fault = UpstreamFault::Unavailable(reason.to_owned());
-            let _ = waiting.reply.send(Err(RequestFault::Upstream(fault)));
+            let _ = waiting.reply.send(Err(self.shared.close_fault()));
         }
-    }
-
-    fn close_reason(&self) -> String {
-        self.shared.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned())
     }
 }
 
@@ -315,10 +361,43 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, id: u64, waiting: Waiting) -> Result<(), UpstreamFault> {
+    fn close_fault(&self) -> RequestFault {
+        let reason = self.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
+        RequestFault::Upstream(UpstreamFault::Unavailable(reason))
+    }
+
+    /// Gives an answer to whoever waits for it; false when nobody ever did.
+    fn answer(&self, id: u64, answer: impl FnOnce(&Waiting) -> Result<RawAnswer, RequestFault>) -> bool {
+        let waiting = self.forget(id);
+        if waiting.is_none() && !self.lock().abandoned.remove(&id) {
+            return false;
+        }
+        self.signs_of_life.fetch_add(1, Ordering::Relaxed);
+        match waiting {
+            Some(waiting) => {
+                let answer = answer(&waiting);
+                // The caller may have given up in this instant.
+                let _ = waiting.reply.send(answer);
+            }
+            None => tracing::debug!(upstream = %self.name, id, "late answer ignored"),
+        }
+        true
+    }
+
+    /// Remembers a request that was sent and given up.
+    fn abandon(&self, id: u64) {
         let mut pending = self.lock();
-        if let Some(reason) = &pending.closed {
-            return Err(UpstreamFault::Unavailable(reason.clone()));
+        pending.abandoned.insert(id);
+        if pending.abandoned.len() > ABANDONED {
+            pending.abandoned.pop_first();
+        }
+    }
+
+    fn enter(&self, id: u64, waiting: Waiting) -> Result<(), RequestFault> {
+        let mut pending = self.lock();
+        if pending.closed.is_some() {
+            drop(pending);
+            return Err(self.close_fault());
         }
         *pending.caps.entry(waiting.cap).or_default() += 1;
         pending.calls.insert(id, waiting);
@@ -339,71 +418,47 @@ impl Shared {
         Some(waiting)
     }
 
-    /// The call in flight, if there is exactly one.
-    fn forget_only(&self) -> Option<Waiting> {
-        let only = {
-            let pending = self.lock();
-            let mut ids = pending.calls.keys();
-            ids.next().copied().filter(|_| ids.next().is_none())
-        };
-        self.forget(only?)
+    /// The request in flight, if there is exactly one.
+    fn only_call(&self) -> Option<u64> {
+        let pending = self.lock();
+        let mut ids = pending.calls.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
     }
 
     fn update_cap(&self, pending: &Pending) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
         self.line_cap.store(largest.max(LINE_FLOOR), Ordering::Relaxed);
     }
-
-    fn send(&self, frame: Vec<u8>) {
-        if let Some(outbox) = &self.lock().outbox {
-            // A dead writer means that the server is going away: the reader will notice.
-            let _ = outbox.send(frame);
-        }
-    }
 }
 
 /// Takes a request out of flight whatever happens to its future.
 struct CallGuard<'a> {
     shared: &'a Shared,
-    id: u64,
+    /// Once it is in flight.
+    id: Option<u64>,
+    is_call: bool,
     announce: bool,
     reason: &'static str,
 }
 
 impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        if self.shared.forget(self.id).is_some() && self.announce {
-            let params = format!("{{\"requestId\":{},\"reason\":\"{}\"}}", self.id, self.reason);
-            self.shared.send(wire::notification("notifications/cancelled", Some(&params)));
+        if self.is_call {
+            self.shared.call_lost.notify_one();
+        }
+        let Some(id) = self.id else { return };
+        if self.shared.forget(id).is_none() || self.shared.outbox.revoke(id) {
+            return;
+        }
+        self.shared.abandon(id);
+        if self.announce {
+            let params = format!("{{\"requestId\":{id},\"reason\":\"{}\"}}", self.reason);
+            // A server that reads nothing needs no notice.
+            self.shared.outbox.reply(wire::notification("notifications/cancelled", Some(&params)));
         }
     }
 }
 
 fn too_large(bytes: u64, cap: usize) -> RequestFault {
     RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
-}
-
-fn protocol_fault(error: RpcError) -> UpstreamFault {
-    match error {
-        RpcError { code: METHOD_NOT_FOUND, .. } => UpstreamFault::Protocol(NO_SUCH_METHOD.to_owned()),
-        RpcError { code, message, .. } if message.is_empty() => {
-            UpstreamFault::Protocol(format!("JSON-RPC error {code}"))
-        }
-        RpcError { message, .. } => UpstreamFault::Protocol(message),
-    }
-}
-
-/// Writes frames in the order sent, many at a time.
-async fn write_frames(mut sink: impl FrameSink, mut frames: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(mut batch) = frames.recv().await {
-        while batch.len() < WRITE_BATCH {
-            match frames.try_recv() {
-                Ok(frame) => batch.extend_from_slice(&frame),
-                Err(_) => break,
-            }
-        }
-        if sink.send(&batch).await.is_err() {
-            return;
-        }
-    }
 }

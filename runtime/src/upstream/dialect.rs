@@ -52,6 +52,16 @@ impl Dialect {
         }
     }
 
+    /// What stands before and behind the arguments in the params object of a call.
+    pub(super) fn call(&self, tool: &str) -> (String, String) {
+        let head = format!("{{\"name\":{},\"arguments\":", serde_json::Value::from(tool));
+        let tail = match self {
+            Dialect::Handshake { .. } => "}".to_owned(),
+            Dialect::Stateless { meta } => format!(",{meta}}}"),
+        };
+        (head, tail)
+    }
+
     /// The cheapest request that any server of this era answers.
     pub(super) fn liveness_method(&self) -> &'static str {
         match self {

@@ -1,26 +1,16 @@
 //! Opening a connection (`server/discover`, else `initialize`) and listing its tools, all pages of them.
 
-use super::connection::{Connection, NO_SUCH_METHOD, Request, RequestFault};
+use super::connection::{Connection, Params, Request, RequestFault};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
-use super::tool::Tool;
-use super::wire::RpcError;
+use super::listing::{Listed, Listing, PAGE_BYTES};
+use super::rpc_error::{METHOD_NOT_FOUND, RpcError};
 use super::{RawAnswer, UpstreamFault};
 use crate::secrets::{Class, SecretRegistry, Shape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::sleep;
-
-/// Most bytes of one page of the tool list.
-const LIST_CAP: usize = 16 << 20;
-
-/// Most pages of the tool list.
-const PAGES: usize = 1_000;
-
-/// Most tools of one server.
-const TOOLS: usize = 100_000;
 
 /// How long a server may think about `server/discover` before it is sent `initialize` as well.
 const PROBE_GRACE: Duration = Duration::from_secs(3);
@@ -125,14 +115,6 @@ struct DiscoverResult {
     meta: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolPage {
-    tools: Vec<Value>,
-    #[serde(default)]
-    next_cursor: Option<String>,
-}
-
 /// A connection being opened.
 pub(super) struct Opening<'a> {
     pub(super) connection: &'a Connection,
@@ -232,42 +214,27 @@ impl Opening<'_> {
     }
 
     /// Loads the whole tool list. A server without tools has an empty one.
-    pub(super) async fn list_tools(&self, dialect: &Dialect) -> Result<Vec<Tool>, UpstreamFault> {
-        let name = self.connection.name();
-        let mut tools = Vec::new();
-        let mut seen = HashSet::new();
+    pub(super) async fn list_tools(&self, dialect: &Dialect) -> Result<Listed, UpstreamFault> {
+        let mut listing = Listing::default();
         let mut members = String::new();
-        for _ in 0..PAGES {
-            let answer = self.request("tools/list", &dialect.params(&members)).await;
-            let answer = match answer.map_err(UpstreamFault::from) {
-                Err(UpstreamFault::Protocol(text)) if seen.is_empty() && text == NO_SUCH_METHOD => {
-                    return Ok(tools);
+        loop {
+            let page = match self.request("tools/list", &dialect.params(&members)).await {
+                Err(RequestFault::Rpc(error)) if listing.is_empty() && error.code == METHOD_NOT_FOUND => {
+                    return Ok(Listed::default());
                 }
-                answer => answer?,
+                page => page?,
             };
-            let page: ToolPage = self.decode(&answer, "tools/list")?;
-            for tool in page.tools {
-                // One tool that cannot be read is no reason to lose the others.
-                match serde_json::from_value::<Tool>(tool) {
-                    Ok(tool) if !tool.name.is_empty() => tools.push(tool),
-                    Ok(_) => tracing::warn!(upstream = name, "ignored a tool without a name"),
-                    Err(error) => tracing::warn!(upstream = name, %error, "ignored a malformed tool"),
-                }
-            }
-            if tools.len() > TOOLS {
-                return Err(UpstreamFault::Protocol(format!("tools/list has more than {TOOLS} tools")));
-            }
-            let Some(cursor) = page.next_cursor else { return Ok(tools) };
-            members = format!("\"cursor\":{}", Value::from(cursor.as_str()));
-            if !seen.insert(cursor) {
-                return Err(UpstreamFault::Protocol("tools/list repeats a cursor".into()));
+            let cursor;
+            (listing, cursor) = listing.take(page, self.secrets).await?;
+            match cursor {
+                Some(cursor) => members = format!("\"cursor\":{cursor}"),
+                None => return Ok(listing.finish()),
             }
         }
-        Err(UpstreamFault::Protocol(format!("tools/list has more than {PAGES} pages")))
     }
 
     async fn request(&self, method: &'static str, params: &str) -> Result<RawAnswer, RequestFault> {
-        let request = Request { method, params, cap: LIST_CAP, timeout: self.timeout };
+        let request = Request { method, params: Params::Own(params), cap: PAGE_BYTES, timeout: self.timeout };
         self.connection.request(request).await
     }
 

@@ -32,6 +32,13 @@ pub(super) struct Oversize {
 }
 
 impl Oversize {
+    /// What is left of a whole text.
+    pub(super) fn of(text: &[u8]) -> Oversize {
+        let mut oversize = Oversize::default();
+        oversize.push(text);
+        oversize
+    }
+
     fn push(&mut self, part: &[u8]) {
         self.bytes += part.len() as u64;
         let room = KEPT - self.head.len();
@@ -87,8 +94,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return Line::Oversize(oversize);
         }
         if length > cap {
-            let mut oversize = Oversize::default();
-            oversize.push(&self.buffer[self.start..end]);
+            let oversize = Oversize::of(&self.buffer[self.start..end]);
             self.advance(end + 1);
             return Line::Oversize(oversize);
         }

@@ -1,14 +1,15 @@
 //! The life of one stdio server: one owner task starts it, watches it, backs off after a crash and shuts it
 //! down. Nobody else touches the process.
 
-use super::connection::{Connection, Request, RequestFault, StreamSink};
+use super::connection::{Connection, Params, Request, RequestFault, StreamSink};
 use super::dialect::Dialect;
 use super::group::{ProcessGroup, Signal};
 use super::handshake::{Hello, Opening, Probe};
 use super::line::LineReader;
+use super::listing::Listed;
 use super::service::{Command, Phase, ServiceOptions, Session};
 use super::stderr::{StderrTail, log_lines};
-use super::tool::{Tool, ToolList};
+use super::tool::ToolList;
 use super::{SnapshotMode, UpstreamFault};
 use futures_util::future::BoxFuture;
 use std::process::ExitStatus;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The first recovery window; each crash without an answered call in between doubles it.
@@ -54,6 +56,8 @@ struct Running {
     /// Becomes true when stdout has ended.
     ended: watch::Receiver<bool>,
     stderr: StderrTail,
+    /// What moves its bytes. Ends with it, also when a process that it left behind holds a pipe open.
+    _streams: JoinSet<()>,
 }
 
 /// Why a process is no longer watched.
@@ -117,7 +121,7 @@ impl Owner {
                     return Err(done);
                 }
                 End::Gone { why, how } => {
-                    let heard = running.connection.frames() > 0;
+                    let heard = running.connection.has_spoken();
                     let answered = running.connection.answered();
                     self.outdate_tools();
                     running.connection.close(&why);
@@ -173,12 +177,20 @@ impl Owner {
         self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
     }
 
-    fn publish_tools(&self, tools: Vec<Tool>) -> usize {
-        let ServiceOptions { name, policy, catalog, mode, .. } = &*self.options;
-        let list = ToolList::new(name, tools, policy);
-        let count = list.len();
-        catalog.publish(name, list, *mode);
-        count
+    /// Publishes a list on a thread for blocking work: it may be long, and is compared with the one before.
+    async fn publish_tools(&self, listed: Listed) -> usize {
+        let options = self.options.clone();
+        let publish = move || {
+            let ServiceOptions { name, policy, catalog, mode, .. } = &*options;
+            let list = ToolList::new(name, listed, policy);
+            for note in list.notes() {
+                tracing::warn!(upstream = %name, "{note}");
+            }
+            let count = list.len();
+            catalog.publish(name, list, *mode);
+            count
+        };
+        tokio::task::spawn_blocking(publish).await.unwrap_or_default()
     }
 
     /// The process that had the last list is gone; a frozen list holds for the one that comes next.
@@ -197,16 +209,19 @@ impl Owner {
         else {
             return Err("the process has no pipes".to_owned());
         };
-        let connection = Connection::open(options.name.clone(), StreamSink(stdin));
+        let connection = Connection::new(options.name.clone());
         let tail = StderrTail::default();
-        tokio::spawn(log_lines(options.name.clone(), stderr, options.secrets.clone(), tail.clone()));
+        let mut streams = JoinSet::new();
+        streams.spawn(log_lines(options.name.clone(), stderr, options.secrets.clone(), tail.clone()));
+        let writer = connection.clone();
+        streams.spawn(async move { writer.write(StreamSink(stdin)).await });
         let (publish, ended) = watch::channel(false);
         let reader = connection.clone();
-        tokio::spawn(async move {
+        streams.spawn(async move {
             reader.read(LineReader::new(stdout)).await;
             publish.send_replace(true);
         });
-        Ok(Running { child, group, connection, ended, stderr: tail })
+        Ok(Running { child, group, connection, ended, stderr: tail, _streams: streams })
     }
 
     /// Brings a process up and watches it to its end.
@@ -255,7 +270,7 @@ impl Owner {
         let why = match started {
             Ok(Ok((hello, tools))) => {
                 let started_in = begun.elapsed();
-                let tools = self.publish_tools(tools);
+                let tools = self.publish_tools(tools).await;
                 let version = hello.dialect.version();
                 tracing::info!(upstream = %options.name, tools, protocol = version,
                     ms = started_in.as_millis(), "ready");
@@ -281,7 +296,7 @@ impl Owner {
         let connection = running.connection.clone();
         let options = self.options.clone();
         let live = options.mode == SnapshotMode::Live;
-        let mut listing: Option<BoxFuture<'_, Result<Vec<Tool>, UpstreamFault>>> = None;
+        let mut listing: Option<BoxFuture<'_, Result<Listed, UpstreamFault>>> = None;
         let mut subscription: Option<BoxFuture<'_, ()>> =
             (live && hello.offers_changes).then(|| Box::pin(listen(&connection, &hello.dialect)) as _);
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
@@ -308,7 +323,7 @@ impl Owner {
                 listed = finished(&mut listing) => {
                     match listed {
                         Ok(tools) => {
-                            let tools = self.publish_tools(tools);
+                            let tools = self.publish_tools(tools).await;
                             tracing::info!(upstream = %options.name, tools, "tools listed again");
                         }
                         Err(error) => tracing::warn!(upstream = %options.name, %error, "tools/list failed"),
@@ -318,13 +333,13 @@ impl Owner {
                 () = finished(&mut subscription) => {
                     tracing::debug!(upstream = %options.name, "the subscription to list changes has ended");
                 }
-                () = connection.call_timed_out(), if liveness.is_none() => {
+                () = connection.call_lost(), if liveness.is_none() => {
                     liveness =
                         Some(Box::pin(is_alive(&connection, &hello.dialect, options.unresponsive_timeout)));
                 }
                 alive = finished(&mut liveness) => if !alive {
                     let silent = options.unresponsive_timeout.as_millis();
-                    let why = format!("stopped answering: silent for {silent} ms after a call timed out");
+                    let why = format!("stopped answering: no answer for {silent} ms after a call was given up");
                     return End::Gone { why, how: How::GivenUp };
                 },
             }
@@ -345,24 +360,29 @@ async fn finished<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
 /// Asks a server of the stateless era to tell about changes, for as long as it likes.
 async fn listen(connection: &Connection, dialect: &Dialect) {
     let params = dialect.params("\"notifications\":{\"toolsListChanged\":true}");
-    let request =
-        Request { method: "subscriptions/listen", params: &params, cap: 1 << 20, timeout: NO_DEADLINE };
+    let request = Request {
+        method: "subscriptions/listen",
+        params: Params::Own(&params),
+        cap: 1 << 20,
+        timeout: NO_DEADLINE,
+    };
     if let Err(fault) = connection.request(request).await {
         let fault = UpstreamFault::from(fault);
         tracing::debug!(upstream = connection.name(), %fault, "no subscription to list changes");
     }
 }
 
-/// True when the server answers a ping, or sends anything at all, within `patience`.
+/// True when the server answers a ping, or any other request of ours, within `patience`. What it sends unasked
+/// says nothing: one of its threads may talk on while the one that works hangs.
 async fn is_alive(connection: &Connection, dialect: &Dialect, patience: Duration) -> bool {
-    let heard = connection.frames();
+    let signs = connection.signs_of_life();
     let params = dialect.params("");
-    let request =
-        Request { method: dialect.liveness_method(), params: &params, cap: 1 << 20, timeout: patience };
+    let params = Params::Own(&params);
+    let request = Request { method: dialect.liveness_method(), params, cap: 1 << 20, timeout: patience };
     match connection.request(request).await {
         // An error is an answer too.
         Ok(_) | Err(RequestFault::Rpc(_)) => true,
-        Err(RequestFault::Upstream(_)) => connection.frames() > heard,
+        Err(RequestFault::Upstream(_)) => connection.signs_of_life() > signs,
     }
 }
 

@@ -38,6 +38,8 @@ pub enum Refusal {
     Blocked,
     /// Only tools annotated as read-only may be called, and this one is not.
     NotReadOnly,
+    /// The server lists it in a way that cannot be read.
+    Broken,
 }
 
 impl fmt::Display for Refusal {
@@ -48,6 +50,7 @@ impl fmt::Display for Refusal {
             Refusal::NotReadOnly => {
                 "only read-only tools may be called, and it is not annotated with readOnlyHint"
             }
+            Refusal::Broken => "the server lists it in a way that cannot be read; `ptc doctor` says how",
         })
     }
 }

@@ -1,16 +1,16 @@
 //! A call on its way to an upstream, and the limits an upstream puts on calls.
 
-use super::RawAnswer;
+use super::{Arguments, RawAnswer};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One `tools/call`, ready to send.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CallRequest {
     /// Tool name as the upstream lists it.
     pub tool: Arc<str>,
     /// JSON object text.
-    pub arguments: String,
+    pub arguments: Arguments,
     /// Wall clock of the call, a needed start and a wait for its turn included.
     pub timeout: Duration,
     /// Where the result goes.

@@ -1,6 +1,6 @@
 //! A stdio upstream as its callers see it. They share what its owner task publishes: the [`Phase`].
 
-use super::connection::{Connection, Request};
+use super::connection::{Connection, Params, Request};
 use super::dialect::Dialect;
 use super::owner::Owner;
 use super::process::StdioSpec;
@@ -25,7 +25,7 @@ pub struct ServiceOptions {
     pub spec: StdioSpec,
     /// Wall clock of one start, handshake and listing included.
     pub handshake_timeout: Duration,
-    /// How long a server that let a call time out may stay silent before it counts as crashed.
+    /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
     /// How long its tool list is good for.
     pub mode: SnapshotMode,
@@ -179,11 +179,11 @@ impl Upstream for StdioUpstream {
             Ok(prepared) => prepared?,
             Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
         };
-        let name = serde_json::Value::from(&*request.tool);
-        let params = session.dialect.params(&format!("\"name\":{name},\"arguments\":{}", request.arguments));
+        let (head, tail) = session.dialect.call(&request.tool);
+        let params = Params::Call { head, arguments: request.arguments, tail };
         let ResultSink::Inline { max_bytes: cap } = request.sink;
         let left = request.timeout.saturating_sub(begun.elapsed());
-        let rpc = Request { method: "tools/call", params: &params, cap, timeout: left };
+        let rpc = Request { method: "tools/call", params, cap, timeout: left };
         match session.connection.request(rpc).await.map_err(UpstreamFault::from) {
             Ok(answer) => Ok(CallResult::Inline(answer)),
             // The whole time, of which the request had the rest.

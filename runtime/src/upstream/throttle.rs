@@ -29,6 +29,13 @@ pub(super) enum Verdict {
 }
 
 impl Throttle {
+    /// Warns about something that a server has sent.
+    pub(super) fn warn(&mut self, upstream: &str, bytes: usize, what: &str) {
+        if let Verdict::Pass { suppressed } = self.admit(Instant::now()) {
+            tracing::warn!(upstream, bytes, suppressed, "{what}");
+        }
+    }
+
     /// Decides about a line that comes `now`.
     pub(super) fn admit(&mut self, now: Instant) -> Verdict {
         let begins = self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW);

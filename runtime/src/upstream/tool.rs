@@ -1,5 +1,6 @@
 //! Tools as an upstream lists them.
 
+use super::listing::Listed;
 use super::policy::{Refusal, ToolPolicy};
 use crate::outcome::Effect;
 use serde::{Deserialize, Deserializer};
@@ -87,12 +88,15 @@ impl Tool {
 pub struct ToolList {
     tools: BTreeMap<Arc<str>, Arc<Tool>>,
     refused: BTreeMap<Arc<str>, Refusal>,
+    notes: Vec<String>,
 }
 
 impl ToolList {
     /// The tools of `server`; of two tools with one name the first counts.
-    pub fn new(server: &str, tools: Vec<Tool>, policy: &ToolPolicy) -> ToolList {
-        let mut list = ToolList::default();
+    pub fn new(server: &str, listed: impl Into<Listed>, policy: &ToolPolicy) -> ToolList {
+        let Listed { tools, broken, notes } = listed.into();
+        let mut list = ToolList { notes, ..ToolList::default() };
+        list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
         for tool in tools {
             if let Some(refusal) = policy.refusal(server, &tool) {
                 list.refused.insert(tool.name, refusal);
@@ -111,6 +115,11 @@ impl ToolList {
     /// Why a tool that the upstream has is not in the list.
     pub fn refusal(&self, name: &str) -> Option<Refusal> {
         self.refused.get(name).copied()
+    }
+
+    /// What is wrong with the list, for whoever cares for the server.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Every tool, in name order.

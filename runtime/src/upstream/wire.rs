@@ -1,6 +1,8 @@
 //! JSON-RPC frames: only the id, and the place of the result or the error, are read.
 
 use super::line::Oversize;
+use super::rpc_error::{RpcError, integer};
+use super::scan;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;
@@ -42,21 +44,19 @@ impl std::fmt::Debug for RawAnswer {
 pub(super) enum Incoming {
     /// An answer to one of our requests.
     Response { id: u64, body: Result<RawAnswer, RpcError> },
+    /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
+    /// only request in flight, if there is just one.
+    Broken { ids: Vec<u64>, why: String },
     /// A request of the server; `id` is the raw JSON of its id.
     Request { id: String, method: String },
     /// A notification of the server.
     Notification { method: String },
+    /// Several frames in one list, or one behind the other.
+    Batch(Vec<Incoming>),
+    /// A text that has not come to its end.
+    Open(Vec<u8>),
     /// Not JSON-RPC: something the server printed.
     Noise,
-}
-
-/// A JSON-RPC error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RpcError {
-    pub(super) code: i64,
-    pub(super) message: String,
-    /// JSON text.
-    pub(super) data: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,43 +71,121 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ErrorObject {
-    code: i64,
-    message: String,
-    data: Option<Box<RawValue>>,
-}
+/// Most frames of one batch.
+const BATCH: usize = 1_000;
+
+/// Longest id of a request of the server: it is sent back with the answer.
+const LONGEST_ID: usize = 256;
 
 /// Reads one frame.
 pub(super) fn parse(line: Vec<u8>) -> Incoming {
-    // The derived reader would take an array for the members in order.
-    if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Incoming::Noise;
+    match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => parse_object(line),
+        Some(b'[') => batch(scan::items(&line).map(|item| item.value)),
+        _ => Incoming::Noise,
     }
-    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&line) else { return Incoming::Noise };
+}
+
+/// The frames among these texts.
+fn batch<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Incoming {
+    let objects = texts.filter(|text| text.starts_with(b"{")).take(BATCH);
+    let frames: Vec<Incoming> = objects.map(|text| parse_object(text.to_vec())).collect();
+    if frames.is_empty() { Incoming::Noise } else { Incoming::Batch(frames) }
+}
+
+/// True for an object that names its protocol: nothing else is taken for a frame inside another text.
+pub(super) fn is_frame(line: &[u8]) -> bool {
+    member(line, b"jsonrpc").is_some() && scan::end(line).is_some()
+}
+
+fn parse_object(line: Vec<u8>) -> Incoming {
+    let envelope = match serde_json::from_slice::<Envelope<'_>>(&line) {
+        Ok(envelope) => envelope,
+        Err(why) => {
+            let why = why.to_string();
+            return match scan::end(&line) {
+                None => Incoming::Open(line),
+                Some(end) if is_object_again(&line[end..]) => batch(scan::sequence(&line)),
+                Some(_) => salvage(line, &why),
+            };
+        }
+    };
     match (envelope.id, envelope.method) {
+        (Some(id), Some(_)) if id.get().len() > LONGEST_ID => Incoming::Noise,
         (Some(id), Some(method)) => Incoming::Request { id: id.get().to_owned(), method },
         (None, Some(method)) => Incoming::Notification { method },
         (Some(id), None) => {
-            let Some(id) = our_id(id.get()) else { return Incoming::Noise };
-            if let Some(error) = envelope.error {
-                let error: ErrorObject = serde_json::from_str(error.get()).unwrap_or_default();
-                let data = error.data.map(|data| data.get().to_owned());
-                let error = RpcError { code: error.code, message: error.message, data };
-                return Incoming::Response { id, body: Err(error) };
-            }
-            let result = match envelope.result {
-                Some(result) => place_of(&line, result.get()),
-                None => {
-                    let message = "response has neither result nor error".to_owned();
-                    return Incoming::Response { id, body: Err(RpcError { code: 0, message, data: None }) };
-                }
+            let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
+            let body = match (envelope.error, envelope.result) {
+                (Some(error), _) => Err(RpcError::read(error.get().as_bytes())),
+                (None, Some(result)) => Ok(place_of(&line, result.get().as_bytes())),
+                // A null is a result like any other.
+                (None, None) => match member(&line, b"result") {
+                    Some(result) => Ok(place_of(&line, result)),
+                    None => Err(RpcError::about("response has neither result nor error")),
+                },
             };
-            Incoming::Response { id, body: Ok(RawAnswer { line, result }) }
+            Incoming::Response { id, body: body.map(|result| RawAnswer { line, result }) }
+        }
+        // An error whose request the server could not tell, by the specification.
+        (None, None) if envelope.error.is_some() && member(&line, b"jsonrpc").is_some() => {
+            let error = envelope.error.map_or("", RawValue::get);
+            Incoming::Broken { ids: Vec::new(), why: RpcError::read(error.as_bytes()).message }
+        }
+        (None, None) if envelope.result.is_some() && member(&line, b"id").is_none() => {
+            Incoming::Broken { ids: Vec::new(), why: "the answer has no id".to_owned() }
         }
         (None, None) => Incoming::Noise,
     }
+}
+
+fn is_object_again(rest: &[u8]) -> bool {
+    rest.trim_ascii_start().starts_with(b"{")
+}
+
+fn member<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
+    scan::members(line).find(|part| part.key == key).map(|part| part.value)
+}
+
+/// What can be told of an object that is no JSON-RPC frame.
+fn salvage(line: Vec<u8>, why: &str) -> Incoming {
+    let mut ids = Vec::new();
+    let (mut all_ids, mut results, mut errors, mut is_rpc) = (0, Vec::new(), 0, false);
+    for part in scan::members(&line) {
+        match part.key {
+            // What the server asks or tells is of no use without being understood.
+            b"method" => return Incoming::Noise,
+            b"id" => {
+                all_ids += 1;
+                ids.extend(our_id(part.value).filter(|id| part.is_whole && !ids.contains(id)));
+            }
+            b"result" => results.push(place_of(&line, part.value)),
+            b"error" => errors += 1,
+            b"jsonrpc" => is_rpc = true,
+            _ => {}
+        }
+    }
+    let is_closed = scan::end(&line).is_some();
+    if let ([id], [result], 1, 0, true) = (&ids[..], &results[..], all_ids, errors, is_closed) {
+        // The frame is sound, its result is not: whoever reads that says what is wrong with it.
+        let (id, result) = (*id, result.clone());
+        return Incoming::Response { id, body: Ok(RawAnswer { line, result }) };
+    }
+    if !is_rpc && results.is_empty() && errors == 0 {
+        return Incoming::Noise;
+    }
+    let why = match (all_ids, results.len(), errors) {
+        _ if !is_closed => "the answer is cut short".to_owned(),
+        (2.., _, _) => "the answer has more than one id".to_owned(),
+        (_, 2.., _) | (_, _, 2..) => "the answer has more than one result or error".to_owned(),
+        _ => format!("the answer cannot be read: {why}"),
+    };
+    Incoming::Broken { ids, why }
+}
+
+/// What a text that never came to its end says about its request.
+pub(super) fn cut_short(text: Vec<u8>) -> Incoming {
+    salvage(text, "")
 }
 
 /// The result in a frame that is an answer.
@@ -119,14 +197,14 @@ pub(crate) fn response(line: Vec<u8>) -> Option<RawAnswer> {
 }
 
 /// Where `part`, a slice of `line`, sits in it.
-fn place_of(line: &[u8], part: &str) -> Range<usize> {
+fn place_of(line: &[u8], part: &[u8]) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     start..start + part.len()
 }
 
-/// Our ids are numbers; some servers send them back as strings.
-fn our_id(raw: &str) -> Option<u64> {
-    raw.trim_matches('"').parse().ok()
+/// Our ids are whole numbers; some servers send them back as strings or floats.
+fn our_id(raw: &[u8]) -> Option<u64> {
+    integer(raw).and_then(|id| id.try_into().ok())
 }
 
 /// What the two ends of an over-long line tell about it.
@@ -142,52 +220,18 @@ pub(super) enum OversizeKind {
 
 /// Finds out whose answer an over-long line was.
 pub(super) fn identify(oversize: &Oversize) -> OversizeKind {
-    match scan_head(&oversize.head) {
-        OversizeKind::Unknown => scan_tail(&oversize.tail),
-        known => known,
-    }
-}
-
-/// Walks the members of the outermost object as far as the kept bytes go.
-fn scan_head(head: &[u8]) -> OversizeKind {
-    let mut depth = 0usize;
-    let mut at = 0;
-    let mut expect_key = false;
-    let mut key: &[u8] = b"";
-    while at < head.len() {
-        match head[at] {
-            b'"' => {
-                let Some(end) = string_end(head, at) else { return OversizeKind::Unknown };
-                if depth == 1 && expect_key {
-                    key = &head[at + 1..end];
-                    expect_key = false;
-                    if key == b"method" {
-                        return OversizeKind::Other;
-                    }
-                } else if depth == 1
-                    && key == b"id"
-                    && let Some(id) = digits(&head[at + 1..end])
-                {
+    for part in scan::members(&oversize.head) {
+        match part.key {
+            b"method" => return OversizeKind::Other,
+            b"id" if part.is_whole => {
+                if let Some(id) = our_id(part.value) {
                     return OversizeKind::Response(id);
                 }
-                at = end;
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                expect_key = depth == 1 && head[at] == b'{';
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => expect_key = depth == 1,
-            b'0'..=b'9' if depth == 1 && key == b"id" => {
-                let end = head[at..].iter().position(|byte| !byte.is_ascii_digit());
-                let Some(end) = end else { return OversizeKind::Unknown };
-                return digits(&head[at..at + end]).map_or(OversizeKind::Unknown, OversizeKind::Response);
             }
             _ => {}
         }
-        at += 1;
     }
-    OversizeKind::Unknown
+    scan_tail(&oversize.tail)
 }
 
 /// Looks for an `"id"` from which the rest of the line is a complete tail of the outermost object.
@@ -199,7 +243,7 @@ fn scan_tail(tail: &[u8]) -> OversizeKind {
         object.push(b'{');
         object.extend_from_slice(&tail[at..]);
         if let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&object)
-            && let Some(id) = envelope.id.and_then(|id| our_id(id.get()))
+            && let Some(id) = envelope.id.and_then(|id| our_id(id.get().as_bytes()))
         {
             return OversizeKind::Response(id);
         }
@@ -207,27 +251,15 @@ fn scan_tail(tail: &[u8]) -> OversizeKind {
     OversizeKind::Unknown
 }
 
-/// Index of the quote that closes the string opened at `open`.
-fn string_end(bytes: &[u8], open: usize) -> Option<usize> {
-    let mut at = open + 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 1,
-            b'"' => return Some(at),
-            _ => {}
-        }
-        at += 1;
-    }
-    None
-}
-
-fn digits(bytes: &[u8]) -> Option<u64> {
-    std::str::from_utf8(bytes).ok()?.parse().ok()
-}
-
 /// A request frame, newline included. `params` is JSON text.
 pub(super) fn request(id: u64, method: &str, params: &str) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n").into_bytes()
+}
+
+/// What stands before and behind the arguments of a call, newline included; `head` and `tail` are its params.
+pub(super) fn around(id: u64, method: &str, head: &str, tail: &str) -> (String, String) {
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{head}");
+    (head, format!("{tail}}}\n"))
 }
 
 /// A notification frame, newline included.
@@ -277,11 +309,67 @@ mod tests {
         assert!(matches!(parse(b"Server started".to_vec()), Incoming::Noise));
         assert!(matches!(parse(b"".to_vec()), Incoming::Noise));
         assert!(matches!(parse(b"[1]".to_vec()), Incoming::Noise));
-        assert!(matches!(parse(b"{\"id\":1,\"result\":\"\xff\"}".to_vec()), Incoming::Noise));
         let ping = parse(br#"{"id":"x","method":"ping"}"#.to_vec());
         assert!(matches!(ping, Incoming::Request { id, .. } if id == "\"x\""));
         let changed = parse(br#"{"method":"notifications/tools/list_changed"}"#.to_vec());
         assert!(matches!(changed, Incoming::Notification { .. }));
+    }
+
+    /// `=text`: the result; `ids: why`: broken; `noise`.
+    fn read(text: &[u8]) -> String {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match parse(text.to_vec()) {
+            Incoming::Response { id, body: Ok(answer) } => format!("{id}={}", lossy(answer.bytes())),
+            Incoming::Response { id, body: Err(error) } => format!("{id}!{}", error.message),
+            Incoming::Broken { ids, why } => format!("{ids:?} {why}"),
+            Incoming::Batch(frames) => format!("batch of {}", frames.len()),
+            Incoming::Noise => "noise".to_owned(),
+            Incoming::Open(text) => match cut_short(text) {
+                Incoming::Broken { ids, why } => format!("{ids:?} {why}"),
+                other => format!("open {other:?}"),
+            },
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_broken_answer_says_whose_it_is() {
+        let table: &[(&[u8], &str)] = &[
+            (br#"{"id":7.0,"result":1}"#, "7=1"),
+            (br#"{"id":"7","result":null}"#, "7=null"),
+            (br#"{"id":7e0,"result":1}"#, "7=1"),
+            (br#"{"id":7.5,"result":1}"#, "noise"),
+            (br#"{"jsonrpc":"2.0","id":7}"#, "7!response has neither result nor error"),
+            (b"{\"id\":7,\"result\":\"\xff\"}", "7=\"\u{fffd}\""),
+            (br#"{"id":7,"result":NaN}"#, "7=NaN"),
+            (br#"{"result":{"a":-Infinity},"id":7}"#, "7={\"a\":-Infinity}"),
+            (br#"{"id":7,"result":{"a":"\ud800"}}"#, r#"7={"a":"\ud800"}"#),
+            (br#"{"id":7,"id":8,"result":1}"#, "[7, 8] the answer has more than one id"),
+            (br#"{"id":7,"id":7,"result":1}"#, "[7] the answer has more than one id"),
+            (br#"{"id":7,"result":1,"result":2}"#, "[7] the answer has more than one result or error"),
+            (br#"{"id":7,"result":1,"error":{"message":"both"}}"#, "7!both"),
+            (br#"{"id":7,"error":"as text"}"#, "7!as text"),
+            (br#"{"id":7,"result":{"cont"#, "[7] the answer is cut short"),
+            (br#"{"result":{"cont":1},"id":7"#, "[] the answer is cut short"),
+            (br#"{"jsonrpc":"2.0","result":{}}"#, "[] the answer has no id"),
+            (br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#, "[] what?"),
+            (br#"{"id":null,"result":{}}"#, "noise"),
+            (br#"{"level":"error","error":"a log line"}"#, "noise"),
+            (br#"{"level":"error","id":7,"msg":NaN}"#, "noise"),
+            (br#"{"id":7,"method":"x","params":NaN}"#, "noise"),
+            (br#"[{"id":7,"result":1},{"method":"x"}, 5]"#, "batch of 2"),
+            (b"[1, 2]", "noise"),
+            (b"{ booting", "open Noise"),
+            (br#"{"id":7,"result":1} trailing"#, "7=1"),
+            (br#"{"id":7,"result":1}{"id":8,"result":1} {"id":9,"#, "batch of 3"),
+        ];
+        for (text, want) in table {
+            assert_eq!(read(text), *want, "{}", String::from_utf8_lossy(text));
+        }
+        let nested = format!("{{\"id\":7,\"result\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(read(nested.as_bytes()).starts_with("7=[[["));
+        let long_id = format!("{{\"id\":\"{}\",\"method\":\"ping\"}}", "x".repeat(1 << 20));
+        assert_eq!(read(long_id.as_bytes()), "noise");
     }
 
     #[test]

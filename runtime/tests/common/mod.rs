@@ -58,7 +58,7 @@ pub(crate) fn upstream(arguments: &[&str]) -> StdioUpstream {
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
     CallRequest {
         tool: tool.into(),
-        arguments: arguments.to_string(),
+        arguments: arguments.to_string().into(),
         timeout: Duration::from_secs(20),
         sink: ResultSink::Inline { max_bytes: 2 << 20 },
     }

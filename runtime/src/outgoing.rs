@@ -1,0 +1,187 @@
+//! Arguments of one program that are encoded and not yet written to their servers.
+//!
+//! Invariant: a program has at most [`ROOM`] such bytes a server and a share of its memory in all, or a single
+//! call beyond that. A call that finds no room is not encoded; it waits for a turn, while its time runs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Encoded bytes for one server beyond which nothing more is encoded for it.
+const ROOM: usize = 1 << 20;
+
+/// The part of a program's memory beyond which nothing more is encoded for any server.
+const SHARE: usize = 4;
+
+/// The account of one program.
+pub(crate) struct Outgoing {
+    lanes: Mutex<HashMap<Arc<str>, Lane>>,
+    bytes: AtomicUsize,
+    most: usize,
+    freed: Notify,
+}
+
+/// What goes to one server.
+#[derive(Clone)]
+struct Lane {
+    bytes: Arc<AtomicUsize>,
+    /// One permit: calls are encoded one after the other, in the order in which they asked.
+    turns: Arc<Semaphore>,
+}
+
+impl Outgoing {
+    /// An account of a program with this limit of memory.
+    pub(crate) fn new(memory_bytes: u64) -> Arc<Outgoing> {
+        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / SHARE;
+        Arc::new(Outgoing {
+            lanes: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            most: most.max(1),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Encoded bytes that are not written.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The right to encode a call to `server` now; `None` when it has to wait.
+    pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &str) -> Option<Turn> {
+        let lane = self.lane(server);
+        if !self.has_room(&lane) {
+            return None;
+        }
+        let permit = lane.turns.clone().try_acquire_owned().ok()?;
+        Some(Turn { account: self.clone(), lane, _permit: permit })
+    }
+
+    /// Waits for the right to encode a call to `server`. Cancel safe.
+    pub(crate) async fn turn(self: Arc<Outgoing>, server: &str) -> Turn {
+        let lane = self.lane(server);
+        let permit = match lane.turns.clone().acquire_owned().await {
+            Ok(permit) => permit,
+            // The semaphore is never closed.
+            Err(_) => std::future::pending().await,
+        };
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // From here on no change is missed.
+            freed.as_mut().enable();
+            if self.has_room(&lane) {
+                break;
+            }
+            freed.await;
+        }
+        Turn { account: self, lane, _permit: permit }
+    }
+
+    fn lane(&self, server: &str) -> Lane {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(server) {
+            return lane.clone();
+        }
+        let lane = Lane { bytes: Arc::default(), turns: Arc::new(Semaphore::new(1)) };
+        lanes.insert(server.into(), lane.clone());
+        lane
+    }
+
+    fn has_room(&self, lane: &Lane) -> bool {
+        lane.bytes.load(Ordering::SeqCst) < ROOM && self.bytes.load(Ordering::SeqCst) < self.most
+    }
+}
+
+/// The right to encode one call. The next one in line gets it when it is dropped.
+pub(crate) struct Turn {
+    account: Arc<Outgoing>,
+    lane: Lane,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    /// Puts the encoded arguments on the account.
+    pub(crate) fn charge(self, mut text: String) -> Arguments {
+        text.shrink_to_fit();
+        self.lane.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
+        self.account.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
+        Arguments { text, charged_to: Some((self.account, self.lane.bytes)) }
+    }
+}
+
+/// The arguments of a call: JSON object text, on the account of its program until it is written or dropped.
+pub struct Arguments {
+    text: String,
+    charged_to: Option<(Arc<Outgoing>, Arc<AtomicUsize>)>,
+}
+
+impl Arguments {
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<String> for Arguments {
+    /// Arguments on nobody's account.
+    fn from(text: String) -> Arguments {
+        Arguments { text, charged_to: None }
+    }
+}
+
+impl std::fmt::Debug for Arguments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Arguments({} bytes)", self.text.len())
+    }
+}
+
+impl Drop for Arguments {
+    fn drop(&mut self) {
+        if let Some((account, lane)) = &self.charged_to {
+            lane.fetch_sub(self.text.capacity(), Ordering::SeqCst);
+            account.bytes.fetch_sub(self.text.capacity(), Ordering::SeqCst);
+            account.freed.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+    use std::task::Poll;
+
+    fn charge(turn: Turn, bytes: usize) -> Arguments {
+        turn.charge("x".repeat(bytes))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_encoded_while_too_much_waits() {
+        let account = Outgoing::new(100 << 20);
+        let first = charge(account.try_turn("a").unwrap(), 5 << 20);
+        assert!(account.try_turn("a").is_none() && account.bytes() == 5 << 20);
+        assert!(account.try_turn("b").is_some(), "another server is nobody's fault");
+        let (one, two) = (account.clone().turn("a"), account.clone().turn("a"));
+        tokio::pin!(one, two);
+        assert!(poll!(&mut one).is_pending() && poll!(&mut two).is_pending());
+        drop(first);
+        let Poll::Ready(turn) = poll!(&mut one) else { panic!("there is room") };
+        assert!(poll!(&mut two).is_pending(), "one turn at a time");
+        let second = charge(turn, 10);
+        let Poll::Ready(turn) = poll!(&mut two) else { panic!("there is room for both") };
+        drop((second, turn));
+        assert_eq!(account.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn all_servers_together_have_a_share_of_the_memory() {
+        let account = Outgoing::new(1 << 20);
+        let text = charge(account.try_turn("a").unwrap(), 1 << 18);
+        let waiting = account.clone().turn("b");
+        tokio::pin!(waiting);
+        assert!(account.try_turn("b").is_none() && poll!(&mut waiting).is_pending());
+        drop(text);
+        assert!(poll!(&mut waiting).is_ready());
+    }
+}

@@ -1,0 +1,187 @@
+//! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
+
+use super::line::{Line, LineReader, Oversize};
+use super::scan::Balance;
+use super::wire::{self, Incoming, OversizeKind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncRead;
+use tokio::time::timeout;
+
+/// Frames above this size are parsed off the I/O threads.
+const PARSE_INLINE: usize = 256 * 1024;
+
+/// How long the rest of a text that has begun is awaited. Then whoever waits for it is told that it is cut
+/// short.
+const REST: Duration = Duration::from_secs(1);
+
+/// Where lines come from.
+#[async_trait::async_trait]
+pub(super) trait FrameSource: Send {
+    /// The next line, or `None` at the end; `cap` bounds its bytes. Cancel safe.
+    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>>;
+}
+
+#[async_trait::async_trait]
+impl<R: AsyncRead + Unpin + Send> FrameSource for LineReader<R> {
+    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>> {
+        LineReader::next(self, || cap.load(Ordering::Relaxed)).await
+    }
+}
+
+/// What one read gives.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// A frame and its bytes.
+    Frame(Incoming, usize),
+    /// A line longer than any answer may be.
+    Oversize(OversizeKind, u64),
+}
+
+/// Reads frames.
+pub(super) struct Frames<S> {
+    source: S,
+    open: Option<Open>,
+    /// A line that has interrupted an open text.
+    next: Option<Vec<u8>>,
+}
+
+/// A text that has begun.
+struct Open {
+    text: Vec<u8>,
+    balance: Balance,
+}
+
+impl<S: FrameSource> Frames<S> {
+    pub(super) fn new(source: S) -> Frames<S> {
+        Frames { source, open: None, next: None }
+    }
+
+    /// The next frame; `None` at the end of the stream. What is still open then is of no interest: the end of the
+    /// stream says more.
+    pub(super) async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Received>> {
+        loop {
+            let line = match (self.next.take(), &self.open) {
+                (Some(line), _) => Some(Line::Whole(line)),
+                (None, None) => self.source.next(cap).await?,
+                (None, Some(_)) => match timeout(REST, self.source.next(cap)).await {
+                    Ok(line) => line?,
+                    Err(_) => match self.give_up() {
+                        Some(received) => return Ok(Some(received)),
+                        None => continue,
+                    },
+                },
+            };
+            let received = match line {
+                None => return Ok(None),
+                Some(Line::Whole(line)) => self.line(line, cap.load(Ordering::Relaxed)).await,
+                Some(Line::Oversize(over)) => Some(Received::Oversize(wire::identify(&over), over.bytes)),
+            };
+            if received.is_some() {
+                return Ok(received);
+            }
+        }
+    }
+
+    async fn line(&mut self, line: Vec<u8>, cap: usize) -> Option<Received> {
+        if self.open.is_some() && wire::is_frame(&line) {
+            self.next = Some(line);
+            return self.give_up();
+        }
+        let text = match &mut self.open {
+            None => line,
+            Some(open) => {
+                open.text.push(b'\n');
+                open.text.extend_from_slice(&line);
+                if open.balance.feed(&line).is_none() {
+                    return self.check_size(cap);
+                }
+                self.open.take().map(|open| open.text).unwrap_or_default()
+            }
+        };
+        let bytes = text.len();
+        let incoming = if bytes > PARSE_INLINE {
+            let parsed = tokio::task::spawn_blocking(move || wire::parse(text)).await;
+            parsed.unwrap_or(Incoming::Noise)
+        } else {
+            wire::parse(text)
+        };
+        if let Incoming::Open(text) = incoming {
+            let mut balance = Balance::default();
+            balance.feed(&text);
+            self.open = Some(Open { text, balance });
+            return None;
+        }
+        Some(Received::Frame(incoming, bytes))
+    }
+
+    /// An open text may be as long as a line.
+    fn check_size(&mut self, cap: usize) -> Option<Received> {
+        let open = self.open.take_if(|open| open.text.len() > cap)?;
+        let over = Oversize::of(&open.text);
+        Some(Received::Oversize(wire::identify(&over), over.bytes))
+    }
+
+    /// What the open text says about its request.
+    fn give_up(&mut self) -> Option<Received> {
+        let text = self.open.take()?.text;
+        let bytes = text.len();
+        Some(Received::Frame(wire::cut_short(text), bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of a stream that stays open, as words.
+    async fn read(input: &str) -> Vec<String> {
+        let (mut client, server) = tokio::io::duplex(64);
+        let input = input.to_owned();
+        let writer = tokio::spawn(async move {
+            use tokio::io::AsyncWriteExt;
+            client.write_all(input.as_bytes()).await.unwrap();
+            // Longer than the rest of an open text is awaited; the clock of the test stands still otherwise.
+            tokio::time::sleep(REST * 2).await;
+        });
+        let mut frames = Frames::new(LineReader::new(server));
+        let mut words = Vec::new();
+        while let Some(received) = frames.next(&AtomicUsize::new(1000)).await.unwrap() {
+            words.push(match received {
+                Received::Frame(Incoming::Response { id, body: Ok(_) }, _) => format!("{id} ok"),
+                Received::Frame(Incoming::Response { id, body: Err(error) }, _) => {
+                    format!("{id} {}", error.message)
+                }
+                Received::Frame(Incoming::Broken { ids, .. }, _) => format!("{ids:?} broken"),
+                Received::Frame(Incoming::Noise, _) => "noise".to_owned(),
+                Received::Frame(Incoming::Notification { method }, _) => method,
+                other => format!("{other:?}"),
+            });
+        }
+        writer.await.unwrap();
+        words
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn texts_over_several_lines_become_frames() {
+        let pretty =
+            "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 7,\n  \"result\": {\n    \"a\": [\n {}\n]\n  }\n}\n";
+        assert_eq!(read(pretty).await, ["7 ok"]);
+        assert_eq!(read(&format!("{pretty}booting\n{pretty}")).await, ["7 ok", "noise", "7 ok"]);
+        // A string with a raw line break: no JSON, but the frame around it is sound.
+        assert_eq!(read("{\"id\":7,\"result\":\"one\ntwo\"}\n").await, ["7 ok"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_that_does_not_go_on_is_cut_short() {
+        assert_eq!(read("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\n").await, ["[7] broken"]);
+        let next = "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
+        let cut = format!("{{\"id\":7,\"result\":{{\"a\":\n{next}{next}");
+        assert_eq!(read(&cut).await, ["[7] broken", "m", "m"]);
+        assert_eq!(read("{ booting\nstill\n").await, ["noise"]);
+        let endless = format!("{{\"id\":7,\"result\":[\n{}", "1,\n".repeat(600));
+        let words = read(&endless).await;
+        assert_eq!(words[0], format!("Oversize(Response(7), {})", 1002), "{words:?}");
+        assert!(words[1..].iter().all(|word| word == "noise"), "{words:?}");
+    }
+}

@@ -1,0 +1,302 @@
+//! Pages of `tools/list` into tools: bounded in all, and each tool read by itself, so that one which cannot be
+//! read costs nothing but itself.
+
+use super::rpc_error::spoken;
+use super::scan;
+use super::tool::Tool;
+use super::{RawAnswer, UpstreamFault};
+use crate::secrets::SecretRegistry;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Most bytes of one page.
+pub(super) const PAGE_BYTES: usize = 8 << 20;
+
+/// Most bytes of all pages.
+const LIST_BYTES: usize = 16 << 20;
+
+/// Most memory that the tools of one server may take, as estimated before they are read.
+const LIST_MEMORY: usize = 24 << 20;
+
+/// Most bytes of one tool.
+const TOOL_BYTES: usize = 256 << 10;
+
+/// Most bytes of a tool's name.
+const NAME_BYTES: usize = 512;
+
+/// Most pages.
+const PAGES: usize = 1_000;
+
+/// Most tools of one server.
+const TOOLS: usize = 20_000;
+
+/// Most bytes of a cursor.
+const CURSOR_BYTES: usize = 4 << 10;
+
+/// Notes kept of one list.
+const NOTES: usize = 20;
+
+/// Memory of a JSON value beside its text: a member of an object has two of the signs that are counted.
+const VALUE_MEMORY: usize = 96;
+
+/// Pages above this size are read off the I/O threads.
+const READ_INLINE: usize = 16 << 10;
+
+/// The tools that a server lists, and what is wrong with its list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// Tools that can be called.
+    pub(super) tools: Vec<Tool>,
+    /// Names of tools that cannot be read.
+    pub(super) broken: Vec<Arc<str>>,
+    /// What whoever cares for the server should know.
+    pub(super) notes: Vec<String>,
+}
+
+impl From<Vec<Tool>> for Listed {
+    fn from(tools: Vec<Tool>) -> Listed {
+        Listed { tools, ..Listed::default() }
+    }
+}
+
+/// A list under way.
+#[derive(Default)]
+pub(super) struct Listing {
+    listed: Listed,
+    /// Notes beyond [`NOTES`].
+    more_notes: usize,
+    cursors: HashSet<String>,
+    pages: usize,
+    bytes: usize,
+    memory: usize,
+}
+
+impl Listing {
+    /// Takes a page; large ones on a thread for blocking work. Gives the cursor of the next page as JSON text.
+    pub(super) async fn take(
+        mut self,
+        page: RawAnswer,
+        secrets: &SecretRegistry,
+    ) -> Result<(Listing, Option<String>), UpstreamFault> {
+        if page.bytes().len() <= READ_INLINE {
+            let next = self.page(page.bytes(), secrets)?;
+            return Ok((self, next));
+        }
+        let secrets = secrets.clone();
+        let work = move || self.page(page.bytes(), &secrets).map(|next| (self, next));
+        let read = tokio::task::spawn_blocking(work).await;
+        read.unwrap_or_else(|_| Err(fault("could not be read")))
+    }
+
+    /// The complete list.
+    pub(super) fn finish(mut self) -> Listed {
+        if self.more_notes > 0 {
+            self.listed.notes.push(format!("{} more findings of this kind", self.more_notes));
+        }
+        self.listed
+    }
+
+    /// True before the first page.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pages == 0
+    }
+
+    fn page(&mut self, page: &[u8], secrets: &SecretRegistry) -> Result<Option<String>, UpstreamFault> {
+        self.pages += 1;
+        self.bytes += page.len();
+        if self.pages > PAGES {
+            return Err(fault(&format!("has more than {PAGES} pages")));
+        }
+        if self.bytes > LIST_BYTES {
+            return Err(fault(&format!("has more than {LIST_BYTES} bytes")));
+        }
+        // Catalog text is scrubbed before anything sees it.
+        let text = String::from_utf8_lossy(page);
+        let text = secrets.scrub(&text);
+        let (mut tools, mut cursor) = (None, None);
+        for part in scan::members(text.as_bytes()) {
+            match part.key {
+                b"tools" => tools = Some(part.value),
+                b"nextCursor" => cursor = Some(part.value),
+                _ => {}
+            }
+        }
+        let Some(tools) = tools.filter(|tools| tools.starts_with(b"[")) else {
+            return Err(fault("returned unexpected payload: no list of tools"));
+        };
+        for (at, tool) in scan::items(tools).enumerate() {
+            self.tool(tool.value, at)?;
+        }
+        self.cursor(cursor.unwrap_or_default())
+    }
+
+    fn tool(&mut self, text: &[u8], at: usize) -> Result<(), UpstreamFault> {
+        if self.listed.tools.len() == TOOLS {
+            return Err(fault(&format!("has more than {TOOLS} tools")));
+        }
+        let why = match read_tool(text) {
+            Ok(tool) => {
+                self.memory += memory(text);
+                if self.memory > LIST_MEMORY {
+                    return Err(fault(&format!("has tools of more than {LIST_MEMORY} bytes")));
+                }
+                self.listed.tools.push(tool);
+                return Ok(());
+            }
+            Err(why) => why,
+        };
+        let name = scan::members(text).find(|part| part.key == b"name").map(|part| spoken(part.value));
+        let name = name.filter(|name| (1..=NAME_BYTES).contains(&name.len()));
+        match &name {
+            Some(name) => self.note(format!("tool {name} is left out: {why}")),
+            None => self.note(format!("tool {} of page {} is left out: {why}", at + 1, self.pages)),
+        }
+        if let Some(name) = name.filter(|_| self.listed.broken.len() < TOOLS) {
+            self.memory += name.len();
+            self.listed.broken.push(name.into());
+        }
+        Ok(())
+    }
+
+    /// What the cursor says about the next page.
+    fn cursor(&mut self, text: &[u8]) -> Result<Option<String>, UpstreamFault> {
+        match text {
+            b"" | b"null" => return Ok(None),
+            b"\"\"" => {
+                self.note(format!("page {} has an empty cursor, which is taken for the end", self.pages));
+                return Ok(None);
+            }
+            [b'"', ..] => {}
+            // Taken at its word, whatever it is.
+            _ => self.note(format!("the cursor of page {} is not a string", self.pages)),
+        }
+        if text.len() > CURSOR_BYTES {
+            return Err(fault(&format!("has a cursor of more than {CURSOR_BYTES} bytes")));
+        }
+        let value: serde_json::Value =
+            serde_json::from_slice(text).map_err(|why| fault(&format!("has a broken cursor: {why}")))?;
+        let cursor = value.to_string();
+        if !self.cursors.insert(cursor.clone()) {
+            return Err(fault("repeats a cursor"));
+        }
+        Ok(Some(cursor))
+    }
+
+    fn note(&mut self, text: String) {
+        if self.listed.notes.len() < NOTES {
+            self.listed.notes.push(text);
+        } else {
+            self.more_notes += 1;
+        }
+    }
+}
+
+fn read_tool(text: &[u8]) -> Result<Tool, String> {
+    if text.len() > TOOL_BYTES {
+        return Err(format!("it has {} bytes, the most is {TOOL_BYTES}", text.len()));
+    }
+    if !text.starts_with(b"{") {
+        return Err("it is not an object".to_owned());
+    }
+    let tool: Tool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
+    match tool.name.len() {
+        0 => Err("it has no name".to_owned()),
+        1..=NAME_BYTES => Ok(tool),
+        _ => Err(format!("its name has more than {NAME_BYTES} bytes")),
+    }
+}
+
+/// An estimate that is never far below what the decoded tool takes.
+fn memory(text: &[u8]) -> usize {
+    let values = text.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+    text.len() + values * VALUE_MEMORY
+}
+
+fn fault(what: &str) -> UpstreamFault {
+    UpstreamFault::Protocol(format!("tools/list {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tools, broken names, notes and the cursor of one page.
+    fn page(text: &str) -> Result<(Listed, Option<String>), String> {
+        let mut listing = Listing::default();
+        let next =
+            listing.page(text.as_bytes(), &SecretRegistry::new()).map_err(|fault| fault.to_string())?;
+        Ok((listing.finish(), next))
+    }
+
+    #[test]
+    fn a_broken_tool_costs_only_itself() {
+        let deep = format!("{}{}", "{\"a\":".repeat(500), "1".to_owned() + &"}".repeat(500));
+        let huge = "x".repeat(300_000);
+        let broken = [
+            (r#"{"name":"surrogate","description":"\ud800"}"#.to_owned(), "tool surrogate is left out: "),
+            (r#"{"name":"number","inputSchema":{"maximum":1e999}}"#.to_owned(), "tool number is left out: "),
+            (r#"{"name":"nan","inputSchema":{"maximum":NaN}}"#.to_owned(), "tool nan is left out: "),
+            (format!(r#"{{"name":"deep","inputSchema":{deep}}}"#), "tool deep is left out: recursion limit"),
+            (format!(r#"{{"name":"huge","description":"{huge}"}}"#), "tool huge is left out: it has 300"),
+            (r#"{"name":"","description":"x"}"#.to_owned(), "tool 2 of page 1 is left out: it has no name"),
+            (r#"{"description":"x"}"#.to_owned(), "tool 2 of page 1 is left out: missing field `name`"),
+            (r#"{"name":5}"#.to_owned(), "tool 5 is left out: invalid type"),
+            (r#"{"name":"text","description":5}"#.to_owned(), "tool text is left out: invalid type"),
+            (format!(r#"{{"name":"{}"}}"#, "n".repeat(1000)), "tool 2 of page 1 is left out: its name has"),
+            ("17".to_owned(), "tool 2 of page 1 is left out: it is not an object"),
+        ];
+        for (tool, note) in broken {
+            let (listed, _) =
+                page(&format!(r#"{{"tools":[{{"name":"a"}},{tool},{{"name":"b"}}]}}"#)).unwrap();
+            let names: Vec<&str> = listed.tools.iter().map(|tool| &*tool.name).collect();
+            assert_eq!(names, ["a", "b"], "{note}");
+            assert!(listed.notes.len() == 1 && listed.notes[0].starts_with(note), "{:?}", listed.notes);
+        }
+    }
+
+    #[test]
+    fn cursors() {
+        let table = [
+            ("", None, 0),
+            (r#","nextCursor":null"#, None, 0),
+            (r#","nextCursor":"""#, None, 1),
+            (r#","nextCursor":"p2""#, Some("\"p2\""), 0),
+            (r#","nextCursor":2"#, Some("2"), 1),
+        ];
+        for (text, next, notes) in table {
+            let (listed, cursor) = page(&format!("{{\"tools\":[]{text}}}")).unwrap();
+            assert_eq!((cursor.as_deref(), listed.notes.len()), (next, notes), "{text}");
+        }
+        assert!(page(r#"{"tools":[],"nextCursor":"\ud800"}"#).unwrap_err().contains("broken cursor"));
+        let long = format!(r#"{{"tools":[],"nextCursor":"{}"}}"#, "c".repeat(5_000));
+        assert!(page(&long).unwrap_err().contains("cursor of more than"));
+        assert!(page(r#"{"tools":{}}"#).unwrap_err().contains("no list of tools"));
+    }
+
+    #[test]
+    fn a_list_is_bounded_in_all() {
+        let run = |page: &dyn Fn(usize) -> String| {
+            let mut listing = Listing::default();
+            for n in 0.. {
+                if let Err(fault) = listing.page(page(n).as_bytes(), &SecretRegistry::new()) {
+                    return (n, fault.to_string());
+                }
+            }
+            unreachable!()
+        };
+        let (pages, why) = run(&|n| format!(r#"{{"tools":[],"nextCursor":"{n}"}}"#));
+        assert_eq!((pages, &*why), (PAGES, "tools/list has more than 1000 pages"));
+        let junk = "j".repeat(4 << 20);
+        let (pages, why) = run(&|n| format!(r#"{{"tools":[],"nextCursor":"{n}","junk":"{junk}"}}"#));
+        assert!(pages == 4 - 1 && why.contains("bytes"), "{pages} {why}");
+        // Two bytes of text are a value of many more.
+        let list = format!("[{}1]", "1,".repeat(100_000));
+        let (tools, why) = run(&|n| format!(r#"{{"tools":[{{"name":"t{n}","inputSchema":{list}}}]}}"#));
+        assert!(tools < 4 && why.contains("tools of more than"), "{tools} {why}");
+        let (pages, why) = run(&|n| {
+            let tools: Vec<String> = (0..5_000).map(|tool| format!("{{\"name\":\"t{n}-{tool}\"}}")).collect();
+            format!("{{\"tools\":[{}]}}", tools.join(","))
+        });
+        assert!(pages == 4 && why.contains("more than 20000 tools"), "{pages} {why}");
+    }
+}

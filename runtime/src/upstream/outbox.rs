@@ -1,0 +1,245 @@
+//! Frames on their way to one peer: the one bounded path out.
+//!
+//! Requests that carry arguments wait for room before they enter, and are taken out again when nobody wants
+//! their answer any more. Everything else is small and goes first: our own questions, of which there are a few at
+//! a time, and what the peer itself causes (answers to its requests, notices of cancelled calls), which is dropped
+//! beyond a bound: a peer that does not read does not get a queue for it.
+
+use crate::outgoing::Arguments;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Bytes of calls that may wait to be written; a larger call waits alone.
+const CALL_ROOM: u32 = 1 << 20;
+
+/// Bytes of answers and notices that may wait to be written.
+const REPLY_ROOM: usize = 256 << 10;
+
+/// Frames written together.
+const BATCH: usize = 64 << 10;
+
+/// A frame in three parts, so that arguments are not copied. The last part ends the frame.
+pub(super) struct Frame {
+    pub(super) head: String,
+    pub(super) arguments: Arguments,
+    pub(super) tail: String,
+}
+
+impl Frame {
+    /// Its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() + self.arguments.as_str().len() + self.tail.len()
+    }
+
+    /// Its parts in order.
+    pub(super) fn parts(&self) -> [&[u8]; 3] {
+        [self.head.as_bytes(), self.arguments.as_str().as_bytes(), self.tail.as_bytes()]
+    }
+}
+
+/// Room for one call, until it is dropped.
+pub(super) struct Room {
+    _share: OwnedSemaphorePermit,
+}
+
+/// What is written at once.
+pub(super) enum Batch {
+    /// Whole frames.
+    Small(Vec<u8>),
+    /// One frame, which keeps its room and stays on its program's account.
+    Large {
+        /// The frame.
+        frame: Frame,
+        _room: Room,
+    },
+}
+
+/// The queue of one connection.
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    room: Arc<Semaphore>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    first: VecDeque<Vec<u8>>,
+    first_bytes: usize,
+    /// By the ids of their requests, which grow.
+    calls: BTreeMap<u64, (Frame, Room)>,
+    closed: bool,
+}
+
+impl Outbox {
+    pub(super) fn new() -> Outbox {
+        Outbox {
+            queue: Mutex::default(),
+            room: Arc::new(Semaphore::new(CALL_ROOM as usize)),
+            arrived: Notify::new(),
+        }
+    }
+
+    /// Waits, in line with others, until a call of so many bytes may enter; `None` once the outbox is closed.
+    pub(super) async fn room(&self, bytes: usize) -> Option<Room> {
+        let share = u32::try_from(bytes).unwrap_or(CALL_ROOM).min(CALL_ROOM);
+        self.room.clone().acquire_many_owned(share).await.ok().map(|share| Room { _share: share })
+    }
+
+    /// Takes a call.
+    pub(super) fn call(&self, id: u64, frame: Frame, room: Room) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.calls.insert(id, (frame, room));
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Takes a call out again; false when it is written, or being written.
+    pub(super) fn revoke(&self, id: u64) -> bool {
+        self.lock().calls.remove(&id).is_some()
+    }
+
+    /// Takes a frame of ours that is small and one of few.
+    pub(super) fn own(&self, frame: Vec<u8>) {
+        let mut queue = self.lock();
+        if !queue.closed {
+            queue.first_bytes += frame.len();
+            queue.first.push_back(frame);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Takes a frame that the peer has caused; false when the peer does not read those that it has caused before.
+    pub(super) fn reply(&self, frame: Vec<u8>) -> bool {
+        let fits = self.lock().first_bytes + frame.len() <= REPLY_ROOM;
+        if fits {
+            self.own(frame);
+        }
+        fits
+    }
+
+    /// Nothing more is taken, and no call is written any more; small frames that are there still are.
+    pub(super) fn close(&self) {
+        let calls = {
+            let mut queue = self.lock();
+            queue.closed = true;
+            std::mem::take(&mut queue.calls)
+        };
+        drop(calls);
+        self.room.close();
+        self.arrived.notify_one();
+    }
+
+    /// What is to be written next; `None` once the outbox is closed and empty. For one writer.
+    pub(super) async fn next(&self) -> Option<Batch> {
+        loop {
+            {
+                let mut queue = self.lock();
+                if let Some(batch) = queue.take() {
+                    return Some(batch);
+                }
+                if queue.closed {
+                    return None;
+                }
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<Batch> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH
+            && let Some(frame) = self.first.pop_front()
+        {
+            self.first_bytes -= frame.len();
+            batch.extend_from_slice(&frame);
+        }
+        while batch.len() < BATCH
+            && let Some(entry) = self.calls.first_entry()
+        {
+            if entry.get().0.len() > BATCH {
+                if batch.is_empty() {
+                    let (frame, room) = entry.remove();
+                    return Some(Batch::Large { frame, _room: room });
+                }
+                break;
+            }
+            let (frame, _room) = entry.remove();
+            frame.parts().iter().for_each(|part| batch.extend_from_slice(part));
+        }
+        (!batch.is_empty()).then_some(Batch::Small(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+
+    fn frame(bytes: usize) -> Frame {
+        Frame { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
+    }
+
+    async fn enter(outbox: &Outbox, id: u64, bytes: usize) {
+        let room = outbox.room(bytes + 2).await.unwrap();
+        outbox.call(id, frame(bytes), room);
+    }
+
+    #[tokio::test]
+    async fn calls_wait_for_room_and_leave_it_when_they_are_taken_out() {
+        let outbox = Outbox::new();
+        enter(&outbox, 1, 5 << 20).await;
+        let next = outbox.room(10);
+        tokio::pin!(next);
+        assert!(poll!(&mut next).is_pending());
+        assert!(outbox.revoke(1) && !outbox.revoke(1));
+        assert!(poll!(&mut next).is_ready());
+        enter(&outbox, 2, 600 << 10).await;
+        let Some(Batch::Large { frame, _room: room }) = outbox.next().await else { panic!() };
+        assert!(!outbox.revoke(2), "it is being written");
+        let next = outbox.room(600 << 10);
+        tokio::pin!(next);
+        assert!(poll!(&mut next).is_pending());
+        drop((frame, room));
+        assert!(poll!(&mut next).is_ready());
+    }
+
+    #[tokio::test]
+    async fn small_frames_go_first_and_together() {
+        let outbox = Outbox::new();
+        enter(&outbox, 1, 1).await;
+        enter(&outbox, 2, 100 << 10).await;
+        enter(&outbox, 3, 2).await;
+        outbox.own(b"ping".to_vec());
+        let Some(Batch::Small(batch)) = outbox.next().await else { panic!() };
+        assert_eq!(batch, b"ping<x>");
+        assert!(matches!(outbox.next().await, Some(Batch::Large { .. })));
+        let Some(Batch::Small(batch)) = outbox.next().await else { panic!() };
+        assert_eq!(batch, b"<xx>");
+        assert!(poll!(Box::pin(outbox.next())).is_pending());
+    }
+
+    #[tokio::test]
+    async fn what_a_peer_causes_is_bounded() {
+        let outbox = Outbox::new();
+        let taken = (0..1_000_000).filter(|_| outbox.reply(b"0123456789".to_vec())).count();
+        assert_eq!(taken, REPLY_ROOM / 10);
+        // Our own question finds its place all the same.
+        outbox.own(b"ping".to_vec());
+        enter(&outbox, 1, 10).await;
+        outbox.close();
+        assert!(outbox.room(1).await.is_none());
+        let mut written = 0;
+        while let Some(Batch::Small(batch)) = outbox.next().await {
+            written += batch.len();
+        }
+        assert_eq!(written, taken * 10 + 4);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a JSON-RPC error says, however oddly it is written.
+
+use super::scan;
+
+/// JSON-RPC code of a method the server does not have.
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Longest message of a server that is passed on, in bytes.
+const LONGEST_MESSAGE: usize = 16 << 10;
+
+/// Longest `data` that is kept.
+const LONGEST_DATA: usize = 64 << 10;
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RpcError {
+    /// 0 when there is none that fits.
+    pub(super) code: i64,
+    /// Never empty.
+    pub(super) message: String,
+    /// JSON text.
+    pub(super) data: Option<String>,
+}
+
+impl RpcError {
+    /// An error of our own making about an answer.
+    pub(super) fn about(message: impl Into<String>) -> RpcError {
+        RpcError { code: 0, message: message.into(), data: None }
+    }
+
+    /// Reads the text of an `error` member: an object by the specification, but whatever it is, what it says is
+    /// kept.
+    pub(super) fn read(text: &[u8]) -> RpcError {
+        if text.first() != Some(&b'{') {
+            return RpcError::about(or_unknown(spoken(text)));
+        }
+        let (mut code, mut message, mut data) = (None, None, None);
+        for part in scan::members(text) {
+            match part.key {
+                b"code" => code = Some(part.value),
+                b"message" => message = Some(part.value),
+                b"data" => data = Some(part.value),
+                _ => {}
+            }
+        }
+        let number = code.and_then(integer).unwrap_or_default();
+        let said = message.map(spoken).filter(|said| !said.is_empty());
+        let said = said.or_else(|| data.filter(|data| data.starts_with(b"\"")).map(spoken));
+        let message = said.filter(|said| !said.is_empty()).unwrap_or_else(|| match (number, code) {
+            (METHOD_NOT_FOUND, _) => "Method not found".to_owned(),
+            (_, Some(code)) => format!("JSON-RPC error {}", spoken(code)),
+            (_, None) => or_unknown(String::new()),
+        });
+        let data = data.filter(|data| data.len() <= LONGEST_DATA);
+        let data = data.and_then(|data| std::str::from_utf8(data).ok()).map(str::to_owned);
+        RpcError { code: number, message, data }
+    }
+}
+
+/// A whole number, also one that is written as `7.0` or as a string.
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?.trim_matches('"').trim();
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let number: f64 = text.parse().ok()?;
+    // Beyond 2^53 a float does not tell one integer from the next.
+    let is_exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number within 2^53")]
+    is_exact.then_some(number as i64)
+}
+
+/// The text of a JSON string, or the JSON text of anything else; not longer than a message may be.
+pub(super) fn spoken(text: &[u8]) -> String {
+    let said = match serde_json::from_slice::<String>(text) {
+        Ok(said) => said,
+        // Also a string that no parser accepts.
+        Err(_) => String::from_utf8_lossy(text).trim_matches('"').to_owned(),
+    };
+    if said == "null" { String::new() } else { shorten(said) }
+}
+
+fn or_unknown(said: String) -> String {
+    if said.is_empty() { "the server answered with an error that says nothing".to_owned() } else { said }
+}
+
+/// Cuts a text of a server to what a message may hold.
+pub(crate) fn shorten(mut text: String) -> String {
+    if text.len() > LONGEST_MESSAGE {
+        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (i64, String) {
+        let error = RpcError::read(text.as_bytes());
+        (error.code, error.message)
+    }
+
+    #[test]
+    fn every_error_keeps_what_it_says() {
+        let table: &[(&str, i64, &str)] = &[
+            (r#"{"code":-32000,"message":"down"}"#, -32000, "down"),
+            (r#"{"code":-32601,"message":"no tool of this name"}"#, -32601, "no tool of this name"),
+            (r#"{"code":-32601}"#, -32601, "Method not found"),
+            (r#"{"code":-32000.0,"message":""}"#, -32000, "JSON-RPC error -32000.0"),
+            (r#"{"code":99999999999999999999999,"message":"big"}"#, 0, "big"),
+            (r#"{"code":99999999999999999999999}"#, 0, "JSON-RPC error 99999999999999999999999"),
+            (r#"{"code":"E_DOWN","message":null}"#, 0, "JSON-RPC error E_DOWN"),
+            (r#"{"code":1e400,"message":"x"}"#, 0, "x"),
+            (r#"{"code":5,"message":{"text":"x"}}"#, 5, r#"{"text":"x"}"#),
+            (r#"{"code":5,"data":"the cause"}"#, 5, "the cause"),
+            (r#"{"message":"half \ud800 a pair"}"#, 0, r"half \ud800 a pair"),
+            (r#""plain text""#, 0, "plain text"),
+            ("[1, 2]", 0, "[1, 2]"),
+            ("false", 0, "false"),
+            ("{}", 0, "the server answered with an error that says nothing"),
+        ];
+        for (text, code, message) in table {
+            assert_eq!(read(text), (*code, (*message).to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_end_somewhere() {
+        let (_, message) = read(&format!("{{\"message\":\"{}\"}}", "é".repeat(1 << 20)));
+        assert!(message.len() < LONGEST_MESSAGE + 4 && message.ends_with("é…"));
+    }
+}
