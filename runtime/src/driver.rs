@@ -45,8 +45,8 @@ struct InFlight {
     /// The upstream call it is, for the ledger; `None` while servers are started for a look at their tools.
     label: Option<CallLabel>,
     begun: Instant,
-    /// How long it took until this work was handed out.
-    waited: Duration,
+    /// How long the call may take in all.
+    whole: Duration,
     task: AbortHandle,
 }
 
@@ -54,7 +54,7 @@ impl InFlight {
     /// What the program is told about a fault: of a timeout the whole time, of which this work had the rest.
     fn text(&self, fault: &UpstreamFault) -> String {
         match fault {
-            UpstreamFault::Timeout(after) => UpstreamFault::Timeout(self.waited + *after).to_string(),
+            UpstreamFault::Timeout(_) => UpstreamFault::Timeout(self.whole).to_string(),
             fault => fault.to_string(),
         }
     }
@@ -197,7 +197,7 @@ impl Execution {
             Ok(Plan::LoadAll(upstreams)) => {
                 let patience =
                     self.context.limits().upstream_call_timeout().min(self.context.time_left() / 2);
-                self.hand_out(call, None, waited, async move {
+                self.hand_out(call, None, patience, async move {
                     let starts = upstreams.iter().map(|upstream| upstream.start());
                     // Who did not start in time shows in the catalog.
                     let _ = tokio::time::timeout(patience, futures_util::future::join_all(starts)).await;
@@ -219,7 +219,7 @@ impl Execution {
                 self.refuse(call, label, begun, reason, &text);
             }
             Ok(Plan::Load { upstream, label, timeout }) => {
-                self.hand_out(call, Some(label), waited, async move {
+                self.hand_out(call, Some(label), waited + timeout, async move {
                     // The start goes on when nobody waits for it any more.
                     let started = tokio::time::timeout(timeout, upstream.start()).await;
                     ReplyBody::Loaded(started.unwrap_or(Err(UpstreamFault::Timeout(timeout))))
@@ -228,14 +228,15 @@ impl Execution {
             Ok(Plan::AwaitTurn { label, timeout }) => {
                 let turn = context.outgoing().clone();
                 let server = label.server.clone();
-                self.hand_out(call, Some(label), waited, async move {
+                self.hand_out(call, Some(label), waited + timeout, async move {
                     let turn = tokio::time::timeout(timeout, turn.turn(&server)).await;
                     turn.map_or(ReplyBody::Fault(UpstreamFault::Timeout(timeout)), ReplyBody::Turn)
                 });
             }
             Ok(Plan::Send { upstream, label, request }) => {
                 let context = self.context.clone();
-                self.hand_out(call, Some(label), waited, send(upstream, request, context));
+                let whole = waited + request.timeout;
+                self.hand_out(call, Some(label), whole, send(upstream, request, context));
             }
         }
     }
@@ -245,7 +246,7 @@ impl Execution {
         &mut self,
         call: CallId,
         label: Option<CallLabel>,
-        waited: Duration,
+        whole: Duration,
         work: impl Future<Output = ReplyBody> + Send + 'static,
     ) {
         // A call that was handed out before, to load its server, keeps its beginning.
@@ -257,7 +258,7 @@ impl Execution {
             let reply = Reply { duration: begun.elapsed(), body };
             inbox.push(Message::Reply { run, call, reply });
         });
-        self.in_flight.insert(call, InFlight { label, begun, waited, task: task.abort_handle() });
+        self.in_flight.insert(call, InFlight { label, begun, whole, task: task.abort_handle() });
     }
 
     /// Takes the answer to a call; false when nobody waits for it any more.
@@ -268,7 +269,8 @@ impl Execution {
             }
             return false;
         };
-        let again = |turn| Earlier { looked_at: true, waited: in_flight.begun.elapsed(), turn };
+        let (waited, whole) = (in_flight.begun.elapsed(), Some(in_flight.whole));
+        let again = |turn| Earlier { looked_at: true, waited, whole, turn };
         let Reply { duration, body } = reply;
         let body = match body {
             ReplyBody::Turn(turn) => {

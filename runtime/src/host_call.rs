@@ -8,7 +8,7 @@ use crate::outcome::{CallFault, Effect};
 use crate::outgoing::Turn;
 use crate::tool_call::{Encoded, encode, parse};
 use crate::tool_check::{no_such_server, no_such_tool};
-use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamState};
+use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -45,6 +45,8 @@ pub(crate) struct Earlier {
     pub(crate) looked_at: bool,
     /// How long it has waited.
     pub(crate) waited: Duration,
+    /// How long it may take in all, which was decided when it was made.
+    pub(crate) whole: Option<Duration>,
     /// The right to encode it.
     pub(crate) turn: Option<Turn>,
 }
@@ -86,7 +88,7 @@ fn plan_tool_call(
     arguments: &[Value],
     earlier: Earlier,
 ) -> Result<Plan, Box<Fault>> {
-    let Earlier { looked_at, waited, turn } = earlier;
+    let Earlier { looked_at, waited, whole, turn } = earlier;
     let servers = engine.server_names();
     let (call, args) = parse(cx, arguments, &servers)?;
     let limits = context.limits();
@@ -98,7 +100,8 @@ fn plan_tool_call(
     };
     let own = upstream.limits();
     let timeout = own.timeout.unwrap_or_else(|| limits.upstream_call_timeout());
-    let timeout = context.call_timeout(timeout.saturating_sub(waited));
+    let whole = whole.unwrap_or_else(|| context.call_timeout(timeout));
+    let timeout = whole.saturating_sub(waited);
     let tools = entry.proven();
     let Some(tool) = tools.and_then(|tools| tools.get(&call.tool)) else {
         if let Some(refusal) = tools.and_then(|tools| tools.refusal(&call.tool)) {
@@ -121,6 +124,10 @@ fn plan_tool_call(
         });
     };
     let label = label(&call, tool.effect());
+    if looked_at && timeout.is_zero() {
+        let text = UpstreamFault::Timeout(whole).to_string();
+        return Ok(Plan::Refuse { label, reason: CallFault::Timeout, text });
+    }
     let Some(turn) = turn.or_else(|| context.outgoing().try_turn(&call.server)) else {
         let paid = if looked_at { Ok(()) } else { take_call(context, &**upstream) };
         return Ok(match paid {

@@ -87,6 +87,9 @@ pub struct RuntimeConfig {
     pub secrets: SecretRegistry,
     /// Told about servers as they start.
     pub observer: Option<Observer>,
+    /// This process has no children but those of this runtime: what its servers leave behind becomes its own, and
+    /// is ended and reaped (Linux). Children that there are already are left alone.
+    pub adopts_orphans: bool,
 }
 
 impl Default for RuntimeConfig {
@@ -102,6 +105,7 @@ impl Default for RuntimeConfig {
             cache_bytes: DEFAULT_CACHE_BYTES,
             secrets: SecretRegistry::new(),
             observer: None,
+            adopts_orphans: false,
         }
     }
 }
@@ -164,6 +168,7 @@ impl Runtime {
             cache_bytes,
             secrets,
             observer,
+            adopts_orphans,
         } = config;
         startup::check(&servers)?;
         let io = tokio::runtime::Handle::current();
@@ -172,7 +177,10 @@ impl Runtime {
             (entry.name.clone(), description)
         });
         let catalog = SharedCatalog::new(described);
-        let guardian = Arc::new(Guardian::default());
+        let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
+        if !servers.is_empty() {
+            tokio::spawn(Guardian::keep(Arc::downgrade(&guardian)));
+        }
         let mut upstreams = std::collections::BTreeMap::new();
         let mut starting = Vec::new();
         for entry in servers {

@@ -17,6 +17,16 @@ pub fn is_alive(id: u32) -> bool {
     stat(id).is_some_and(|(state, _)| state != 'Z')
 }
 
+/// True for a process that has ended and was not waited for.
+pub fn is_zombie(id: u32) -> bool {
+    stat(id).is_some_and(|(state, _)| state == 'Z')
+}
+
+/// What a process was started as.
+pub fn command_line(id: u32) -> String {
+    String::from_utf8_lossy(&std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default()).into_owned()
+}
+
 /// The processes that this one started, and those that they started.
 pub fn descendants(id: u32) -> Vec<u32> {
     let all: Vec<(u32, u32)> = std::fs::read_dir("/proc")
@@ -33,6 +43,18 @@ pub fn descendants(id: u32) -> Vec<u32> {
         open.extend(children);
     }
     found
+}
+
+/// The most memory that a process has had resident, in bytes.
+pub fn peak_resident(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+}
+
+/// Open descriptors of a process.
+pub fn descriptors(id: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{id}/fd")).unwrap().count()
 }
 
 /// Sends a signal by name, for example `KILL`.

@@ -98,6 +98,11 @@ impl Server {
         text_of(&self.run(program))
     }
 
+    /// Waits for the end; gives back the exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        self.wait()
+    }
+
     /// Sends SIGTERM, and waits for the end.
     pub fn terminate(mut self) {
         crate::processes::signal(self.id(), "TERM");

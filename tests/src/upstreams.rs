@@ -57,3 +57,10 @@ pub fn stdio(command: &str, arguments: &[&str]) -> Value {
 pub fn probe_server(arguments: &[&str]) -> Value {
     stdio(build_dir().join("probe-server").to_str().unwrap(), arguments)
 }
+
+/// An entry of our own `hostile-server`, which may be missing.
+pub fn hostile_server(arguments: &[&str]) -> Value {
+    let mut entry = stdio(build_dir().join("hostile-server").to_str().unwrap(), arguments);
+    entry["required"] = false.into();
+    entry
+}

@@ -1,9 +1,9 @@
 //! When `ptc` has ended, none of its upstream processes lives on.
 
 use ptc_tests::binary::{ptc, run};
-use ptc_tests::processes::{descendants, eventually, is_alive};
+use ptc_tests::processes::{command_line, descendants, descriptors, eventually, is_alive, is_zombie, signal};
 use ptc_tests::serve::Server;
-use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server, stdio};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, hostile_server, probe_server, stdio};
 
 /// Our server twice, and a server that ignores the end of its input, SIGTERM and everything else.
 fn upstreams() -> ConfigFile {
@@ -71,7 +71,7 @@ fn at_sigkill_with_calls_in_flight() {
     server.begin_program(
         "(pmap (fn [n] (tool/call {:server \"probe\" :tool \"hold\" :args {:n n}})) (range 10))",
     );
-    ptc_tests::processes::signal(server.id(), "KILL");
+    signal(server.id(), "KILL");
     all_end(&upstreams);
 }
 
@@ -90,3 +90,116 @@ fn after_eval() {
 }
 
 const PID: &str = "(get (:value (tool/call {:server \"probe\" :tool \"stats\"})) \"pid\")";
+
+/// Ways in which a server leaves a process behind that has a session of its own: as a child; as an orphan; as an
+/// orphan without anything of its environment.
+const FORKS: [&str; 3] = ["setsid", "daemon", "nameless"];
+
+fn hostile() -> ConfigFile {
+    Upstreams::probe().add("bad", hostile_server(&[])).write()
+}
+
+fn fork(server: &mut Server, how: &str) -> u32 {
+    let program = format!("(:value (tool/call {{:server \"bad\" :tool \"fork\" :args {{:how \"{how}\"}}}}))");
+    let text = server.text(&program);
+    let id = text.parse().unwrap_or_else(|_| panic!("{how}: {text}"));
+    assert!(is_alive(id), "{how}");
+    id
+}
+
+#[test]
+fn a_session_of_its_own_saves_no_process_at_an_end_in_order() {
+    for signalled in [false, true] {
+        let config = hostile();
+        let mut server = Server::start(&config.flags(&[]));
+        let left: Vec<u32> = FORKS.iter().map(|how| fork(&mut server, how)).collect();
+        match signalled {
+            true => server.terminate(),
+            false => assert_eq!(server.end(), Some(0)),
+        }
+        for (id, how) in left.iter().zip(FORKS) {
+            assert!(!is_alive(*id), "{how} outlives ptc");
+        }
+    }
+}
+
+#[test]
+fn a_session_of_its_own_saves_no_process_when_ptc_is_killed() {
+    let config = hostile();
+    let mut server = Server::start(&config.flags(&[]));
+    let left = ["setsid", "daemon"].map(|how| fork(&mut server, how));
+    signal(server.id(), "KILL");
+    all_end(&left);
+}
+
+#[test]
+fn a_crash_leaves_neither_processes_nor_descriptors() {
+    let config = hostile();
+    let mut server = Server::start(&config.flags(&["--timeout", "60s"]));
+    let mut before = None;
+    for round in 0..6 {
+        let left: Vec<u32> = FORKS.iter().map(|how| fork(&mut server, how)).collect();
+        let crashed = server.text("(:reason (tool/call {:server \"bad\" :tool \"crash\"}))");
+        assert_eq!(crashed, ":upstream_unavailable");
+        all_end(&left);
+        let id = server.id();
+        eventually("ended processes are reaped", || !descendants(id).into_iter().any(is_zombie));
+        let again = "(:ok (tool/call {:server \"bad\" :tool \"pid\"}))";
+        while server.text(again) != "true" {}
+        let now = descriptors(id);
+        let before = *before.get_or_insert(now);
+        assert!(now <= before + 1, "{now} descriptors after round {round}, {before} at first");
+    }
+}
+
+#[test]
+fn a_killed_guardian_is_replaced_and_does_its_work() {
+    let config = upstreams();
+    let (server, _) = started(&config);
+    let id = server.id();
+    let guardian = || {
+        let is_guardian =
+            |process: &u32| command_line(*process).contains("ptc-guardian") && is_alive(*process);
+        descendants(id).into_iter().find(is_guardian)
+    };
+    let first = guardian().unwrap();
+    signal(first, "KILL");
+    eventually("another guardian takes its place", || guardian().is_some_and(|now| now != first));
+    eventually("it leaves no zombie", || !is_zombie(first));
+    let upstreams = descendants(id);
+    signal(id, "KILL");
+    all_end(&upstreams);
+}
+
+#[test]
+fn a_hang_up_is_an_end_in_order_and_a_second_signal_one_at_once() {
+    let config = upstreams();
+    let (server, upstreams) = started(&config);
+    signal(server.id(), "HUP");
+    assert_eq!(server.ended(), Some(0));
+    assert!(!upstreams.iter().any(|id| is_alive(*id)));
+
+    let (mut server, upstreams) = started(&config);
+    server.begin_program("(tool/call {:server \"probe\" :tool \"hold\"})");
+    signal(server.id(), "TERM");
+    // Two that arrive together may be heard as one.
+    eventually("the second one ends it", || {
+        let sent = std::process::Command::new("kill").args(["-INT", &server.id().to_string()]).output();
+        assert!(sent.is_ok());
+        !is_alive(server.id())
+    });
+    assert!(matches!(server.ended(), Some(130 | 143)));
+    all_end(&upstreams);
+}
+
+#[test]
+fn a_start_ends_with_its_input() {
+    // It never answers, and may take ten minutes for it.
+    let mut silent = stdio("sleep", &["600"]);
+    silent["handshake_timeout_ms"] = 600_000.into();
+    let config = Upstreams::default().add("silent", silent).write();
+    for input in ["", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"] {
+        let finished = run(ptc(&[&["serve"][..], &config.flags(&[])].concat()), input);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+}

@@ -155,6 +155,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         read_only: flags.read_only()?,
         workers,
         secrets: edge::secrets().clone(),
+        adopts_orphans: true,
         ..RuntimeConfig::default()
     };
     let runtime = launch(config, !matches!(need, Need::Serve)).await?;

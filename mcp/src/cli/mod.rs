@@ -10,6 +10,7 @@
 //! - `lane`: the threads of `ptc batch`.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
+//! - `stop`: signals, and an input that ends early.
 //! - [`source`]: where programs and contexts come from.
 //! - `remedy`: what to do about what `ptc doctor` finds.
 //! - [`exit`]: exit codes. [`console`], [`style`]: text and its colour. [`logging`]: logs.
@@ -33,6 +34,7 @@ pub mod progress;
 mod remedy;
 pub mod serve;
 pub mod source;
+mod stop;
 pub mod style;
 pub mod tools;
 pub mod variables;

@@ -4,6 +4,7 @@ use super::boot::{Booted, Need, UpstreamFlags, boot};
 use super::catalog::CatalogFlags;
 use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
+use super::stop::{Stop, input_gone};
 use super::{half_of_ram, variables};
 use crate::edge::{self, Form, shapes};
 use crate::protocol::{Handler, Surface};
@@ -95,7 +96,13 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
-    let booted = boot(&args.upstreams, Need::Serve, 0).await?;
+    let stop = Stop::listen();
+    // A start that is given up ends its servers.
+    let booted = tokio::select! {
+        booted = boot(&args.upstreams, Need::Serve, 0) => booted?,
+        () = stop.asked() => return Ok(Exit::Ok),
+        () = input_gone() => return Ok(Exit::Ok),
+    };
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total = match args.max_total_memory {
         Some(total) => Some(total),
@@ -123,7 +130,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
     let (publish, tools) = watch::channel(Arc::new(tools));
     let output = edge::stdout(Form::Json(&shapes::MCP));
-    let serving = stdio::serve(&booted.runtime, handler, config, std::io::stdin(), output, tools, stopped());
+    let serving =
+        stdio::serve(&booted.runtime, handler, config, std::io::stdin(), output, tools, stop.asked());
     let served = tokio::select! {
         served = serving => served,
         () = described.follow(changes, publish) => Ok(()),
@@ -166,22 +174,4 @@ impl Described<'_> {
         }
         std::future::pending().await
     }
-}
-
-/// Resolves when the process is asked to stop; treated like the end of input.
-async fn stopped() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut interrupt), Ok(mut terminate)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    std::future::pending().await
 }

@@ -119,7 +119,14 @@ impl<S: FrameSource> Frames<S> {
     fn check_size(&mut self, cap: usize) -> Option<Received> {
         let open = self.open.take_if(|open| open.text.len() > cap)?;
         let over = Oversize::of(&open.text);
-        Some(Received::Oversize(wire::identify(&over), over.bytes))
+        match wire::identify(&over) {
+            kind @ OversizeKind::Response(_) => Some(Received::Oversize(kind, over.bytes)),
+            // Lines that only look as if they belonged together.
+            OversizeKind::Other | OversizeKind::Unknown => {
+                let bytes = open.text.len();
+                Some(Received::Frame(wire::cut_short(open.text), bytes))
+            }
+        }
     }
 
     /// What the open text says about its request.

@@ -1,12 +1,18 @@
-//! The process group of a child, so that nothing it started survives it.
+//! What a server has started, so that nothing of it survives the server.
 
 use super::Guardian;
+use super::kin::{self, Process};
 use std::sync::Arc;
 
-/// Kills the group when dropped, unless it was swept before.
+/// The process group of a child and its kin. Ended when dropped, which takes a moment: do it on a thread for
+/// blocking work.
 pub(super) struct ProcessGroup {
     leader: Option<u32>,
+    /// In the environment of everything that the server starts.
+    mark: String,
     guardian: Arc<Guardian>,
+    /// Seen while the leader lived.
+    kin: Vec<Process>,
 }
 
 /// What to tell a group.
@@ -19,12 +25,9 @@ pub(super) enum Signal {
 }
 
 impl ProcessGroup {
-    /// The group led by a child that was spawned with a group of its own.
-    pub(super) fn led_by(leader: Option<u32>, guardian: Arc<Guardian>) -> ProcessGroup {
-        if let Some(leader) = leader {
-            guardian.watch(leader);
-        }
-        ProcessGroup { leader, guardian }
+    /// The group led by a child that the guardian has spawned with a group of its own.
+    pub(super) fn led_by(leader: Option<u32>, mark: String, guardian: Arc<Guardian>) -> ProcessGroup {
+        ProcessGroup { leader, mark, guardian, kin: Vec::new() }
     }
 
     /// Signals every process of the group; a group that is gone is fine.
@@ -42,17 +45,32 @@ impl ProcessGroup {
         }
     }
 
-    /// Kills what is left, after the leader is gone.
-    pub(super) fn sweep(&mut self) {
-        self.signal(Signal::Kill);
-        if let Some(leader) = self.leader.take() {
-            self.guardian.forget(leader);
+    /// Takes the group away from its holder, who ends it elsewhere.
+    pub(super) fn take(&mut self) -> ProcessGroup {
+        ProcessGroup {
+            leader: self.leader.take(),
+            mark: self.mark.clone(),
+            guardian: self.guardian.clone(),
+            kin: std::mem::take(&mut self.kin),
         }
+    }
+
+    /// Notes who descends from the leader: once it has ended, this cannot be told any more.
+    pub(super) fn note_kin(&mut self) {
+        self.kin = kin::of(self.leader.as_slice(), &self.mark);
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.sweep();
+        let Some(leader) = self.leader else { return };
+        // Before the leader is killed, if it lives.
+        let mut kin = std::mem::take(&mut self.kin);
+        kin.extend(kin::of(&[leader], &self.mark));
+        self.signal(Signal::Kill);
+        kin::end(kin, &self.mark);
+        self.leader = None;
+        self.guardian.forget(leader);
+        self.guardian.end_strays();
     }
 }

@@ -11,6 +11,7 @@ mod frames;
 mod group;
 mod guardian;
 mod handshake;
+mod kin;
 mod line;
 mod listing;
 mod outbox;

@@ -121,30 +121,32 @@ impl Owner {
                     return Err(done);
                 }
                 End::Gone { why, how } => {
-                    let heard = running.connection.has_spoken();
-                    let answered = running.connection.answered();
-                    self.outdate_tools();
-                    running.connection.close(&why);
-                    drop(running);
                     let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
+                    let heard = running.connection.has_spoken();
                     if !was_ready && !heard && how != How::GivenUp && self.probe == Probe::Discover {
                         // Some servers of the handshake era end when anything comes before `initialize`.
                         tracing::debug!(upstream = %self.options.name, "ended at once; trying initialize first");
                         self.probe = Probe::Skip;
+                        running.connection.close(&why);
+                        running.end().await;
                         continue;
                     }
-                    if answered {
+                    if running.connection.answered() {
                         self.recovery = SHORTEST_RECOVERY;
                     }
                     if !was_ready {
                         self.probe = Probe::Discover;
                     }
+                    self.outdate_tools();
+                    running.connection.close(&why);
                     if was_ready && how == How::Ended {
                         tracing::info!(upstream = %self.options.name, "ended: {why}");
                         self.publish.send_replace(Phase::Idle);
                     } else {
                         self.down(why, was_ready);
                     }
+                    // Nobody waits for this: the next start does.
+                    running.end().await;
                     return Ok(());
                 }
             }
@@ -202,8 +204,9 @@ impl Owner {
 
     fn spawn(&self) -> Result<Running, String> {
         let options = &self.options;
-        let mut child = options.spec.spawn()?;
-        let group = ProcessGroup::led_by(child.id(), options.guardian.clone());
+        let spawn = |mark: &str| options.spec.spawn(mark);
+        let (mut child, mark) = options.guardian.spawn(spawn, Child::id)?;
+        let group = ProcessGroup::led_by(child.id(), mark, options.guardian.clone());
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -408,6 +411,14 @@ impl Running {
 
     /// Closes stdin, waits, terminates, waits, kills.
     async fn shut_down(&mut self) {
+        let mut group = self.group.take();
+        let noted = tokio::task::spawn_blocking(move || {
+            group.note_kin();
+            group
+        });
+        if let Ok(group) = noted.await {
+            self.group = group;
+        }
         self.connection.close("upstream is shutting down");
         if timeout(STOP_GRACE, self.child.wait()).await.is_err() {
             self.group.signal(Signal::Terminate);
@@ -416,7 +427,13 @@ impl Running {
                 let _ = self.child.wait().await;
             }
         }
-        self.group.sweep();
+        self.end().await;
+    }
+
+    /// Ends whatever is left of the process and of what it has started. Blocks no thread of the I/O runtime.
+    async fn end(&mut self) {
+        let group = self.group.take();
+        let _ = tokio::task::spawn_blocking(move || drop(group)).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starting a stdio server: no shell, a clean environment, a process group of its own.
 
+use super::kin::MARK;
 use crate::secrets::Credential;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,8 +42,8 @@ impl StdioSpec {
         resolve_command(&self.command, self.directory.as_deref(), own_path)
     }
 
-    /// Spawns the server with pipes on all three streams.
-    pub(super) fn spawn(&self) -> Result<Child, String> {
+    /// Spawns the server with pipes on all three streams, and this value of [`MARK`].
+    pub(super) fn spawn(&self, mark: &str) -> Result<Child, String> {
         let program = self.resolve().ok_or_else(|| format!("command not found: {}", self.command))?;
         if let Some(directory) = self.directory.as_ref().filter(|directory| !directory.is_dir()) {
             return Err(format!("working directory does not exist: {}", directory.display()));
@@ -60,6 +61,7 @@ impl StdioSpec {
         for (name, value) in &self.variables {
             command.env(name, value.expose());
         }
+        command.env(MARK, mark);
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }

@@ -166,8 +166,10 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
         }
     }
     let is_closed = scan::end(&line).is_some();
-    if let ([id], [result], 1, 0, true) = (&ids[..], &results[..], all_ids, errors, is_closed) {
-        // The frame is sound, its result is not: whoever reads that says what is wrong with it.
+    if let ([id], [result], 1, 0, true) = (&ids[..], &results[..], all_ids, errors, is_closed)
+        && serde_json::from_slice::<&RawValue>(&line[result.clone()]).is_err()
+    {
+        // It is the result that is broken: whoever reads that says what is wrong with it.
         let (id, result) = (*id, result.clone());
         return Incoming::Response { id, body: Ok(RawAnswer { line, result }) };
     }
@@ -360,7 +362,14 @@ mod tests {
             (br#"[{"id":7,"result":1},{"method":"x"}, 5]"#, "batch of 2"),
             (b"[1, 2]", "noise"),
             (b"{ booting", "open Noise"),
-            (br#"{"id":7,"result":1} trailing"#, "7=1"),
+            (
+                br#"{"id":7,"result":1} trailing"#,
+                "[7] the answer cannot be read: trailing characters at line 1 column 21",
+            ),
+            (
+                br#"{"id":7,"result":1,,}"#,
+                "[7] the answer cannot be read: key must be a string at line 1 column 20",
+            ),
             (br#"{"id":7,"result":1}{"id":8,"result":1} {"id":9,"#, "batch of 3"),
         ];
         for (text, want) in table {

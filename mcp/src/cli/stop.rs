@@ -1,0 +1,91 @@
+//! When `ptc serve` is to stop: signals, and an input that ends before the server has started.
+
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// How often the input is looked at while servers start.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a start may go on after the end of an input that holds requests: as long as requests in flight.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Signals that ask for an orderly end. The terminal that hangs up is not worse than one that is interrupted.
+const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+
+/// Hears signals: the first one asks for an orderly end, the next one ends the process at once; the guardian ends
+/// its servers then.
+pub(super) struct Stop {
+    asked: watch::Receiver<bool>,
+}
+
+impl Stop {
+    /// Listens from now on.
+    pub(super) fn listen() -> Stop {
+        let (ask, asked) = watch::channel(false);
+        for kind in ASKING {
+            // Whoever starts us with a signal ignored (nohup) wants it to stay so.
+            if !is_ignored(kind)
+                && let Ok(signal) = signal(kind)
+            {
+                tokio::spawn(hear(signal, kind, ask.clone()));
+            }
+        }
+        Stop { asked }
+    }
+
+    /// Resolves when the process is asked to stop.
+    pub(super) async fn asked(&self) {
+        let mut asked = self.asked.clone();
+        if asked.wait_for(|asked| *asked).await.is_err() {
+            // No signal can be heard.
+            std::future::pending().await
+        }
+    }
+}
+
+async fn hear(mut signal: Signal, kind: SignalKind, ask: watch::Sender<bool>) {
+    while signal.recv().await.is_some() {
+        if ask.send_replace(true) {
+            std::process::exit(128 + kind.as_raw_value());
+        }
+    }
+}
+
+fn is_ignored(kind: SignalKind) -> bool {
+    // SAFETY: a zeroed sigaction is a valid value, and a null action changes nothing.
+    unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(kind.as_raw_value(), std::ptr::null(), &raw mut current) == 0
+            && current.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Resolves when the other end of standard input has gone, so that a start is of no use any more: at once when nothing
+/// is left to read, after a grace otherwise.
+pub(super) async fn input_gone() {
+    while !has_hung_up() {
+        sleep(LOOK).await;
+    }
+    if unread() > 0 {
+        sleep(GRACE).await;
+    }
+}
+
+fn has_hung_up() -> bool {
+    #[cfg(target_os = "linux")]
+    const GONE: i16 = libc::POLLHUP | libc::POLLRDHUP;
+    #[cfg(not(target_os = "linux"))]
+    const GONE: i16 = libc::POLLHUP;
+    let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: GONE, revents: 0 };
+    // SAFETY: one pollfd that lives across the call, which does not block.
+    unsafe { libc::poll(&raw mut input, 1, 0) > 0 && input.revents & GONE != 0 }
+}
+
+fn unread() -> libc::c_int {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one c_int to the place given.
+    unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut bytes) };
+    bytes
+}
