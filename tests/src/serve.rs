@@ -88,9 +88,14 @@ impl Server {
     /// Runs a program: the `tools/call` result.
     pub fn run(&mut self, program: &str) -> Value {
         let id = self.begin_program(program);
-        let answer = self.receive();
-        assert_eq!(answer["id"], id, "{answer}");
-        answer["result"].clone()
+        loop {
+            let answer = self.receive();
+            // The client may be told of other tools at any time.
+            if answer.get("id").is_some() {
+                assert_eq!(answer["id"], id, "{answer}");
+                return answer["result"].clone();
+            }
+        }
     }
 
     /// The text of a program's answer.

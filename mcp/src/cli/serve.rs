@@ -99,6 +99,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let stop = Stop::listen();
     // A start that is given up ends its servers.
     let booted = tokio::select! {
+        biased;
         booted = boot(&args.upstreams, Need::Serve, 0) => booted?,
         () = stop.asked() => return Ok(Exit::Ok),
         () = input_gone() => return Ok(Exit::Ok),

@@ -11,6 +11,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a start may go on after the end of an input that holds requests: as long as requests in flight.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long it may go on after that of an empty one, so that a start that fails can still say why.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Signals that ask for an orderly end. The terminal that hangs up is not worse than one that is interrupted.
 const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
 
@@ -62,15 +65,13 @@ fn is_ignored(kind: SignalKind) -> bool {
     }
 }
 
-/// Resolves when the other end of standard input has gone, so that a start is of no use any more: at once when nothing
+/// Resolves when the other end of standard input has gone, so that a start is of no use any more: soon when nothing
 /// is left to read, after a grace otherwise.
 pub(super) async fn input_gone() {
     while !has_hung_up() {
         sleep(LOOK).await;
     }
-    if unread() > 0 {
-        sleep(GRACE).await;
-    }
+    sleep(if unread() > 0 { GRACE } else { LAST_WORDS }).await;
 }
 
 fn has_hung_up() -> bool {
