@@ -23,7 +23,7 @@ const MISSING_CAPABILITY: i64 = -32021;
 
 /// What is protocol in the answers that describe a server: a secret that is a word of it, or of JSON Schema,
 /// must not make the server useless.
-const CATALOG: Shape = Shape {
+pub(super) const CATALOG: Shape = Shape {
     keys: &[
         (
             Class::Verbatim,

@@ -1,6 +1,7 @@
 //! Pages of `tools/list` into tools: bounded in all, and each tool read by itself, so that one which cannot be
 //! read costs nothing but itself.
 
+use super::handshake::CATALOG;
 use super::rpc_error::spoken;
 use super::scan;
 use super::tool::Tool;
@@ -110,9 +111,7 @@ impl Listing {
         if self.bytes > LIST_BYTES {
             return Err(fault(&format!("has more than {LIST_BYTES} bytes")));
         }
-        // Catalog text is scrubbed before anything sees it.
         let text = String::from_utf8_lossy(page);
-        let text = secrets.scrub(&text);
         let (mut tools, mut cursor) = (None, None);
         for part in scan::members(text.as_bytes()) {
             match part.key {
@@ -125,7 +124,10 @@ impl Listing {
             return Err(fault("returned unexpected payload: no list of tools"));
         };
         for (at, tool) in scan::items(tools).enumerate() {
-            self.tool(tool.value, at)?;
+            // Catalog text is scrubbed before anything sees it, and before any of it is cut: each tool for itself,
+            // so that one which is no JSON keeps nothing from the others.
+            let text = String::from_utf8_lossy(tool.value);
+            self.tool(secrets.scrub_json(&text, &CATALOG).as_bytes(), at)?;
         }
         self.cursor(cursor.unwrap_or_default())
     }
