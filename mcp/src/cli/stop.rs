@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How long it may go on after that of an empty one, so that a start that fails can still say why.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Signals that ask for an orderly end. The terminal that hangs up is not worse than one that is interrupted.
 const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
