@@ -7,8 +7,11 @@ use crate::names::{HashState, Name};
 use compact_str::CompactString;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
+use ptc_vm::regex::{Pattern, Wrong};
 use ptc_vm::{Reason, Span};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// Rows that a name has already.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,22 @@ pub(crate) struct Tables {
     /// By the numbers of names.
     of_names: Vec<NameRows>,
     hash: HashState,
+    patterns: Patterns,
 }
+
+/// The regex literals of a program.
+#[derive(Debug, Default)]
+struct Patterns {
+    rows: HashMap<Box<str>, u16, HashState>,
+    bytes: usize,
+    units: u64,
+}
+
+/// Logical bytes of all regex literals of a program.
+const MOST_PATTERN_BYTES: usize = 8 << 20;
+
+/// Work on all regex literals of a program, in units of fuel.
+const MOST_PATTERN_UNITS: u64 = 2 << 20;
 
 fn full(span: Span, what: &str) -> Diagnostic {
     Diagnostic::error(
@@ -60,7 +78,8 @@ fn hash_of(state: &HashState, constant: &Const) -> u64 {
         Const::Int(value) => value.hash(&mut hasher),
         Const::Float(value) => value.to_bits().hash(&mut hasher),
         Const::Str(text) => text.hash(&mut hasher),
-        Const::BigInt(text) | Const::Regex(text) => text.hash(&mut hasher),
+        Const::BigInt(text) => text.hash(&mut hasher),
+        Const::Regex(pattern) => pattern.text().hash(&mut hasher),
         Const::Keyword(symbol) | Const::Symbol(symbol) | Const::Var(symbol) | Const::Tool(symbol) => {
             symbol.hash(&mut hasher);
         }
@@ -83,6 +102,7 @@ impl Tables {
             rows: if room == 0 { Index::default() } else { Index::with_room(room * 2) },
             of_names: Vec::with_capacity(room + room / 4),
             hash: HashState::default(),
+            patterns: Patterns::default(),
         }
     }
 
@@ -103,6 +123,25 @@ impl Tables {
         *row = next;
         self.symbols.push(text.into());
         next
+    }
+
+    /// The row of a regex literal. Each pattern is compiled once, and all of them together have a bound.
+    pub(crate) fn pattern(&mut self, span: Span, text: &str) -> Result<u16, Wrong<Diagnostic>> {
+        if let Some(&row) = self.patterns.rows.get(text) {
+            return Ok(row);
+        }
+        let patterns = &mut self.patterns;
+        let pattern = Pattern::new(text, &mut |units| {
+            patterns.units += units;
+            if patterns.units > MOST_PATTERN_UNITS { Err(full(span, "regexes")) } else { Ok(()) }
+        })?;
+        patterns.bytes += pattern.bytes();
+        if patterns.bytes > MOST_PATTERN_BYTES {
+            return Err(Wrong::Stopped(full(span, "regexes")));
+        }
+        let row = self.constant(span, Const::Regex(Arc::new(pattern))).map_err(Wrong::Stopped)?;
+        self.patterns.rows.insert(text.into(), row);
+        Ok(row)
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Result<u16, Diagnostic> {

@@ -8,6 +8,7 @@ use crate::globals::{Entry, Globals};
 use crate::interpreter::leaf::Leaf;
 use crate::map::MapNode;
 use crate::meter::List;
+use crate::regex::RegexNode;
 use crate::set::SetNode;
 use crate::symbol::Symbol;
 use crate::unit::Unit;
@@ -21,7 +22,7 @@ pub(crate) type GlobalSlots = std::collections::HashMap<Symbol, u32, foldhash::f
 /// Links a program.
 ///
 /// # Errors
-/// A regex literal that does not compile; memory.
+/// Memory; fuel for the patterns of regex literals.
 pub(crate) fn link(
     cx: &mut Context,
     slots: &mut GlobalSlots,
@@ -92,7 +93,7 @@ fn constant_value(
         Const::Var(index) => Value::Var(symbol(index)),
         Const::Builtin(builtin) => Value::Builtin(*builtin),
         Const::Tool(index) => Value::Tool(symbol(index)),
-        Const::Regex(pattern) => Value::Regex(cx.regexes.compile(pattern)?),
+        Const::Regex(pattern) => Value::Regex(RegexNode::new(cx, pattern.clone())?),
         Const::Vector(rows) => Value::vector(items(rows)),
         Const::Combinator(kind, rows) => {
             Value::Combinator(Combinator::new(*kind, List::charged(items(rows))))

@@ -1,17 +1,53 @@
-//! Regular expressions: compiled once per isolate and pattern.
+//! Regular expressions: searches whose work is paid for while it is done.
 //!
-//! Patterns run on an engine that is linear in the text. Only those that look around or refer back run
-//! on a backtracking one, with bounds on its steps and its input (decision 10).
+//! ```text
+//! text --translate--> parser's dialect --syntax--> tree with sets --program--> instructions
+//! ```
+//!
+//! A [`Pattern`] is compiled once and shared; a [`RegexNode`] is a pattern in one isolate, with what its searches remember.
+//! One program serves four searches:
+//!
+//! | search | for |
+//! |---|---|
+//! | literal | patterns that are the text itself |
+//! | [`backtrack`] | short texts, groups of short matches, and all patterns that look around or refer back |
+//! | [`dfa`] | the place of a match in a long text |
+//! | [`pike`] | the groups of a long match |
+//!
+//! Which one runs depends on the pattern, the text, and how much the run has searched with the pattern, so that fuel does, too.
+//! Architecture invariant: no search goes on
+//! for more than a few thousand steps without paying, and nothing but the fuel and the memory limit bounds it, save the steps of
+//! patterns that backtrack.
 
+mod alphabet;
+mod backtrack;
+mod class;
+mod dfa;
+mod first_bytes;
+mod look;
+mod pattern;
+mod pike;
+mod program;
+mod syntax;
 mod translate;
 
-use crate::context::Context;
+use crate::context::{Context, Run};
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::value::Value;
+use alphabet::Alphabet;
+use backtrack::{NOWHERE, Scratch, Search};
+use class::Set;
+use dfa::{Dfa, View};
+use program::{Direction, Program};
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use smallvec::{SmallVec, smallvec};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+
+pub use pattern::Pattern;
+pub use syntax::Wrong;
 
 /// Longest pattern in bytes (language.md 4.7).
 pub const LONGEST_PATTERN: usize = 256;
@@ -19,92 +55,294 @@ pub const LONGEST_PATTERN: usize = 256;
 /// Longest input of a pattern that backtracks, in bytes.
 pub const LONGEST_BACKTRACKED: usize = 32_768;
 
-/// Steps back of one search with a pattern that backtracks.
-const MOST_STEPS: usize = 100_000;
-
 /// Compiled patterns kept per isolate.
 const CACHED: usize = 32;
 
-/// Deepest nesting of groups: the engines recurse over it when they compile.
-const MOST_NESTED: u32 = 32;
+/// Logical bytes of a pattern in an isolate.
+const REGEX_BYTES: usize = 128;
 
-/// Deepest nesting of groups in a pattern that backtracks.
-const MOST_NESTED_BACKTRACKED: u32 = 12;
-
-/// Logical bytes of a compiled pattern beside its program.
-const REGEX_BYTES: usize = 256;
-
-/// Sizes of a program, tried in turn: engines do not tell how large a program became, so it counts as
-/// the smallest of these that it fits.
-const PROGRAM_BYTES: [usize; 3] = [32 << 10, 256 << 10, 2 << 20];
-
-/// What a pattern that backtracks counts for, its parts each being limited to the middle size.
-const BACKTRACKING_BYTES: usize = 512 << 10;
-
-/// A pattern ready to search with.
-enum Matcher {
-    /// The pattern is the text itself.
-    Literal(Box<memchr::memmem::Finder<'static>>),
-    Linear(regex::Regex),
-    Backtracking(Box<fancy_regex::Regex>),
+/// Instructions times bytes up to which a program without look-around and back-references is searched by trying.
+#[derive(Clone, Copy)]
+struct Tried {
+    /// Up to here that is faster than making an automaton.
+    text: usize,
+    /// The same for an automaton that other searches use, too.
+    often: usize,
+    /// The same for the groups of a match whose place is known.
+    groups: usize,
 }
+
+const TRIED: Tried = Tried { text: 32 << 10, often: 256, groups: 256 << 10 };
+
+/// Instructions times bytes that one run searches by trying with one pattern before it makes an automaton.
+const TRIED_IN_ALL: usize = 256 << 10;
+
+/// Bytes of a search for a literal between two payments.
+const LITERAL_STEP: usize = 16 << 10;
 
 /// The positions of a match and of its groups; group 0 is the whole match.
 pub(crate) type Spans = SmallVec<[Option<(usize, usize)>; 4]>;
 
-/// A compiled pattern.
+/// Memory of a search on the account of the isolate.
+#[derive(Default)]
+struct Charge(usize);
+
+impl Charge {
+    /// Charges up to `bytes` in all.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    fn grow(&mut self, cx: &mut Context, bytes: usize) -> Result<()> {
+        if bytes > self.0 {
+            cx.reserve(bytes - self.0)?;
+            heap::charge(bytes - self.0);
+            self.0 = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        heap::release(self.0);
+    }
+}
+
+/// The automata of a pattern.
+struct Automata {
+    alphabet: Alphabet,
+    forward: Dfa,
+    /// The pattern from its end to its beginning.
+    reversed: Program,
+    backward: Dfa,
+    _charge: Charge,
+}
+
+impl Automata {
+    fn new(cx: &mut Context, pattern: &Pattern) -> Result<Box<Automata>> {
+        let reversed =
+            Program::new(pattern.root(), 0, false, Direction::Backward, &mut |units| cx.tick(units));
+        let reversed = reversed.map_err(fault)?;
+        let words = word_sets(cx, pattern.program())?;
+        let alphabet = Alphabet::new(cx, pattern.program(), pattern.sets(), &words)?;
+        let mut charge = Charge::default();
+        charge.grow(cx, size_of::<Automata>() + alphabet.bytes() + reversed.bytes())?;
+        Ok(Box::new(Automata {
+            forward: Dfa::new(Direction::Forward, &alphabet, pattern.first().are_few()),
+            backward: Dfa::new(Direction::Backward, &alphabet, false),
+            alphabet,
+            reversed,
+            _charge: charge,
+        }))
+    }
+
+    /// The place of the first match that begins at `at` or later.
+    fn find(
+        &mut self,
+        cx: &mut Context,
+        pattern: &Pattern,
+        text: &str,
+        at: usize,
+    ) -> Result<Option<(usize, usize)>> {
+        let (sets, alphabet) = (pattern.sets(), &self.alphabet);
+        let view = View { program: pattern.program(), sets, alphabet };
+        let Some(end) = self.forward.forward(cx, view, pattern.first(), text, at)? else { return Ok(None) };
+        let view = View { program: &self.reversed, sets, alphabet };
+        let start = self.backward.backward(cx, view, text, at, end)?;
+        Ok(start.map(|start| (start, end)))
+    }
+
+    /// True when the whole text is a match.
+    fn is_match(&mut self, cx: &mut Context, pattern: &Pattern, text: &str) -> Result<bool> {
+        let view = View { program: &self.reversed, sets: pattern.sets(), alphabet: &self.alphabet };
+        Ok(self.backward.backward(cx, view, text, 0, text.len())? == Some(0))
+    }
+}
+
+/// The sets of word characters, where a program asks about words.
+fn word_sets(cx: &mut Context, program: &Program) -> Result<Vec<Set>> {
+    let asks = program
+        .code
+        .iter()
+        .any(|instruction| matches!(instruction, program::Instruction::Look(look::Look::Word(..))));
+    if !asks {
+        return Ok(Vec::new());
+    }
+    cx.tick(1_024)?;
+    let hir = regex_syntax::parse(r"\w").map_err(|error| Fault::runtime(error.to_string()))?;
+    let all = match hir.kind() {
+        regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class)) => class.clone(),
+        _ => ClassUnicode::empty(),
+    };
+    let ascii = [('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
+    let ascii = ClassUnicode::new(ascii.map(|(start, end)| ClassUnicodeRange::new(start, end)));
+    Ok(vec![Set::new(&all), Set::new(&ascii)])
+}
+
+/// A pattern in an isolate.
 pub struct RegexNode {
-    pattern: Box<str>,
-    matcher: Matcher,
-    /// The same pattern tied to both ends of the text, made when first asked for.
-    whole: OnceCell<Matcher>,
-    /// Logical bytes of the programs.
-    bytes: Cell<usize>,
+    pattern: Arc<Pattern>,
+    /// Made by the first search of a long text; taken out while a search runs.
+    automata: RefCell<Option<Box<Automata>>>,
+    /// What was searched by trying, and the run in which: an earlier run of the isolate must not show.
+    tried: Cell<(Run, usize)>,
+    bytes: usize,
 }
 
 impl RegexNode {
-    fn new(pattern: &str) -> Result<Rc<RegexNode>, String> {
-        let (matcher, bytes) = compile(pattern)?;
-        let bytes = REGEX_BYTES + pattern.len() + bytes;
+    /// A compiled pattern, paid for as if it were compiled here: what a program pays does not depend on who compiled it.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn new(cx: &mut Context, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
+        cx.tick(pattern.units())?;
+        RegexNode::paid(cx, pattern)
+    }
+
+    fn paid(cx: &mut Context, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
+        let bytes = REGEX_BYTES + pattern.bytes();
+        cx.reserve(bytes)?;
         heap::charge(bytes);
-        Ok(Rc::new(RegexNode {
-            pattern: pattern.into(),
-            matcher,
-            whole: OnceCell::new(),
-            bytes: Cell::new(bytes),
-        }))
+        Ok(Rc::new(RegexNode { pattern, automata: RefCell::new(None), tried: Cell::default(), bytes }))
     }
 
     /// The pattern as written.
     pub fn pattern(&self) -> &str {
-        &self.pattern
+        self.pattern.text()
     }
 
     /// Number of groups that the pattern captures.
     pub(crate) fn groups(&self) -> usize {
-        let all = match &self.matcher {
-            Matcher::Literal(_) => 1,
-            Matcher::Linear(regex) => regex.captures_len(),
-            Matcher::Backtracking(regex) => regex.captures_len(),
-        };
-        all.saturating_sub(1)
+        self.pattern.groups()
     }
 
     /// The number of a named group.
     pub(crate) fn group_number(&self, name: &str) -> Option<usize> {
-        match &self.matcher {
-            Matcher::Literal(_) => None,
-            Matcher::Linear(regex) => regex.capture_names().position(|group| group == Some(name)),
-            Matcher::Backtracking(regex) => regex.capture_names().position(|group| group == Some(name)),
-        }
+        self.pattern.group_number(name)
     }
 
     /// The first match that begins at byte `at` or later.
     ///
     /// # Errors
-    /// Fuel for each byte searched, deadline, cancellation; a pattern that takes too many steps.
+    /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
     pub(crate) fn find(&self, cx: &mut Context, text: &str, at: usize) -> Result<Option<Spans>> {
-        search(cx, &self.matcher, text, at)
+        self.find_within(cx, text, at, TRIED)
+    }
+
+    fn find_within(&self, cx: &mut Context, text: &str, at: usize, tried: Tried) -> Result<Option<Spans>> {
+        let pattern = &*self.pattern;
+        if pattern.is_backtracking() {
+            check_backtracked(text)?;
+            return self.try_all(cx, text, Try { at, anchored: false, whole: false });
+        }
+        if let Some(finder) = pattern.literal() {
+            return literal(cx, finder, text, at);
+        }
+        if self.is_to_be_tried(cx, text.len() - at, tried) {
+            return self.try_all(cx, text, Try { at, anchored: false, whole: false });
+        }
+        match self.with_automata(cx, |cx, automata| automata.find(cx, pattern, text, at))? {
+            None => Ok(None),
+            Some(span) => self.with_groups(cx, text, span, false, tried).map(Some),
+        }
+    }
+
+    /// The match of the whole text.
+    ///
+    /// # Errors
+    /// As [`RegexNode::find`].
+    pub(crate) fn match_whole(&self, cx: &mut Context, text: &str) -> Result<Option<Spans>> {
+        self.match_whole_within(cx, text, TRIED)
+    }
+
+    fn match_whole_within(&self, cx: &mut Context, text: &str, tried: Tried) -> Result<Option<Spans>> {
+        let pattern = &*self.pattern;
+        if pattern.is_backtracking() {
+            check_backtracked(text)?;
+        }
+        if pattern.is_backtracking() || self.is_to_be_tried(cx, text.len(), tried) {
+            return self.try_all(cx, text, Try { at: 0, anchored: true, whole: true });
+        }
+        if !self.with_automata(cx, |cx, automata| automata.is_match(cx, pattern, text))? {
+            return Ok(None);
+        }
+        self.with_groups(cx, text, (0, text.len()), true, tried).map(Some)
+    }
+
+    /// How a text of so many bytes is searched.
+    fn is_to_be_tried(&self, cx: &Context, bytes: usize, limits: Tried) -> bool {
+        let work = bytes.saturating_mul(self.pattern.program().code.len());
+        let (run, before) = self.tried.get();
+        let before = if run == cx.run { before } else { 0 };
+        let limit = if before > TRIED_IN_ALL { limits.often } else { limits.text };
+        if work > limit {
+            return false;
+        }
+        self.tried.set((cx.run, before + work.min(TRIED_IN_ALL)));
+        true
+    }
+
+    fn with_automata<T>(
+        &self,
+        cx: &mut Context,
+        search: impl FnOnce(&mut Context, &mut Automata) -> Result<T>,
+    ) -> Result<T> {
+        let kept = self.automata.borrow_mut().take();
+        let mut automata = match kept {
+            Some(automata) => automata,
+            None => Automata::new(cx, &self.pattern)?,
+        };
+        let found = search(cx, &mut automata);
+        *self.automata.borrow_mut() = Some(automata);
+        found
+    }
+
+    fn try_all(&self, cx: &mut Context, text: &str, what: Try) -> Result<Option<Spans>> {
+        let search = Search {
+            program: self.pattern.program(),
+            sets: self.pattern.sets(),
+            text,
+            at: what.at,
+            anchored: what.anchored,
+            whole: what.whole,
+            bounded: !self.pattern.is_backtracking(),
+            first: self.pattern.first(),
+        };
+        let mut scratch = std::mem::take(&mut cx.regexes.scratch);
+        let found = search.run(cx, &mut scratch);
+        if scratch.is_small() {
+            cx.regexes.scratch = scratch;
+        }
+        Ok(found?.map(|slots| self.spans(&slots)))
+    }
+
+    /// The groups of the match at a known place.
+    fn with_groups(
+        &self,
+        cx: &mut Context,
+        text: &str,
+        (start, end): (usize, usize),
+        whole: bool,
+        tried: Tried,
+    ) -> Result<Spans> {
+        let nothing_else: Spans = smallvec![Some((start, end))];
+        if self.groups() == 0 {
+            return Ok(nothing_else);
+        }
+        let program = self.pattern.program();
+        if program.code.len().saturating_mul(end - start) <= tried.groups {
+            let found = self.try_all(cx, text, Try { at: start, anchored: true, whole })?;
+            return Ok(found.unwrap_or(nothing_else));
+        }
+        let groups = pike::Groups { program, sets: self.pattern.sets(), text };
+        Ok(groups.find(cx, start, whole)?.map_or(nothing_else, |slots| self.spans(&slots)))
+    }
+
+    fn spans(&self, slots: &[usize]) -> Spans {
+        let groups = slots.chunks_exact(2).take(self.groups() + 1);
+        groups
+            .map(|places| (places[0] != NOWHERE && places[1] != NOWHERE).then(|| (places[0], places[1])))
+            .collect()
     }
 
     /// A match as a value: its text, or a vector of its text and those of all groups.
@@ -114,7 +352,7 @@ impl RegexNode {
     pub(crate) fn match_value(&self, cx: &mut Context, text: &str, spans: &Spans) -> Result<Value> {
         let mut part = |span: Option<(usize, usize)>| match span {
             Some((start, end)) => {
-                cx.tick((end - start) as u64)?;
+                cx.tick((end - start) as u64 + 1)?;
                 cx.reserve(end - start)?;
                 Ok(Value::string(&text[start..end]))
             }
@@ -126,29 +364,53 @@ impl RegexNode {
         let groups: Result<Vec<Value>> = spans.iter().map(|&span| part(span)).collect();
         groups.map(Value::vector)
     }
-
-    /// The match of the whole text.
-    ///
-    /// # Errors
-    /// As [`RegexNode::find`].
-    pub(crate) fn match_whole(&self, cx: &mut Context, text: &str) -> Result<Option<Spans>> {
-        let whole = match self.whole.get() {
-            Some(whole) => whole,
-            None => {
-                let (matcher, bytes) =
-                    compile(&format!("\\A(?:{})\\z", self.pattern)).map_err(Fault::runtime)?;
-                heap::charge(bytes);
-                self.bytes.set(self.bytes.get() + bytes);
-                self.whole.get_or_init(|| matcher)
-            }
-        };
-        search(cx, whole, text, 0)
-    }
 }
 
 impl Drop for RegexNode {
     fn drop(&mut self) {
-        heap::release(self.bytes.get());
+        heap::release(self.bytes);
+    }
+}
+
+/// How a text is searched by trying.
+#[derive(Clone, Copy)]
+struct Try {
+    at: usize,
+    anchored: bool,
+    whole: bool,
+}
+
+fn check_backtracked(text: &str) -> Result<()> {
+    if text.len() <= LONGEST_BACKTRACKED {
+        return Ok(());
+    }
+    Err(Fault::type_error(format_args!(
+        "text of {} bytes is too long for a regex with look-around, back-references or possessive \
+         quantifiers: the limit is {LONGEST_BACKTRACKED} bytes",
+        text.len()
+    ))
+    .hint("Split the text first, or write the pattern without look-around and back-references."))
+}
+
+fn literal(
+    cx: &mut Context,
+    finder: &memchr::memmem::Finder<'_>,
+    text: &str,
+    at: usize,
+) -> Result<Option<Spans>> {
+    let bytes = text.as_bytes();
+    let length = finder.needle().len();
+    let mut at = at;
+    loop {
+        let end = bytes.len().min(at + LITERAL_STEP + length);
+        let found = finder.find(&bytes[at..end]);
+        cx.tick(found.unwrap_or(end - at) as u64 + 1)?;
+        match found {
+            Some(found) => return Ok(Some(smallvec![Some((at + found, at + found + length))])),
+            None if end == bytes.len() => return Ok(None),
+            // A match may begin in the last bytes.
+            None => at = end - length + 1,
+        }
     }
 }
 
@@ -157,161 +419,63 @@ pub(crate) fn after(text: &str, start: usize, end: usize) -> usize {
     if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
 }
 
-fn search(cx: &mut Context, matcher: &Matcher, text: &str, at: usize) -> Result<Option<Spans>> {
-    // One search may look at much more text than its match covers.
-    cx.fuel.poll()?;
-    let found: Option<Spans> = match matcher {
-        Matcher::Literal(finder) => text.as_bytes().get(at..).and_then(|rest| {
-            let start = at + finder.find(rest)?;
-            Some(smallvec![Some((start, start + finder.needle().len()))])
-        }),
-        Matcher::Linear(regex) if regex.captures_len() == 1 => {
-            regex.find_at(text, at).map(|found| std::iter::once(Some((found.start(), found.end()))).collect())
-        }
-        Matcher::Linear(regex) => regex.captures_at(text, at).map(|groups| {
-            groups.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
-        }),
-        Matcher::Backtracking(regex) => {
-            if text.len() > LONGEST_BACKTRACKED {
-                return Err(Fault::type_error(format_args!(
-                    "text of {} bytes is too long for a regex with look-around, back-references or possessive \
-                     quantifiers: the limit is {LONGEST_BACKTRACKED} bytes",
-                    text.len()
-                ))
-                .hint("Split the text first, or write the pattern without look-around and back-references."));
-            }
-            regex
-                .captures_from_pos(text, at)
-                .map_err(|_| Fault::type_error("Regex complexity limit exceeded (ReDoS protection)"))?
-                .map(|groups| {
-                    groups.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
-                })
-        }
-    };
-    let reached = match &found {
-        Some(spans) => spans.first().copied().flatten().map_or(at, |(_, end)| end),
-        None => text.len(),
-    };
-    cx.tick(reached.saturating_sub(at) as u64 + 1)?;
-    Ok(found)
+fn fault(wrong: Wrong<Box<Fault>>) -> Box<Fault> {
+    match wrong {
+        Wrong::Pattern(message) => Fault::runtime(message),
+        Wrong::Stopped(fault) => fault,
+    }
 }
 
 /// The compiled patterns of an isolate, the latest used last.
 #[derive(Default)]
 pub struct RegexCache {
     rows: Vec<Rc<RegexNode>>,
+    scratch: Scratch,
 }
 
-impl RegexCache {
-    /// The compiled form of a pattern.
-    ///
-    /// # Errors
-    /// A pattern that is too long or does not compile.
-    pub fn compile(&mut self, pattern: &str) -> Result<Rc<RegexNode>> {
-        if let Some(row) = self.rows.iter().rposition(|row| &*row.pattern == pattern) {
-            self.rows[row..].rotate_left(1);
-            return Ok(self.rows[self.rows.len() - 1].clone());
-        }
-        check_length(pattern).map_err(Fault::runtime)?;
-        let node = RegexNode::new(pattern).map_err(Fault::runtime)?;
-        if self.rows.len() >= CACHED {
-            self.rows.remove(0);
-        }
-        self.rows.push(node.clone());
-        Ok(node)
+/// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.
+///
+/// # Errors
+/// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
+pub fn compile(cx: &mut Context, pattern: &str) -> Result<Rc<RegexNode>> {
+    let rows = &mut cx.regexes.rows;
+    if let Some(row) = rows.iter().rposition(|row| row.pattern() == pattern) {
+        rows[row..].rotate_left(1);
+        let node = rows[rows.len() - 1].clone();
+        cx.tick(node.pattern.units())?;
+        return Ok(node);
     }
-}
-
-fn check_length(pattern: &str) -> Result<(), String> {
-    if pattern.len() > LONGEST_PATTERN {
-        return Err(format!("Regex pattern exceeds maximum length of {LONGEST_PATTERN} bytes"));
+    let compiled = Pattern::new(pattern, &mut |units| cx.tick(units)).map_err(fault)?;
+    let node = RegexNode::paid(cx, Arc::new(compiled))?;
+    let rows = &mut cx.regexes.rows;
+    if rows.len() >= CACHED {
+        rows.remove(0);
     }
-    Ok(())
+    rows.push(node.clone());
+    Ok(node)
 }
 
-/// Checks a pattern; the error is one line without the pattern's own rendering. The compiler calls this
-/// for regex literals.
+/// Checks a pattern, at whatever cost; the error is one line without the pattern's own rendering.
 ///
 /// # Errors
 /// What is wrong with the pattern.
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
-    check_length(pattern)?;
-    compile(pattern).map(|_| ())
+    match Pattern::new(pattern, &mut |_| Ok::<(), std::convert::Infallible>(())) {
+        Ok(_) => Ok(()),
+        Err(Wrong::Pattern(message)) => Err(message),
+        Err(Wrong::Stopped(never)) => match never {},
+    }
 }
 
-/// The pattern as the matching engine gets it, and whether that is the backtracking one: for tests.
+/// The pattern as the parser gets it, and whether only the backtracking search knows it: for tests.
 #[doc(hidden)]
 pub fn translated(pattern: &str) -> (String, bool) {
     let translated = translate::translate(pattern);
-    (translated.pattern, translated.backtracking)
+    let backtracking = translated.kinds.iter().any(|kind| *kind != translate::Kind::Capture);
+    (translated.pattern, backtracking)
 }
 
-/// A matcher and the logical bytes of its program.
-fn compile(pattern: &str) -> Result<(Matcher, usize), String> {
-    let translated = translate::translate(pattern);
-    // The pattern of a whole match is nested once more.
-    let most_nested = 1 + if translated.backtracking { MOST_NESTED_BACKTRACKED } else { MOST_NESTED };
-    if nesting(pattern) > most_nested {
-        return Err(format!("Invalid regex: groups nest deeper than {} levels", most_nested - 1));
-    }
-    if translated.backtracking {
-        return fancy_regex::RegexBuilder::new(&translated.pattern)
-            .backtrack_limit(MOST_STEPS)
-            .delegate_size_limit(PROGRAM_BYTES[1])
-            .delegate_dfa_size_limit(PROGRAM_BYTES[1])
-            .build()
-            .map(|regex| (Matcher::Backtracking(Box::new(regex)), BACKTRACKING_BYTES))
-            .map_err(|error| format!("Invalid regex: {}", one_line(&error.to_string())));
-    }
-    if let Some(literal) = literal(&translated.pattern) {
-        let finder = memchr::memmem::Finder::new(&literal).into_owned();
-        return Ok((Matcher::Literal(Box::new(finder)), PROGRAM_BYTES[0]));
-    }
-    for bytes in PROGRAM_BYTES {
-        let built = regex::RegexBuilder::new(&translated.pattern)
-            .size_limit(bytes)
-            .dfa_size_limit(PROGRAM_BYTES[1])
-            .nest_limit(MOST_NESTED * 4)
-            .build();
-        match built {
-            Ok(regex) => return Ok((Matcher::Linear(regex), bytes)),
-            Err(regex::Error::CompiledTooBig(_)) => {}
-            Err(error) => return Err(format!("Invalid regex: {}", one_line(&error.to_string()))),
-        }
-    }
-    Err("Invalid regex: the pattern repeats too much".to_owned())
-}
-
-/// The text that a pattern without groups, classes and repetitions stands for.
-fn literal(pattern: &str) -> Option<Box<[u8]>> {
-    // The parser recurses over groups, which no literal has.
-    if pattern.contains(['(', '[']) {
-        return None;
-    }
-    match regex_syntax::parse(pattern).ok()?.into_kind() {
-        regex_syntax::hir::HirKind::Literal(literal) => Some(literal.0),
-        _ => None,
-    }
-}
-
-/// An upper bound on how deep groups and classes nest.
-fn nesting(pattern: &str) -> u32 {
-    let (mut depth, mut deepest) = (0u32, 0);
-    for byte in pattern.bytes() {
-        match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-fn one_line(message: &str) -> &str {
-    let last = message.lines().last().unwrap_or("bad pattern").trim();
-    last.strip_prefix("error: ").unwrap_or(last)
-}
-
+#[cfg(test)]
+mod agreement;
 #[cfg(test)]
 mod tests;

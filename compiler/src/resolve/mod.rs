@@ -22,6 +22,7 @@ use bumpalo::Bump;
 use globals::Globals;
 use ptc_vm::builtins::{self, BuiltinId};
 use ptc_vm::bytecode::Const;
+use ptc_vm::regex::Wrong;
 use ptc_vm::{Reason, Span};
 use scope::{FunctionScope, Place};
 use std::cell::Cell;
@@ -352,15 +353,19 @@ impl<'a, 'x> Resolver<'a, 'x> {
             FormKind::Float(value) => Const::Float(value),
             FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             FormKind::Regex(pattern) => {
-                if let Err(detail) = ptc_vm::regex::check_pattern(pattern) {
-                    let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail).to_owned();
-                    return Err(invalid_form(
-                        form.span,
-                        format!("invalid regex literal #\"{pattern}\": {detail}"),
-                    )
-                    .hint_boxed("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves."));
-                }
-                Const::Regex(pattern.into())
+                let row = self.tables.pattern(form.span, pattern);
+                return row.map(|row| self.literal(form.span, Literal::Row(row))).map_err(
+                    |wrong| match wrong {
+                        Wrong::Stopped(diagnostic) => diagnostic.into(),
+                        Wrong::Pattern(detail) => {
+                            let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
+                            let message = format!("invalid regex literal #\"{pattern}\": {detail}");
+                            invalid_form(form.span, message).hint_boxed(
+                                "Write a backslash before ( ) [ ] { } . * + ? | that mean themselves.",
+                            )
+                        }
+                    },
+                );
             }
             _ => Const::Nil,
         };

@@ -172,7 +172,7 @@ impl Plain {
             Plain::Symbol(name) => Value::Symbol(cx.symbols.intern(name)),
             Plain::Date(days) => Value::LocalDate(LocalDate::from_epoch_day(*days).expect("in range")),
             Plain::Instant(millis) => Value::DateTime(DateTime::from_millis(*millis).expect("in range")),
-            Plain::Pattern(pattern) => Value::Regex(cx.regexes.compile(pattern).expect("a pattern")),
+            Plain::Pattern(pattern) => Value::Regex(ptc_vm::regex::compile(cx, pattern).expect("a pattern")),
             Plain::Vector(items) => {
                 let built = items.iter().map(|item| item.build(cx, build)).collect();
                 match build {

@@ -6,7 +6,7 @@ use crate::arith::{invalid_types, invalid_types_of};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::meter::List;
-use crate::regex::{RegexNode, after};
+use crate::regex::{RegexNode, after, compile};
 use crate::string::StringNode;
 use crate::value::Value;
 use std::rc::Rc;
@@ -27,11 +27,8 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 fn compiled(cx: &mut Context, pattern: &StringNode) -> Result<Rc<RegexNode>> {
-    cx.tick(pattern.len() as u64)?;
     let pattern = cx.read(pattern)?;
-    let regex = cx.regexes.compile(pattern)?;
-    seq::check_memory(cx)?;
-    Ok(regex)
+    compile(cx, pattern)
 }
 
 /// `(re-pattern x)`: a regex is its own pattern.

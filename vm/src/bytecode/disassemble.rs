@@ -77,7 +77,7 @@ impl Program {
             Const::Var(symbol) => format!("#'{}", self.symbol(*symbol)),
             Const::Builtin(builtin) => builtin.info().name.into(),
             Const::Tool(symbol) => format!("tool/{}", self.symbol(*symbol)),
-            Const::Regex(pattern) => format!("#{pattern:?}"),
+            Const::Regex(pattern) => format!("#{:?}", pattern.text()),
             Const::Vector(items) => format!("[{}]", list(items)),
             Const::Map(items) => format!("{{{}}}", list(items)),
             Const::Set(items) => format!("#{{{}}}", list(items)),

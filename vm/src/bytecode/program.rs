@@ -3,8 +3,10 @@
 use super::instruction::{Instruction, ProtoIndex};
 use crate::builtins::BuiltinId;
 use crate::combinator::CombinatorKind;
+use crate::regex::Pattern;
 use crate::span::Span;
 use compact_str::CompactString;
+use std::sync::Arc;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
 /// them to its own when it loads the program.
@@ -58,8 +60,8 @@ pub enum Const {
     Builtin(BuiltinId),
     /// A host tool as a value: `tool/name` (the symbol holds the name without `tool/`).
     Tool(u32),
-    /// A regular expression (checked by the compiler).
-    Regex(Box<str>),
+    /// A regular expression, compiled.
+    Regex(Arc<Pattern>),
     /// A vector of earlier constants.
     Vector(Vec<u16>),
     /// A map of earlier constants, key and value alternating; keys differ.
@@ -68,6 +70,15 @@ pub enum Const {
     Set(Vec<u16>),
     /// A function made of earlier constants.
     Combinator(CombinatorKind, Vec<u16>),
+}
+
+impl Const {
+    fn pattern_bytes(&self) -> usize {
+        match self {
+            Const::Regex(pattern) => pattern.bytes(),
+            _ => 0,
+        }
+    }
 }
 
 /// How many arguments a function takes.
@@ -113,7 +124,8 @@ impl Program {
     pub fn heap_bytes(&self) -> usize {
         let code: usize = self.protos.iter().map(|proto| proto.code.len() * 16 + 128).sum();
         let symbols: usize = self.symbols.iter().map(|symbol| symbol.len() + 16).sum();
-        code + symbols + self.constants.len() * 40 + self.globals.len() * 8 + size_of::<Program>()
+        let patterns: usize = self.constants.iter().map(Const::pattern_bytes).sum();
+        code + symbols + patterns + self.constants.len() * 40 + self.globals.len() * 8 + size_of::<Program>()
     }
 
     /// Whether the program calls a builtin by name or holds it as a value.

@@ -1,13 +1,12 @@
 //! What patterns mean, and what bounds them.
 
-use super::{RegexCache, check_pattern};
-use crate::testing::with_context;
+use super::{check_pattern, compile};
+use crate::testing::{with_context, with_limits};
 
 /// The first match in a text, or the error.
 fn find(pattern: &'static str, text: &'static str) -> Result<Option<&'static str>, String> {
     with_context(move |cx| {
-        let mut cache = RegexCache::default();
-        let regex = cache.compile(pattern).map_err(|fault| fault.message)?;
+        let regex = compile(cx, pattern).map_err(|fault| fault.message)?;
         let spans = regex.find(cx, text, 0).map_err(|fault| fault.message)?;
         Ok(spans.and_then(|spans| spans[0]).map(|(start, end)| &text[start..end]))
     })
@@ -66,6 +65,16 @@ fn nesting_up_to_the_limit_fits_a_small_stack() {
             let pattern = format!("{}x{}", open.repeat(levels), ")".repeat(levels));
             assert_eq!(check_pattern(&pattern), Ok(()), "{pattern}");
         }
+        for times in ["*", "+", "?", "{1}", "{1,}", "{0,}?", "{,1}", "*+"] {
+            let pattern = format!("a{}", times.repeat(255 / times.len() + 1));
+            // As deep as the parser allows, then beyond it.
+            for bytes in (1..256).step_by(5).filter(|&bytes| pattern.is_char_boundary(bytes)) {
+                let _ = check_pattern(&pattern[..bytes]);
+                let _ = check_pattern(&format!("(?=){}", &pattern[..bytes.min(250)]));
+            }
+        }
+        assert_eq!(check_pattern(&format!("a{}", "{1}".repeat(80))), Ok(()));
+        assert_eq!(check_pattern(&format!("(?=a){}", "(?:".repeat(16) + "a*" + &")*".repeat(16))), Ok(()));
         let classes = format!("{}x{}", "[".repeat(32), "]".repeat(32));
         assert_eq!(check_pattern(&classes), Ok(()));
     });
@@ -76,7 +85,7 @@ fn backtracking_is_bounded() {
     let evil = find(r"(?=a)(a|a)*\1$b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac");
     assert_eq!(evil, Err("Regex complexity limit exceeded (ReDoS protection)".to_owned()));
     let long = with_context(|cx| {
-        let regex = RegexCache::default().compile("a(?=b)").expect("compiles");
+        let regex = compile(cx, "a(?=b)").expect("compiles");
         regex.find(cx, &"x".repeat(40_000), 0).map_err(|fault| fault.message)
     });
     assert!(long.is_err_and(|message| message.contains("32768 bytes")));
@@ -85,11 +94,98 @@ fn backtracking_is_bounded() {
 #[test]
 fn whole_matches_try_every_alternative() {
     let whole = with_context(|cx| {
-        let regex = RegexCache::default().compile("a|ab").expect("compiles");
+        let regex = compile(cx, "a|ab").expect("compiles");
         regex
             .match_whole(cx, "ab")
             .map(|spans| spans.and_then(|spans| spans[0]))
             .map_err(|fault| fault.message)
     });
     assert_eq!(whole, Ok(Some((0, 2))));
+}
+
+/// The fuel that a search takes, or the error.
+fn fuel_of(pattern: &'static str, text: String, before: Option<&'static str>) -> Result<u64, String> {
+    with_limits(2_000_000, 10 << 20, move |cx| {
+        let regex = compile(cx, pattern).map_err(|fault| fault.message)?;
+        if let Some(before) = before {
+            regex.find(cx, before, 0).map_err(|fault| fault.message)?;
+        }
+        let used = cx.fuel.used();
+        regex.find(cx, &text, 0).map_err(|fault| fault.message)?;
+        Ok(cx.fuel.used() - used)
+    })
+}
+
+/// A text of `a` and `b` in which few things come twice.
+fn uneven(length: usize) -> String {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        if state >> 31 == 0 { 'a' } else { 'b' }
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn every_search_pays_for_what_it_does() {
+    let text = |pieces: &str, times: usize| pieces.repeat(times);
+    for (pattern, text) in [
+        // A new state of the automaton for most bytes.
+        ("[ab]*a[ab]{2000}c", uneven(200_000)),
+        // All ways at once, for a long match.
+        ("((a)|(b))*", text("ab", 500_000)),
+        // Trying.
+        ("(?:(?=.*x)a)+y", text("a", 30_000)),
+        (r"(.*)(.*)\1\2x", text("a", 30_000)),
+        ("(?<=c(?:a|aa){40})a", text("a", 30_000)),
+        // A literal, and places where no match can begin.
+        ("xyz", text("x", 3_000_000)),
+        (r"x\d", text("y", 3_000_000)),
+    ] {
+        let ended = fuel_of(pattern, text, None);
+        let right = ended.as_ref().is_err_and(|message| message.contains("fuel"));
+        assert!(right, "{pattern}: {ended:?}");
+    }
+}
+
+#[test]
+fn fuel_depends_on_pattern_and_text() {
+    for (pattern, text) in [(r"(\w+)@(\w+)", "to a@b.c"), ("(?<=a)b", "cab"), ("a|b|c", "xyzc")] {
+        let first = fuel_of(pattern, text.to_owned(), None);
+        assert!(first.is_ok());
+        assert_eq!(first, fuel_of(pattern, text.to_owned(), None), "{pattern}");
+        assert_eq!(first, fuel_of(pattern, text.to_owned(), Some("aab a@b xcab")), "{pattern}");
+    }
+    // Compiling costs the same again, whether the pattern is known or not.
+    with_context(|cx| {
+        let mut costs = Vec::new();
+        for _ in 0..2 {
+            let used = cx.fuel.used();
+            compile(cx, r"(?i)[\pL\d]{3,20}").expect("compiles");
+            costs.push(cx.fuel.used() - used);
+        }
+        assert_eq!(costs[0], costs[1]);
+    });
+}
+
+fn live_bytes() -> u64 {
+    const MORE: u64 = 1 << 60;
+    crate::heap::would_exceed(MORE).map_or(0, |(needed, _)| needed - MORE)
+}
+
+#[test]
+fn what_searches_remember_is_on_the_account() {
+    let remembered = with_context(|cx| {
+        let regex = compile(cx, "[ab]*a[ab]{12}c").expect("compiles");
+        let before = live_bytes();
+        regex.find(cx, &uneven(100_000), 0).expect("within limits");
+        live_bytes() - before
+    });
+    assert!((10_000..3 << 20).contains(&remembered), "{remembered}");
+    // The stack of ways not yet tried.
+    let refused = with_limits(1_000_000_000, 200_000, |cx| {
+        let regex = compile(cx, "(?:a|b)*(?=c)").expect("compiles");
+        regex.find(cx, &"ab".repeat(10_000), 0).map_err(|fault| fault.message)
+    });
+    assert!(refused.is_err_and(|message| message.contains("memory")), "the stack has no account");
 }

@@ -1,23 +1,76 @@
-//! Patterns in the dialect that people write (Java's and PCRE's) to the dialect of the matching engines.
+//! Patterns in the dialect that people write (Java's and PCRE's) to the dialect of the parser.
 //!
-//! What both know passes unchanged. `$` matches at the end of the text only, not before a final newline.
+//! What both know passes unchanged. `$` matches at the end of the text only, not before a final newline. What
+//! the parser does not know (looking around, referring back, not backtracking) becomes a capturing group: the
+//! parser numbers groups in the order of their parentheses, and the list of kinds says what each of them is.
 
-/// A pattern for one of the two engines.
+/// A pattern for the parser.
 pub(super) struct Translated {
     pub(super) pattern: String,
-    /// It looks around, refers back or must not backtrack: only the backtracking engine knows that.
-    pub(super) backtracking: bool,
+    /// What the capturing groups of the pattern stand for, in the order of their parentheses.
+    pub(super) kinds: Vec<Kind>,
+}
+
+/// What a group that the parser takes for a capturing one is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Capture,
+    Around {
+        ahead: bool,
+        negative: bool,
+    },
+    Atomic,
+    /// The body means nothing.
+    Backreference(Reference),
+    /// As above: the match begins here.
+    Keep,
+    /// As above: where the search began.
+    Continue,
+    /// The body is one alternative or two.
+    IfGroup(Reference),
+    /// The same; the test is the first thing in the first alternative.
+    IfMatches,
+}
+
+/// A group that is referred to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    Number(u16),
+    Name(String),
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reference::Number(number) => write!(f, "{number}"),
+            Reference::Name(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
+/// What stands for a part that is not made of others. It may be repeated like any text that is not always empty.
+const PLACEHOLDER: &str = "(a*)";
+
+/// Where something begins in the output, and in the list of kinds.
+#[derive(Clone, Copy, Default)]
+struct Start {
+    output: usize,
+    kinds: usize,
 }
 
 struct Translator {
     input: Vec<char>,
     at: usize,
     output: String,
-    backtracking: bool,
+    kinds: Vec<Kind>,
     /// Open brackets of character classes.
     class: usize,
     /// What precedes is a quantifier, so that `+` makes it possessive.
     quantified: bool,
+    /// The part that a quantifier would apply to.
+    part: Start,
+    /// Open groups.
+    open: Vec<Start>,
 }
 
 /// Translates a pattern; what is wrong with it is for the engine to say.
@@ -26,14 +79,16 @@ pub(super) fn translate(pattern: &str) -> Translated {
         input: pattern.chars().collect(),
         at: 0,
         output: String::with_capacity(pattern.len() + 16),
-        backtracking: false,
+        kinds: Vec::new(),
         class: 0,
         quantified: false,
+        part: Start::default(),
+        open: Vec::new(),
     };
     while translator.at < translator.input.len() {
         if translator.class > 0 { translator.in_class() } else { translator.outside() }
     }
-    Translated { pattern: translator.output, backtracking: translator.backtracking }
+    Translated { pattern: translator.output, kinds: translator.kinds }
 }
 
 impl Translator {
@@ -57,30 +112,92 @@ impl Translator {
         }
     }
 
+    fn here(&self) -> Start {
+        Start { output: self.output.len(), kinds: self.kinds.len() }
+    }
+
     fn outside(&mut self) {
         let was_quantified = std::mem::take(&mut self.quantified);
         match self.take() {
-            Some('\\') => self.escape(),
-            Some('[') => self.open_class(),
-            Some('(') => self.group(),
             Some('{') if self.is_repetition() => {
                 self.output.push('{');
                 self.copy_through('}');
                 self.quantified = true;
             }
-            Some('{') => self.output.push_str("\\{"),
             Some('+') if was_quantified => {
-                self.backtracking = true;
-                self.output.push('+');
+                self.output.insert(self.part.output, '(');
+                self.output.push(')');
+                self.kinds.insert(self.part.kinds, Kind::Atomic);
             }
             Some('?') if was_quantified => self.output.push('?'),
             Some(quantifier @ ('*' | '+' | '?')) => {
                 self.output.push(quantifier);
                 self.quantified = true;
             }
-            Some(other) => self.output.push(other),
+            Some(')') => {
+                self.output.push(')');
+                self.part = self.open.pop().unwrap_or_default();
+            }
+            Some(first) => {
+                self.part = self.here();
+                match first {
+                    '\\' => self.escape(),
+                    '[' => self.open_class(),
+                    '(' => self.group(),
+                    '{' => self.output.push_str("\\{"),
+                    other => self.output.push(other),
+                }
+            }
             None => {}
         }
+    }
+
+    /// Opens a group of a kind that the parser does not know.
+    fn open(&mut self, kind: Kind) {
+        self.output.push('(');
+        self.kinds.push(kind);
+    }
+
+    /// A part without parts that the parser does not know.
+    fn placeholder(&mut self, kind: Kind) {
+        self.output.push_str(PLACEHOLDER);
+        self.kinds.push(kind);
+    }
+
+    /// Takes `text` if it comes next.
+    fn skip(&mut self, text: &str) -> bool {
+        let comes = text.chars().enumerate().all(|(ahead, character)| self.peek(ahead) == Some(character));
+        if comes {
+            self.at += text.chars().count();
+        }
+        comes
+    }
+
+    /// The name or number of a group up to `end`, relative numbers counted from here.
+    fn reference(&mut self, end: &str) -> Option<Reference> {
+        let before = self.at;
+        let mut name = String::new();
+        while !self.skip(end) {
+            match self.take() {
+                Some(character) => name.push(character),
+                None => {
+                    self.at = before;
+                    return None;
+                }
+            }
+        }
+        let so_far = self.kinds.iter().filter(|kind| **kind == Kind::Capture).count() as i64;
+        let relative = name.starts_with(['-', '+']);
+        let number = match name.parse::<i64>() {
+            Ok(number) if relative && number < 0 => Some(so_far + 1 + number),
+            Ok(number) if relative => Some(so_far + number),
+            Ok(number) => Some(number),
+            Err(_) => None,
+        };
+        Some(match number {
+            Some(number) => Reference::Number(u16::try_from(number).unwrap_or(u16::MAX)),
+            None => Reference::Name(name),
+        })
     }
 
     /// True after a `{` that begins `{n}`, `{n,}` or `{n,m}`; any other is a plain character.
@@ -103,26 +220,67 @@ impl Translator {
 
     /// After an opening parenthesis.
     fn group(&mut self) {
-        if self.peek(0) != Some('?') {
-            self.output.push('(');
+        if self.skip("?#") {
+            while !matches!(self.take(), Some(')') | None) {}
             return;
         }
-        match (self.peek(1), self.peek(2)) {
-            (Some('#'), _) => {
-                while !matches!(self.take(), Some(')') | None) {}
-                return;
-            }
-            (Some('=' | '!' | '>' | '('), _) | (Some('<'), Some('=' | '!')) | (Some('P'), Some('=')) => {
-                self.backtracking = true;
-            }
-            _ => {}
+        if self.skip("?P=") {
+            return match self.reference(")") {
+                Some(reference) => self.placeholder(Kind::Backreference(reference)),
+                None => self.output.push_str("(?P="),
+            };
         }
-        self.output.push_str("(?");
-        self.at += 1;
-        // What follows is no quantifier.
-        if let Some(character @ ('=' | '!' | '>' | '<' | 'P')) = self.peek(0) {
-            self.output.push(character);
+        self.open.push(self.here());
+        if self.skip("?=") {
+            self.open(Kind::Around { ahead: true, negative: false });
+        } else if self.skip("?!") {
+            self.open(Kind::Around { ahead: true, negative: true });
+        } else if self.skip("?<=") {
+            self.open(Kind::Around { ahead: false, negative: false });
+        } else if self.skip("?<!") {
+            self.open(Kind::Around { ahead: false, negative: true });
+        } else if self.skip("?>") {
+            self.open(Kind::Atomic);
+        } else if self.peek(0) == Some('?') && self.peek(1) == Some('(') {
+            self.conditional();
+        } else if self.peek(0) != Some('?') {
+            self.open(Kind::Capture);
+        } else {
             self.at += 1;
+            self.output.push_str("(?");
+            let named = self.peek(0) == Some('<') || self.peek(0) == Some('P') && self.peek(1) == Some('<');
+            if named {
+                self.kinds.push(Kind::Capture);
+            }
+            // What follows is no quantifier.
+            if let Some(character @ ('<' | 'P')) = self.peek(0) {
+                self.output.push(character);
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Before `?(`, after an opening parenthesis.
+    fn conditional(&mut self) {
+        if self.peek(2) == Some('?') {
+            self.at += 1;
+            self.open(Kind::IfMatches);
+            return;
+        }
+        self.at += 2;
+        let reference = if self.skip("<") {
+            self.reference(">)")
+        } else if self.skip("'") {
+            self.reference("')")
+        } else if self.peek(0).is_some_and(|next| next.is_ascii_digit() || matches!(next, '+' | '-')) {
+            self.reference(")")
+        } else {
+            None
+        };
+        match reference {
+            Some(reference) => self.open(Kind::IfGroup(reference)),
+            // For the parser to refuse.
+            None => self.output.push_str("(?("),
         }
     }
 
@@ -179,8 +337,8 @@ impl Translator {
             'R' => self.output.push_str("(?:\\r\\n|[\\n\\x0B\\f\\r\\x{85}\\x{2028}\\x{2029}])"),
             'e' => self.output.push_str("\\x1B"),
             'Z' if !in_class => {
-                self.backtracking = true;
-                self.output.push_str("(?=\\n?\\z)");
+                self.open(Kind::Around { ahead: true, negative: false });
+                self.output.push_str("\\n?\\z)");
             }
             'c' => match self.take() {
                 Some(letter) => self.code(u32::from(letter.to_ascii_uppercase()) ^ 0x40),
@@ -195,14 +353,31 @@ impl Translator {
                 }
                 self.code(code);
             }
-            '1'..='9' | 'K' if !in_class => {
-                self.backtracking = true;
-                self.output.push('\\');
-                self.output.push(character);
+            '1'..='9' if !in_class => {
+                let mut number = character.to_digit(10).unwrap_or(0);
+                while let Some(digit) = self.peek(0).and_then(|next| next.to_digit(10)) {
+                    number = number.saturating_mul(10).saturating_add(digit);
+                    self.at += 1;
+                }
+                let number = u16::try_from(number).unwrap_or(u16::MAX);
+                self.placeholder(Kind::Backreference(Reference::Number(number)));
             }
-            'k' => {
-                self.backtracking = true;
-                self.output.push_str("\\k");
+            'K' if !in_class => self.placeholder(Kind::Keep),
+            'G' if !in_class => self.placeholder(Kind::Continue),
+            'k' if !in_class => {
+                let reference = if self.skip("<") {
+                    self.reference(">")
+                } else if self.skip("'") {
+                    self.reference("'")
+                } else if self.skip("{") {
+                    self.reference("}")
+                } else {
+                    None
+                };
+                match reference {
+                    Some(reference) => self.placeholder(Kind::Backreference(reference)),
+                    None => self.output.push_str("\\k"),
+                }
             }
             'x' | 'u' | 'p' | 'P' => {
                 self.output.push('\\');
@@ -231,6 +406,7 @@ impl Translator {
                 self.at += 1;
                 return;
             }
+            self.part = self.here();
             if character.is_ascii_punctuation() && !matches!(character, '<' | '>') {
                 self.output.push('\\');
             }

@@ -1,0 +1,251 @@
+//! Random patterns on random texts: each search finds what the regex engines that people know find.
+
+use super::{Spans, Tried, after, compile};
+use crate::testing::with_context;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+/// Each way to search: by trying, by automaton with groups by trying, by automaton with groups of all ways at once.
+const WAYS: [Tried; 3] = [
+    Tried { text: usize::MAX, often: usize::MAX, groups: usize::MAX },
+    Tried { text: 0, often: 0, groups: usize::MAX },
+    Tried { text: 0, often: 0, groups: 0 },
+];
+
+/// Checks a property of this many inputs, the same in every run.
+fn for_all<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value)) {
+    let scale = std::env::var("PTC_PROPERTY_SCALE").ok().and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    let config = Config {
+        cases: cases * scale,
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        max_shrink_iters: 2_000,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&strategy, |input| {
+        property(input);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}");
+    }
+}
+
+fn one_of(items: &'static [&'static str]) -> BoxedStrategy<String> {
+    prop::sample::select(items).prop_map(str::to_owned).boxed()
+}
+
+/// What engines of every kind know.
+fn atom() -> BoxedStrategy<String> {
+    one_of(&[
+        "a",
+        "b",
+        "c",
+        "ab",
+        "é",
+        "K",
+        "_",
+        "1",
+        " ",
+        r"\n",
+        r"\r",
+        ".",
+        r"\w",
+        r"\W",
+        r"\d",
+        r"\s",
+        r"\S",
+        "[ab]",
+        "[^a]",
+        "[a-cé-ü]",
+        "[^é]",
+        r"[a-z&&[^b]]",
+        r"\pL",
+        r"\PL",
+        r"\p{Lu}",
+        "[[:upper:]]",
+        "[^[:alpha:]]",
+        "^",
+        "$",
+        r"\A",
+        r"\z",
+        r"\b",
+        r"\B",
+        "(?m:^)",
+        "(?m:$)",
+        "(?s:.)",
+        "(?i:k)",
+        "(?i:É)",
+        "(?i:[a-c])",
+        r"(?i:\p{Lu})",
+        r"(?i:\P{Lu})",
+        "(?-u:a)",
+        r"(?-u:\b)",
+        r"(?-u:\w)",
+        "(?R)(?m:$)",
+        "(?R)(?m:^)",
+        "",
+    ])
+}
+
+fn quantifier() -> BoxedStrategy<String> {
+    one_of(&["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,3}?", "{2,}", "{0}", "{0,}?"])
+}
+
+/// Patterns that are searched in time linear in the text.
+fn linear() -> BoxedStrategy<String> {
+    let pattern = atom().prop_recursive(5, 24, 4, |inner| {
+        prop_oneof![
+            3 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| parts.concat()),
+            2 => prop::collection::vec(inner.clone(), 2..4).prop_map(|parts| format!("(?:{})", parts.join("|"))),
+            2 => (inner.clone(), quantifier()).prop_map(|(part, times)| format!("(?:{part}){times}")),
+            2 => inner.clone().prop_map(|part| format!("({part})")),
+            1 => (inner.clone(), quantifier()).prop_map(|(part, times)| format!("({part}){times}")),
+            1 => inner.clone().prop_map(|part| format!("(?i:{part})")),
+            1 => inner.prop_map(|part| format!("(?U)(?:{part})")),
+        ]
+    });
+    pattern.boxed()
+}
+
+fn text() -> BoxedStrategy<String> {
+    let piece = one_of(&[
+        "a", "b", "c", "ab", "A", "é", "É", "ü", "k", "\u{212A}", "_", "1", " ", "-", "\n", "\r", "\r\n", "𝄞",
+    ]);
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat()).boxed()
+}
+
+/// All matches, found one after the other.
+fn all(text: &str, mut next: impl FnMut(usize) -> Option<Spans>) -> Vec<Spans> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at <= text.len()
+        && let Some(spans) = next(at)
+        && let Some((start, end)) = spans[0]
+    {
+        at = after(text, start, end);
+        found.push(spans);
+    }
+    found
+}
+
+#[test]
+fn linear_patterns_find_what_the_regex_crate_finds() {
+    for_all(1_000, (linear(), text()), |(pattern, text)| {
+        let theirs = regex::RegexBuilder::new(&pattern).size_limit(8 << 20).build();
+        with_context(move |cx| {
+            let ours = compile(cx, &pattern);
+            let (theirs, ours) = match (theirs, ours) {
+                (Ok(theirs), Ok(ours)) => (theirs, ours),
+                (Err(_), Err(_)) => return,
+                (theirs, ours) => {
+                    panic!("{pattern:?}: {:?} and {:?}", theirs.err(), ours.err().map(|fault| fault.message))
+                }
+            };
+            let expected = all(&text, |at| {
+                theirs.captures_at(&text, at).map(|groups| {
+                    let spans = groups.iter().map(|group| group.map(|group| (group.start(), group.end())));
+                    // The groups of a part that is repeated no times are not known to them.
+                    spans.chain(std::iter::repeat(None)).take(ours.groups() + 1).collect()
+                })
+            });
+            for (number, tried) in WAYS.into_iter().enumerate() {
+                let found = all(&text, |at| ours.find_within(cx, &text, at, tried).expect("within limits"));
+                assert_eq!(found, expected, "search {number} of {pattern:?} in {text:?}");
+            }
+            let whole = regex::Regex::new(&format!(r"\A(?:{pattern})\z")).ok();
+            let expected = whole.map(|whole| whole.is_match(&text));
+            for (number, tried) in WAYS.into_iter().enumerate() {
+                let found = ours.match_whole_within(cx, &text, tried).expect("within limits");
+                assert_eq!(
+                    Some(found.is_some()),
+                    expected,
+                    "whole match {number} of {pattern:?} in {text:?}"
+                );
+            }
+        });
+    });
+}
+
+/// Patterns that look around, refer back or do not backtrack. Loops over what may be empty are left out, and groups within
+/// look-around: engines differ.
+fn backtracking() -> BoxedStrategy<String> {
+    let part = one_of(&[
+        "a",
+        "b",
+        "ab",
+        "é",
+        "[ab]",
+        "[^a]",
+        r"\w",
+        r"\d",
+        ".",
+        "a+",
+        r"\w+",
+        "b*",
+        "(?i:k)",
+        "(?:a|ab)",
+        "(?:ab|a|b)",
+        r"\b",
+        "^",
+        "$",
+    ]);
+    let hard = part.clone().prop_flat_map(|part| {
+        prop_oneof![
+            Just(format!("(?={part})")),
+            Just(format!("(?!{part})")),
+            Just(format!("(?>{part})")),
+            Just(format!("({part})\\1")),
+            Just(format!("(?<n>{part})-?(?:\\k<n>|b)")),
+            Just(format!("({part})?(?(1)b|c)")),
+            Just("(?<=a)".to_owned()),
+            Just("(?<!a)".to_owned()),
+            Just("(?<=ab|é)".to_owned()),
+            Just("(?<!ab|b)".to_owned()),
+            Just(r"(?<=\w\w)".to_owned()),
+            Just("a++".to_owned()),
+            Just(r"\w*+".to_owned()),
+            Just("(?:a|ab)?+".to_owned()),
+            Just(r"\Z".to_owned()),
+            Just(r"a\Kb".to_owned()),
+            Just(format!("(?={part}(?!b))")),
+            Just(format!("(?!(?={part})a)")),
+        ]
+    });
+    let pieces = prop::collection::vec(prop_oneof![2 => part, 1 => hard.clone()], 0..4);
+    let more = prop::collection::vec(
+        prop_oneof![2 => one_of(&["a", "b", r"\w", "(?:a|b)+", ".*", ".*?"]), 1 => Just(String::new())],
+        0..3,
+    );
+    (pieces, hard, more, any::<bool>())
+        .prop_map(|(pieces, hard, more, either)| {
+            let bar = if either { "|" } else { "" };
+            format!("{}{}{bar}{}", pieces.concat(), hard, more.concat())
+        })
+        .boxed()
+}
+
+#[test]
+fn backtracking_patterns_find_what_fancy_regex_finds() {
+    for_all(1_000, (backtracking(), text()), |(pattern, text)| {
+        with_context(move |cx| {
+            // A pattern of several parts may refer to the group of another part, which they allow in some cases.
+            let numbered = pattern.matches("\\1").count() + pattern.matches("(1)").count();
+            if numbered + pattern.matches("(?<n>").count() > 1 {
+                return;
+            }
+            let theirs = fancy_regex::Regex::new(&pattern.replace(r"\Z", r"(?=\n?\z)"));
+            let ours = compile(cx, &pattern);
+            let (Ok(theirs), Ok(ours)) = (&theirs, &ours) else {
+                assert_eq!(theirs.is_ok(), ours.is_ok(), "{pattern:?}: {:?}", theirs.as_ref().err());
+                return;
+            };
+            let expected = all(&text, |at| {
+                theirs.captures_from_pos(&text, at).expect("within their limits").map(|groups| {
+                    groups.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
+                })
+            });
+            let found = all(&text, |at| ours.find(cx, &text, at).expect("within limits"));
+            assert_eq!(found, expected, "{pattern:?} in {text:?}");
+        });
+    });
+}

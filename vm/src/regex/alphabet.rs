@@ -1,0 +1,137 @@
+//! The characters of a pattern's programs, as classes that no instruction and no assertion can tell apart.
+
+use super::class::Set;
+use super::look::Side;
+use super::program::{Instruction, Program};
+use crate::context::Context;
+use crate::fault::Result;
+
+/// A partition of all characters.
+#[derive(Debug)]
+pub(super) struct Alphabet {
+    ascii: [u16; 128],
+    /// First characters of the ranges that belong to one class each, and their classes.
+    starts: Vec<u32>,
+    classes: Vec<u16>,
+    /// One character of each class.
+    members: Vec<char>,
+}
+
+impl Alphabet {
+    /// The coarsest partition that a program and its sets need; `also` are told apart, too.
+    ///
+    /// # Errors
+    /// Fuel for the ranges of the sets.
+    pub(super) fn new(cx: &mut Context, program: &Program, sets: &[Set], also: &[Set]) -> Result<Alphabet> {
+        let mut characters: Vec<u32> = program
+            .code
+            .iter()
+            .filter_map(|instruction| match instruction {
+                Instruction::Char(character) => Some(u32::from(*character)),
+                _ => None,
+            })
+            .collect();
+        if program.mask != Side::default() {
+            characters.extend(['\n', '\r'].map(u32::from));
+        }
+        cx.tick(program.code.len() as u64 + characters.len() as u64)?;
+        characters.sort_unstable();
+        characters.dedup();
+        let mut starts: Vec<u32> = characters.iter().flat_map(|&code| [code, code + 1]).collect();
+        // The end of the plane of surrogates is a boundary of every alphabet: none of them is a member.
+        starts.extend([0, 0xD800, 0xE000, 0x11_0000]);
+        for set in sets.iter().chain(also) {
+            starts
+                .extend(set.ranges().iter().flat_map(|&(start, end)| [u32::from(start), u32::from(end) + 1]));
+            // Two runs that are in order are merged in one pass.
+            starts.sort();
+            starts.dedup();
+            cx.tick(starts.len() as u64)?;
+        }
+        starts.sort();
+        starts.dedup();
+        let mut classes = vec![0u16; starts.len()];
+        let mut count: u16 = 1;
+        for set in sets.iter().chain(also) {
+            count = split(&starts, &mut classes, count, set);
+            cx.tick(starts.len() as u64)?;
+        }
+        for code in characters {
+            if let Ok(at) = starts.binary_search(&code) {
+                classes[at] = count;
+                count += 1;
+            }
+        }
+        let mut alphabet = Alphabet { ascii: [0; 128], starts, classes, members: Vec::new() };
+        alphabet.number();
+        Ok(alphabet)
+    }
+
+    /// Numbers the classes in the order of their first characters, and notes these.
+    fn number(&mut self) {
+        let mut numbers = vec![u16::MAX; usize::from(self.top()) + 1];
+        for (start, class) in self.starts.iter().zip(&mut self.classes) {
+            let Some(member) = char::from_u32(*start) else { continue };
+            let number = &mut numbers[usize::from(*class)];
+            if *number == u16::MAX {
+                *number = self.members.len() as u16;
+                self.members.push(member);
+            }
+            *class = *number;
+        }
+        for byte in 0..128u8 {
+            self.ascii[usize::from(byte)] = self.search(u32::from(byte));
+        }
+    }
+
+    fn top(&self) -> u16 {
+        self.classes.iter().copied().max().unwrap_or(0)
+    }
+
+    fn search(&self, code: u32) -> u16 {
+        let at = self.starts.partition_point(|&start| start <= code);
+        self.classes.get(at.wrapping_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// Number of classes.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// One character of a class.
+    pub(super) fn member(&self, class: u16) -> char {
+        self.members[usize::from(class)]
+    }
+
+    #[inline]
+    pub(super) fn of_ascii(&self, byte: u8) -> u16 {
+        self.ascii[usize::from(byte & 127)]
+    }
+
+    pub(super) fn of(&self, character: char) -> u16 {
+        if character.is_ascii() { self.of_ascii(character as u8) } else { self.search(u32::from(character)) }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Alphabet>() + self.starts.len() * 6 + self.members.len() * 4
+    }
+}
+
+/// Splits the classes by whether a set holds them; the new number of classes.
+fn split(starts: &[u32], classes: &mut [u16], count: u16, set: &Set) -> u16 {
+    let mut inside = vec![u16::MAX; usize::from(count)];
+    let mut next = count;
+    let mut ranges = set.ranges().iter().peekable();
+    for (start, class) in starts.iter().zip(classes) {
+        while ranges.next_if(|&&(_, end)| u32::from(end) < *start).is_some() {}
+        if ranges.peek().is_some_and(|&&(first, _)| u32::from(first) <= *start) {
+            let new = &mut inside[usize::from(*class)];
+            if *new == u16::MAX {
+                *new = next;
+                next = next.saturating_add(1);
+            }
+            *class = *new;
+        }
+    }
+    next
+}

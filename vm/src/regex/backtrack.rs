@@ -1,0 +1,456 @@
+//! Search by trying: the ways through a program one after the other, in the order of preference.
+//!
+//! Programs without look-around and back-references are searched this way only in short texts: a table of the splits
+//! that were passed at each place keeps the work to the size of the program times the length of the text. For the other programs
+//! there is no such bound, so each step is paid for, and a search has a limit of steps. The stack of ways not yet tried is on
+//! the heap and on the memory account.
+
+use super::class::Set;
+use super::look::sides;
+use super::program::{Enclosed, Instruction, Program};
+use super::{Charge, first_bytes::FirstBytes};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+
+/// A slot that holds no place.
+pub(super) const NOWHERE: usize = usize::MAX;
+
+/// Steps of one search with a program that has no bound of its own.
+const MOST_STEPS: u64 = 10_000_000;
+
+/// Steps between two payments.
+const PAID_AT_ONCE: u64 = 2_048;
+
+/// Frames that are not on the account: every search may have them.
+const FREE_FRAMES: usize = 1_024;
+
+/// What to go back to.
+#[derive(Clone, Copy)]
+enum Frame {
+    /// A way not yet tried.
+    Way { pc: u16, at: usize },
+    /// What a slot held before.
+    Undo { slot: u16, old: usize },
+    /// The body of an `Enter` has not matched yet; it was entered at `at`, for a look-behind `back` characters before it.
+    Enclosure { pc: u16, back: u32, at: usize },
+}
+
+/// Memory that searches use one after the other.
+#[derive(Default)]
+pub(super) struct Scratch {
+    frames: Vec<Frame>,
+    /// Positions of the enclosures among the frames.
+    enclosures: Vec<usize>,
+    /// A bit for each split at each place.
+    visited: Vec<u64>,
+}
+
+impl Scratch {
+    /// Small enough to be kept without an account.
+    pub(super) fn is_small(&self) -> bool {
+        self.frames.capacity() <= FREE_FRAMES && self.visited.capacity() <= 1_024
+    }
+}
+
+/// A search to be done.
+pub(super) struct Search<'s> {
+    pub(super) program: &'s Program,
+    pub(super) sets: &'s [Set],
+    pub(super) text: &'s str,
+    /// Where it begins.
+    pub(super) at: usize,
+    /// The match begins there.
+    pub(super) anchored: bool,
+    /// The match ends where the text does.
+    pub(super) whole: bool,
+    /// Splits are passed once at each place.
+    pub(super) bounded: bool,
+    pub(super) first: &'s FirstBytes,
+}
+
+struct Run<'s> {
+    search: &'s Search<'s>,
+    slots: Vec<usize>,
+    scratch: &'s mut Scratch,
+    charge: Charge,
+    /// Frames that are paid for.
+    room: usize,
+    /// Steps not yet paid.
+    steps: u64,
+    /// Steps paid.
+    paid: u64,
+}
+
+impl Search<'_> {
+    /// The first match, as the places of its groups.
+    ///
+    /// # Errors
+    /// Fuel for each step, memory for the stack, deadline, cancellation; too many steps.
+    pub(super) fn run(&self, cx: &mut Context, scratch: &mut Scratch) -> Result<Option<Vec<usize>>> {
+        scratch.frames.clear();
+        scratch.enclosures.clear();
+        scratch.visited.clear();
+        let mut run = Run {
+            search: self,
+            slots: vec![NOWHERE; self.program.slots],
+            scratch,
+            charge: Charge::default(),
+            room: FREE_FRAMES,
+            // Beside what it does: the slots have to be made.
+            steps: self.program.slots as u64 / 8,
+            paid: 0,
+        };
+        let slots = run.charge.grow(cx, self.program.slots.saturating_sub(64) * size_of::<usize>());
+        let found = slots.and_then(|()| run.each_place(cx));
+        let rest = run.steps + 1;
+        let found = found?;
+        cx.tick(rest)?;
+        Ok(found.then_some(run.slots))
+    }
+}
+
+impl Run<'_> {
+    fn each_place(&mut self, cx: &mut Context) -> Result<bool> {
+        let search = self.search;
+        let mut at = search.at;
+        if search.anchored {
+            return self.attempt(cx, at);
+        }
+        let bytes = search.text.as_bytes();
+        loop {
+            if search.first.is_needed() {
+                let next = search.first.next(bytes, at, at + PAID_AT_ONCE as usize);
+                self.steps += (next - at) as u64;
+                at = next;
+                if self.steps >= PAID_AT_ONCE {
+                    self.settle(cx)?;
+                }
+                match bytes.get(at) {
+                    None => return Ok(false),
+                    // As far as was looked, which may be within a character.
+                    Some(&byte) if !search.first.has(byte) => continue,
+                    Some(_) => {}
+                }
+            }
+            if self.attempt(cx, at)? {
+                return Ok(true);
+            }
+            match character(search.text, at) {
+                Some(passed) => at += passed.len_utf8(),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    #[cold]
+    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+        let steps = std::mem::take(&mut self.steps);
+        self.paid += steps;
+        cx.tick(steps)?;
+        if !self.search.bounded && self.paid > MOST_STEPS {
+            return Err(Fault::type_error("Regex complexity limit exceeded (ReDoS protection)"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push(&mut self, cx: &mut Context, frame: Frame) -> Result<()> {
+        if self.scratch.frames.len() == self.room {
+            self.grow(cx)?;
+        }
+        self.scratch.frames.push(frame);
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self, cx: &mut Context) -> Result<()> {
+        self.room *= 2;
+        self.charge.grow(cx, self.room * size_of::<Frame>())?;
+        self.scratch.frames.reserve_exact(self.room - self.scratch.frames.len());
+        Ok(())
+    }
+
+    /// True the first time that a split is passed at a place.
+    #[inline]
+    fn first_visit(&mut self, number: u16, at: usize) -> bool {
+        let bit = (at - self.search.at) * self.search.program.splits + usize::from(number);
+        let word = bit / 64;
+        if word >= self.scratch.visited.len() {
+            self.scratch.visited.resize(word + 1, 0);
+        }
+        let known = self.scratch.visited[word] >> (bit % 64) & 1 == 1;
+        self.scratch.visited[word] |= 1 << (bit % 64);
+        !known
+    }
+
+    /// The match that begins at a place.
+    fn attempt(&mut self, cx: &mut Context, start: usize) -> Result<bool> {
+        let Search { program, sets, text, whole, bounded, .. } = *self.search;
+        let bytes = text.as_bytes();
+        let code = &*program.code;
+        let mut pc = usize::from(program.start);
+        let mut at = start;
+        self.slots[0] = start;
+        loop {
+            self.steps += 1;
+            if self.steps >= PAID_AT_ONCE {
+                self.settle(cx)?;
+            }
+            let goes_on = match code[pc] {
+                Instruction::Char(expected) => {
+                    if expected.is_ascii() {
+                        let same = bytes.get(at).is_some_and(|&byte| byte == expected as u8);
+                        at += usize::from(same);
+                        same
+                    } else {
+                        let same = text[at..].starts_with(expected);
+                        at += if same { expected.len_utf8() } else { 0 };
+                        same
+                    }
+                }
+                Instruction::Set(set) => match character(text, at) {
+                    Some(next) if sets[usize::from(set)].has(next) => {
+                        at += next.len_utf8();
+                        true
+                    }
+                    _ => false,
+                },
+                Instruction::Any => match character(text, at) {
+                    Some(next) => {
+                        at += next.len_utf8();
+                        true
+                    }
+                    None => false,
+                },
+                Instruction::Look(look) => {
+                    let (before, after) = sides(text, at);
+                    look.holds(before, after)
+                }
+                Instruction::Split { first, second, number } => {
+                    if bounded && !self.first_visit(number, at) {
+                        false
+                    } else {
+                        self.push(cx, Frame::Way { pc: second, at })?;
+                        pc = usize::from(first);
+                        continue;
+                    }
+                }
+                Instruction::Jump(target) => {
+                    pc = usize::from(target);
+                    continue;
+                }
+                Instruction::Save(slot) => {
+                    self.save(cx, slot, at)?;
+                    true
+                }
+                Instruction::Match if whole && at != text.len() => false,
+                Instruction::Match => {
+                    self.slots[1] = at;
+                    // `\K` within a look-ahead puts the beginning behind the end.
+                    self.slots[0] = self.slots[0].min(at);
+                    return Ok(true);
+                }
+                Instruction::Fail => false,
+                Instruction::Again { slot, target } => {
+                    if self.slots[usize::from(slot)] != at {
+                        pc = usize::from(target);
+                        continue;
+                    }
+                    true
+                }
+                Instruction::Backreference { group, ignore_case } => {
+                    match self.after_reference(cx, group, ignore_case, at)? {
+                        Some(end) => {
+                            at = end;
+                            true
+                        }
+                        None => false,
+                    }
+                }
+                Instruction::Enter { kind, .. } => {
+                    let back = match kind {
+                        Enclosed::Behind { lengths, .. } => program.behind[usize::from(lengths)].0,
+                        _ => 0,
+                    };
+                    match self.enter(cx, pc, back, at)? {
+                        Some((next, place)) => {
+                            (pc, at) = (next, place);
+                            continue;
+                        }
+                        None => false,
+                    }
+                }
+                Instruction::Leave => match self.leave(at) {
+                    Some(place) => {
+                        at = place;
+                        true
+                    }
+                    None => false,
+                },
+                Instruction::Continue => at == self.search.at,
+                Instruction::UnlessGroup { group, target } => {
+                    if self.slots[2 * usize::from(group)] == NOWHERE {
+                        pc = usize::from(target);
+                        continue;
+                    }
+                    true
+                }
+            };
+            if goes_on {
+                pc += 1;
+                continue;
+            }
+            match self.back(cx)? {
+                Some((next, place)) => (pc, at) = (next, place),
+                None => return Ok(false),
+            }
+        }
+    }
+
+    fn save(&mut self, cx: &mut Context, slot: u16, at: usize) -> Result<()> {
+        let old = std::mem::replace(&mut self.slots[usize::from(slot)], at);
+        self.push(cx, Frame::Undo { slot, old })
+    }
+
+    /// Goes back to the latest way not yet tried.
+    fn back(&mut self, cx: &mut Context) -> Result<Option<(usize, usize)>> {
+        while let Some(frame) = self.scratch.frames.pop() {
+            self.steps += 1;
+            match frame {
+                Frame::Way { pc, at } => return Ok(Some((usize::from(pc), at))),
+                Frame::Undo { slot, old } => self.slots[usize::from(slot)] = old,
+                Frame::Enclosure { pc, back, at } => {
+                    self.scratch.enclosures.pop();
+                    let pc = usize::from(pc);
+                    let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { continue };
+                    match kind {
+                        Enclosed::Ahead { negative: true } | Enclosed::Test => {
+                            return Ok(Some((usize::from(exit), at)));
+                        }
+                        Enclosed::Behind { .. } => {
+                            let next = self.enter(cx, pc, back + 1, at)?;
+                            if next.is_some() {
+                                return Ok(next);
+                            }
+                        }
+                        Enclosed::Ahead { negative: false } | Enclosed::Atomic => {}
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Begins the body of the `Enter` at `pc`, `back` characters before `at`. Where there are not as many, or the look-behind
+    /// reaches no further, its body fails.
+    fn enter(&mut self, cx: &mut Context, pc: usize, back: u32, at: usize) -> Result<Option<(usize, usize)>> {
+        let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { return Ok(None) };
+        let mut place = at;
+        if let Enclosed::Behind { negative, lengths } = kind {
+            let mut possible = back <= self.search.program.behind[usize::from(lengths)].1;
+            for _ in 0..back {
+                if place == 0 || !possible {
+                    possible = false;
+                    break;
+                }
+                place -= 1;
+                while !self.search.text.is_char_boundary(place) {
+                    place -= 1;
+                }
+            }
+            self.steps += (at - place) as u64;
+            if !possible {
+                return Ok(negative.then_some((usize::from(exit), at)));
+            }
+        }
+        self.scratch.enclosures.push(self.scratch.frames.len());
+        self.push(cx, Frame::Enclosure { pc: pc as u16, back, at })?;
+        Ok(Some((pc + 1, place)))
+    }
+
+    /// Ends the body that was entered last: where the search goes on, unless it goes back.
+    fn leave(&mut self, at: usize) -> Option<usize> {
+        let index = *self.scratch.enclosures.last()?;
+        let Frame::Enclosure { pc, at: entered, .. } = self.scratch.frames[index] else { return None };
+        let Instruction::Enter { kind, .. } = self.search.program.code[usize::from(pc)] else { return None };
+        let negative = match kind {
+            Enclosed::Behind { .. } if at != entered => return None,
+            Enclosed::Behind { negative, .. } | Enclosed::Ahead { negative } => negative,
+            Enclosed::Atomic | Enclosed::Test => false,
+        };
+        self.scratch.enclosures.pop();
+        self.steps += (self.scratch.frames.len() - index) as u64;
+        if negative {
+            for frame in self.scratch.frames.drain(index..).rev() {
+                if let Frame::Undo { slot, old } = frame {
+                    self.slots[usize::from(slot)] = old;
+                }
+            }
+            return None;
+        }
+        // The ways not taken are given up; what the groups held before is still needed.
+        let mut kept = index;
+        for frame in index + 1..self.scratch.frames.len() {
+            if let undo @ Frame::Undo { .. } = self.scratch.frames[frame] {
+                self.scratch.frames[kept] = undo;
+                kept += 1;
+            }
+        }
+        self.scratch.frames.truncate(kept);
+        Some(if matches!(kind, Enclosed::Atomic | Enclosed::Test) { at } else { entered })
+    }
+
+    /// The place after the text of a group, if that text comes next. The text of a group that has not matched never does.
+    fn after_reference(
+        &mut self,
+        cx: &mut Context,
+        group: u16,
+        ignore_case: bool,
+        at: usize,
+    ) -> Result<Option<usize>> {
+        let text = self.search.text;
+        let slot = 2 * usize::from(group);
+        let (start, end) = (self.slots[slot], self.slots[slot + 1]);
+        if start == NOWHERE || end == NOWHERE || end < start {
+            return Ok(None);
+        }
+        if !ignore_case {
+            self.steps += (end - start) as u64 / 8;
+            let same = text.as_bytes()[at..].starts_with(&text.as_bytes()[start..end]);
+            return Ok(same.then_some(at + end - start));
+        }
+        let mut found = text[at..].chars();
+        for expected in text[start..end].chars() {
+            self.steps += 1;
+            match found.next() {
+                Some(next) if next == expected || next.eq_ignore_ascii_case(&expected) => {}
+                Some(next) if !(next.is_ascii() && expected.is_ascii()) && same_letter(next, expected) => {
+                    self.steps += 64;
+                }
+                _ => return Ok(None),
+            }
+            if self.steps >= PAID_AT_ONCE {
+                self.settle(cx)?;
+            }
+        }
+        Ok(Some(text.len() - found.as_str().len()))
+    }
+}
+
+/// The same letter in another case.
+fn same_letter(one: char, other: char) -> bool {
+    let mut cases = ClassUnicode::new([ClassUnicodeRange::new(one, one)]);
+    cases.try_case_fold_simple().is_ok()
+        && cases.ranges().iter().any(|range| (range.start()..=range.end()).contains(&other))
+}
+
+/// The character at a place.
+#[inline]
+fn character(text: &str, at: usize) -> Option<char> {
+    match text.as_bytes().get(at) {
+        None => None,
+        Some(&byte) if byte < 128 => Some(char::from(byte)),
+        Some(_) => text[at..].chars().next(),
+    }
+}

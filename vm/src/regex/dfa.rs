@@ -1,0 +1,395 @@
+//! A deterministic automaton whose states are made when a search first needs them.
+//!
+//! A state is the ways through the program that are open before a character, in the order of preference, and what
+//! assertions can see of the character passed last. Making one is paid for by the instructions looked at. The automaton is on the
+//! memory account and begins anew when it has reached its bound, so a search is slow at worst, never large.
+
+use super::alphabet::Alphabet;
+use super::class::Set;
+use super::look::Side;
+use super::program::{Direction, Instruction, Program};
+use super::{Charge, first_bytes::FirstBytes};
+use crate::context::Context;
+use crate::fault::Result;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Logical bytes after which an automaton begins anew.
+const MOST_BYTES: usize = 512 << 10;
+
+/// Logical bytes of a state beside its ways and its row of the table.
+const STATE_BYTES: usize = 96;
+
+/// Bytes of text between two payments.
+const PAID_AT_ONCE: usize = 4_096;
+
+/// An entry of the table: the row of the next state and what was seen on the way there.
+type Entry = u32;
+
+/// A match ends before the character.
+const MATCH: Entry = 1 << 31;
+/// No match comes after the character.
+const DEAD: Entry = 1 << 30;
+/// Nothing but the beginning of a match is open after the character.
+const START: Entry = 1 << 29;
+/// Not yet known.
+const UNKNOWN: Entry = 1 << 28;
+const ROW: Entry = UNKNOWN - 1;
+
+/// What a search needs beside the automaton.
+#[derive(Clone, Copy)]
+pub(super) struct View<'s> {
+    pub(super) program: &'s Program,
+    pub(super) sets: &'s [Set],
+    pub(super) alphabet: &'s Alphabet,
+}
+
+/// A set of instructions in the order of insertion.
+#[derive(Default)]
+pub(super) struct Ways {
+    order: Vec<u16>,
+    place: Vec<u16>,
+}
+
+impl Ways {
+    fn clear(&mut self, size: usize) {
+        self.order.clear();
+        self.place.resize(size, 0);
+    }
+
+    #[inline]
+    fn insert(&mut self, pc: u16) -> bool {
+        let place = usize::from(self.place[usize::from(pc)]);
+        if self.order.get(place) == Some(&pc) {
+            return false;
+        }
+        self.place[usize::from(pc)] = self.order.len() as u16;
+        self.order.push(pc);
+        true
+    }
+}
+
+/// The automaton of one program.
+pub(super) struct Dfa {
+    direction: Direction,
+    /// A row of entries for each state: one for each class of characters, the last for the end of the text.
+    table: Vec<Entry>,
+    stride: usize,
+    /// What each state is; the first item is the side of the character passed last.
+    states: Vec<Rc<[u16]>>,
+    /// Rows of states.
+    rows: BTreeMap<Rc<[u16]>, Entry>,
+    /// Rows of the states that searches begin in, by side.
+    starts: [Entry; Side::COUNT],
+    charge: Charge,
+    bytes: usize,
+    /// How often it began anew.
+    generation: u32,
+    /// Searches pass places where no match can begin without the automaton.
+    skips: bool,
+    /// Work space: instructions reached, those to look at, and the next state.
+    reached: Ways,
+    open: Vec<u16>,
+    next: Ways,
+}
+
+impl Dfa {
+    pub(super) fn new(direction: Direction, alphabet: &Alphabet, skips: bool) -> Dfa {
+        Dfa {
+            direction,
+            table: Vec::new(),
+            stride: alphabet.len() + 1,
+            states: Vec::new(),
+            rows: BTreeMap::new(),
+            starts: [UNKNOWN; Side::COUNT],
+            charge: Charge::default(),
+            bytes: 0,
+            generation: 0,
+            skips,
+            reached: Ways::default(),
+            open: Vec::new(),
+            next: Ways::default(),
+        }
+    }
+
+    /// The row of the state that a search begins in.
+    fn start(&mut self, cx: &mut Context, view: View<'_>, side: Side) -> Result<Entry> {
+        let side = side.seen_by(view.program.mask);
+        let known = self.starts[usize::from(side.bits())];
+        if known != UNKNOWN {
+            return Ok(known);
+        }
+        let pc = match self.direction {
+            Direction::Forward => 0,
+            Direction::Backward => view.program.start,
+        };
+        let row = self.row(cx, Rc::new([u16::from(side.bits()), pc]))?;
+        self.starts[usize::from(side.bits())] = row;
+        Ok(row)
+    }
+
+    /// The row of a state, a new one if need be.
+    fn row(&mut self, cx: &mut Context, state: Rc<[u16]>) -> Result<Entry> {
+        if let Some(&row) = self.rows.get(&state) {
+            return Ok(row);
+        }
+        let more = STATE_BYTES + size_of_val(&*state) + self.stride * size_of::<Entry>();
+        if self.bytes + more > MOST_BYTES || self.table.len() + self.stride > ROW as usize {
+            self.table.clear();
+            self.states.clear();
+            self.rows.clear();
+            self.starts = [UNKNOWN; Side::COUNT];
+            self.bytes = 0;
+            self.generation += 1;
+        }
+        self.bytes += more;
+        self.charge.grow(cx, self.bytes)?;
+        let row = self.table.len() as Entry;
+        self.table.resize(self.table.len() + self.stride, UNKNOWN);
+        self.states.push(state.clone());
+        self.rows.insert(state, row);
+        Ok(row)
+    }
+
+    /// What comes of a state and a class of characters; the class after the last one is the end of the text.
+    #[cold]
+    #[inline(never)]
+    fn step(&mut self, cx: &mut Context, view: View<'_>, row: Entry, class: u16) -> Result<Entry> {
+        let program = view.program;
+        let state = self.states[row as usize / self.stride].clone();
+        let passed = Side::from_bits(state[0] as u8);
+        let character =
+            if usize::from(class) == view.alphabet.len() { None } else { Some(view.alphabet.member(class)) };
+        let coming = Side::of_any(character);
+        let (before, after) = match self.direction {
+            Direction::Forward => (passed, coming),
+            Direction::Backward => (coming, passed),
+        };
+        self.reached.clear(program.code.len());
+        self.next.clear(program.code.len());
+        let mut entry = 0;
+        let mut work = 0;
+        'ways: for &way in &state[1..] {
+            self.open.push(way);
+            while let Some(pc) = self.open.pop() {
+                work += 1;
+                if !self.reached.insert(pc) {
+                    continue;
+                }
+                let passes = match program.code[usize::from(pc)] {
+                    Instruction::Char(expected) => character == Some(expected),
+                    Instruction::Set(set) => {
+                        work += 2;
+                        character.is_some_and(|character| view.sets[usize::from(set)].has(character))
+                    }
+                    Instruction::Any => character.is_some(),
+                    Instruction::Split { first, second, .. } => {
+                        self.open.extend([second, first]);
+                        continue;
+                    }
+                    Instruction::Jump(target) => {
+                        self.open.push(target);
+                        continue;
+                    }
+                    Instruction::Save(_) => {
+                        self.open.push(pc + 1);
+                        continue;
+                    }
+                    Instruction::Look(look) => {
+                        if look.holds(before, after) {
+                            self.open.push(pc + 1);
+                        }
+                        continue;
+                    }
+                    Instruction::Match => {
+                        entry |= MATCH;
+                        if self.direction == Direction::Forward {
+                            // The ways after this one are worse.
+                            self.open.clear();
+                            break 'ways;
+                        }
+                        continue;
+                    }
+                    // What only the backtracking search knows is in no program that comes here.
+                    _ => continue,
+                };
+                if passes {
+                    self.next.insert(pc + 1);
+                }
+            }
+        }
+        cx.tick(work + self.next.order.len() as u64 + self.stride as u64 / 4)?;
+        if self.next.order.is_empty() {
+            entry |= DEAD;
+        } else {
+            if self.direction == Direction::Backward {
+                // All matches count, so their order does not.
+                self.next.order.sort_unstable();
+            }
+            let side = coming.seen_by(program.mask);
+            let mut state = Vec::with_capacity(self.next.order.len() + 1);
+            state.push(u16::from(side.bits()));
+            state.extend_from_slice(&self.next.order);
+            if self.skips && state[1..] == [2] {
+                // The way past a character, which goes back to the beginning.
+                entry |= START;
+            }
+            let generation = self.generation;
+            entry |= self.row(cx, state.into())?;
+            if self.generation != generation {
+                // The state that this was about has gone.
+                return Ok(entry);
+            }
+        }
+        self.table[row as usize + usize::from(class)] = entry;
+        Ok(entry)
+    }
+
+    /// The end of the first match that begins at `at` or later.
+    ///
+    /// # Errors
+    /// Fuel for each byte and for each new state, memory, deadline, cancellation.
+    pub(super) fn forward(
+        &mut self,
+        cx: &mut Context,
+        view: View<'_>,
+        first: &FirstBytes,
+        text: &str,
+        mut at: usize,
+    ) -> Result<Option<usize>> {
+        let bytes = text.as_bytes();
+        let mut found = None;
+        let mut paid = at;
+        let mut row = self.start(cx, view, Side::of_any(text[..at].chars().next_back()))?;
+        let mut skip = self.skips;
+        loop {
+            if skip {
+                at = first.next(bytes, at, at + PAID_AT_ONCE);
+                // The place up to which was looked may be within a character.
+                skip = bytes.get(at).is_some_and(|&byte| !first.has(byte));
+                if !skip {
+                    row = self.start(cx, view, Side::of_any(text[..at].chars().next_back()))?;
+                }
+            } else {
+                let end = bytes.len().min(at + PAID_AT_ONCE);
+                while at < end {
+                    // What most characters need, with nothing else to keep in mind.
+                    let (table, alphabet) = (&*self.table, view.alphabet);
+                    for &byte in &bytes[at..end] {
+                        if byte >= 128 {
+                            break;
+                        }
+                        let entry = table[row as usize + usize::from(alphabet.of_ascii(byte))];
+                        if entry >= UNKNOWN {
+                            break;
+                        }
+                        row = entry;
+                        at += 1;
+                    }
+                    let Some(&byte) = bytes[..end].get(at) else { break };
+                    let (class, width) = if byte < 128 {
+                        (view.alphabet.of_ascii(byte), 1)
+                    } else {
+                        let character = text[at..].chars().next().unwrap_or_default();
+                        (view.alphabet.of(character), character.len_utf8())
+                    };
+                    let mut entry = self.table[row as usize + usize::from(class)];
+                    if entry >= UNKNOWN {
+                        if entry == UNKNOWN {
+                            entry = self.step(cx, view, row, class)?;
+                        }
+                        if entry & MATCH != 0 {
+                            found = Some(at);
+                        }
+                        if entry & DEAD != 0 {
+                            cx.tick((at - paid) as u64 + 1)?;
+                            return Ok(found);
+                        }
+                        if entry & START != 0 {
+                            at += width;
+                            row = entry & ROW;
+                            skip = true;
+                            break;
+                        }
+                    }
+                    row = entry & ROW;
+                    at += width;
+                }
+            }
+            cx.tick((at - paid) as u64)?;
+            paid = at;
+            if at >= bytes.len() {
+                break;
+            }
+        }
+        let class = view.alphabet.len() as u16;
+        let mut entry = self.table[row as usize + usize::from(class)];
+        if entry == UNKNOWN {
+            entry = self.step(cx, view, row, class)?;
+        }
+        if entry & MATCH != 0 {
+            found = Some(bytes.len());
+        }
+        cx.tick(1)?;
+        Ok(found)
+    }
+
+    /// The first place from `start` on where a match that ends at `end` begins.
+    ///
+    /// # Errors
+    /// As [`Dfa::forward`].
+    pub(super) fn backward(
+        &mut self,
+        cx: &mut Context,
+        view: View<'_>,
+        text: &str,
+        start: usize,
+        end: usize,
+    ) -> Result<Option<usize>> {
+        let bytes = text.as_bytes();
+        let mut found = None;
+        let (mut at, mut paid) = (end, end);
+        let mut row = self.start(cx, view, Side::of_any(text[end..].chars().next()))?;
+        loop {
+            let (table, alphabet) = (&*self.table, view.alphabet);
+            for &byte in bytes[start.max(at.saturating_sub(PAID_AT_ONCE)).min(at)..at].iter().rev() {
+                if byte >= 128 {
+                    break;
+                }
+                let entry = table[row as usize + usize::from(alphabet.of_ascii(byte))];
+                if entry >= UNKNOWN {
+                    break;
+                }
+                row = entry;
+                at -= 1;
+            }
+            if paid - at >= PAID_AT_ONCE {
+                cx.tick((paid - at) as u64)?;
+                paid = at;
+            }
+            // The character before `start` is not passed, but assertions look at it.
+            let (class, width) = match at.checked_sub(1).map(|before| bytes[before]) {
+                None => (view.alphabet.len() as u16, 0),
+                Some(byte) if byte < 128 => (view.alphabet.of_ascii(byte), 1),
+                Some(_) => {
+                    let character = text[..at].chars().next_back().unwrap_or_default();
+                    (view.alphabet.of(character), character.len_utf8())
+                }
+            };
+            let mut entry = self.table[row as usize + usize::from(class)];
+            if entry == UNKNOWN {
+                entry = self.step(cx, view, row, class)?;
+            }
+            if entry & MATCH != 0 {
+                found = Some(at);
+            }
+            if entry & DEAD != 0 || at <= start {
+                break;
+            }
+            row = entry & ROW;
+            at -= width;
+        }
+        cx.tick((paid - at) as u64 + 1)?;
+        Ok(found)
+    }
+}

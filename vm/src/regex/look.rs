@@ -1,0 +1,158 @@
+//! Assertions about the place between two characters.
+
+use regex_syntax::ast::AssertionKind;
+use regex_syntax::is_word_character;
+
+/// What an assertion can see of the character on one side of a place: bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Side(u8);
+
+impl Side {
+    /// There is no character: the text begins or ends.
+    pub(super) const EDGE: Side = Side(1);
+    const LINE_FEED: Side = Side(2);
+    const CARRIAGE_RETURN: Side = Side(4);
+    const WORD: Side = Side(8);
+    const ASCII_WORD: Side = Side(16);
+    /// Number of different sides.
+    pub(super) const COUNT: usize = 32;
+
+    fn has(self, bits: Side) -> bool {
+        self.0 & bits.0 != 0
+    }
+
+    fn or(self, bits: Side) -> Side {
+        Side(self.0 | bits.0)
+    }
+
+    /// What of it the assertions behind `mask` can tell.
+    pub(super) fn seen_by(self, mask: Side) -> Side {
+        Side(self.0 & mask.0)
+    }
+
+    /// The bits as a number below [`Side::COUNT`].
+    pub(super) fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(super) fn from_bits(bits: u8) -> Side {
+        Side(bits)
+    }
+
+    /// The side that shows this character.
+    pub(super) fn of(character: char) -> Side {
+        match character {
+            '\n' => Side::LINE_FEED,
+            '\r' => Side::CARRIAGE_RETURN,
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => Side(Side::WORD.0 | Side::ASCII_WORD.0),
+            character if !character.is_ascii() && is_word_character(character) => Side::WORD,
+            _ => Side(0),
+        }
+    }
+
+    /// The side that shows this character, or the end of the text.
+    pub(super) fn of_any(character: Option<char>) -> Side {
+        character.map_or(Side::EDGE, Side::of)
+    }
+}
+
+/// An assertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Start,
+    End,
+    StartLine,
+    EndLine,
+    /// Lines that end in `\r\n`, too.
+    StartLineCrlf,
+    EndLineCrlf,
+    /// `true`: of ASCII words only.
+    Word(WordEdge, bool),
+}
+
+/// Which edge of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WordEdge {
+    Any,
+    None,
+    Start,
+    End,
+    StartHalf,
+    EndHalf,
+}
+
+impl Look {
+    /// The assertion of a pattern under the flags `m`, `R` and `u`.
+    pub(super) fn new(kind: &AssertionKind, multi_line: bool, crlf: bool, unicode: bool) -> Look {
+        let word = |edge| Look::Word(edge, !unicode);
+        match kind {
+            AssertionKind::StartText => Look::Start,
+            AssertionKind::EndText => Look::End,
+            AssertionKind::StartLine if !multi_line => Look::Start,
+            AssertionKind::EndLine if !multi_line => Look::End,
+            AssertionKind::StartLine if crlf => Look::StartLineCrlf,
+            AssertionKind::EndLine if crlf => Look::EndLineCrlf,
+            AssertionKind::StartLine => Look::StartLine,
+            AssertionKind::EndLine => Look::EndLine,
+            AssertionKind::WordBoundary => word(WordEdge::Any),
+            AssertionKind::NotWordBoundary => word(WordEdge::None),
+            AssertionKind::WordBoundaryStart | AssertionKind::WordBoundaryStartAngle => word(WordEdge::Start),
+            AssertionKind::WordBoundaryEnd | AssertionKind::WordBoundaryEndAngle => word(WordEdge::End),
+            AssertionKind::WordBoundaryStartHalf => word(WordEdge::StartHalf),
+            AssertionKind::WordBoundaryEndHalf => word(WordEdge::EndHalf),
+        }
+    }
+
+    /// True at a place between these sides.
+    pub(super) fn holds(self, before: Side, after: Side) -> bool {
+        let line = Side::EDGE.or(Side::LINE_FEED);
+        match self {
+            Look::Start => before.has(Side::EDGE),
+            Look::End => after.has(Side::EDGE),
+            Look::StartLine => before.has(line),
+            Look::EndLine => after.has(line),
+            Look::StartLineCrlf => {
+                before.has(line) || before.has(Side::CARRIAGE_RETURN) && !after.has(Side::LINE_FEED)
+            }
+            Look::EndLineCrlf => {
+                after.has(Side::EDGE.or(Side::CARRIAGE_RETURN))
+                    || after.has(Side::LINE_FEED) && !before.has(Side::CARRIAGE_RETURN)
+            }
+            Look::Word(edge, ascii) => {
+                let word = if ascii { Side::ASCII_WORD } else { Side::WORD };
+                let (before, after) = (before.has(word), after.has(word));
+                match edge {
+                    WordEdge::Any => before != after,
+                    WordEdge::None => before == after,
+                    WordEdge::Start => !before && after,
+                    WordEdge::End => before && !after,
+                    WordEdge::StartHalf => !before,
+                    WordEdge::EndHalf => !after,
+                }
+            }
+        }
+    }
+
+    /// What the assertion looks at.
+    pub(super) fn mask(self) -> Side {
+        match self {
+            Look::Start | Look::End => Side::EDGE,
+            Look::StartLine | Look::EndLine => Side::EDGE.or(Side::LINE_FEED),
+            Look::StartLineCrlf | Look::EndLineCrlf => {
+                Side::EDGE.or(Side::LINE_FEED).or(Side::CARRIAGE_RETURN)
+            }
+            Look::Word(_, false) => Side::WORD,
+            Look::Word(_, true) => Side::ASCII_WORD,
+        }
+    }
+
+    /// The assertions of a whole program together.
+    pub(super) fn masks(looks: impl Iterator<Item = Look>) -> Side {
+        looks.fold(Side::default(), |mask, look| mask.or(look.mask()))
+    }
+}
+
+/// The sides of the place before byte `at`.
+pub(super) fn sides(text: &str, at: usize) -> (Side, Side) {
+    (Side::of_any(text[..at].chars().next_back()), Side::of_any(text[at..].chars().next()))
+}

@@ -1,0 +1,149 @@
+//! Patterns as compiled once, with everything about them that a search does not change.
+
+use super::LONGEST_PATTERN;
+use super::class::Set;
+use super::first_bytes::FirstBytes;
+use super::program::{Direction, Program};
+use super::syntax::{self, Node, Syntax, Wrong};
+use super::translate::translate;
+
+/// Deepest nesting of groups: the compiler recurses over it.
+const MOST_NESTED: u32 = 32;
+
+/// Logical bytes of a compiled pattern beside its tree, sets and programs.
+const PATTERN_BYTES: usize = 768;
+
+/// Logical bytes of a node of the tree for each byte of the pattern.
+const TREE_BYTES: usize = 64;
+
+/// A compiled pattern: plain data, shared by the programs and isolates that use it.
+#[derive(Debug)]
+pub struct Pattern {
+    text: Box<str>,
+    syntax: Syntax,
+    program: Program,
+    first: FirstBytes,
+    /// The text that the pattern stands for, when it is one without choices.
+    literal: Option<memchr::memmem::Finder<'static>>,
+    /// What compiling it cost.
+    units: u64,
+}
+
+/// Two patterns are the same when they are written the same.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern. `pay` hears of the work as it is done: a unit is some nanoseconds, and there are never more than a
+    /// few thousand between two payments.
+    ///
+    /// # Errors
+    /// A pattern that is too long or malformed; what `pay` says.
+    pub fn new<E>(text: &str, pay: &mut impl FnMut(u64) -> Result<(), E>) -> Result<Pattern, Wrong<E>> {
+        if text.len() > LONGEST_PATTERN {
+            return Err(Wrong::Pattern(format!(
+                "Regex pattern exceeds maximum length of {LONGEST_PATTERN} bytes"
+            )));
+        }
+        if nesting(text) > MOST_NESTED + 1 {
+            return Err(Wrong::invalid(format_args!("groups nest deeper than {MOST_NESTED} levels")));
+        }
+        let mut units = 0;
+        let mut pay = |more: u64| {
+            units += more;
+            pay(more)
+        };
+        let syntax = syntax::parse(&translate(text), 4 * MOST_NESTED, &mut pay)?;
+        let Syntax { root, groups, backtracking, .. } = &syntax;
+        let program = Program::new(root, *groups, *backtracking, Direction::Forward, &mut pay)?;
+        pay(program.code.len() as u64 / 4).map_err(Wrong::Stopped)?;
+        let first = FirstBytes::new(&program, &syntax.sets);
+        let mut plain = String::new();
+        let literal = (is_plain(root, &mut plain) && *groups == 0)
+            .then(|| memchr::memmem::Finder::new(&plain).into_owned());
+        Ok(Pattern { text: text.into(), syntax, program, first, literal, units })
+    }
+
+    /// The pattern as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Logical bytes.
+    pub fn bytes(&self) -> usize {
+        PATTERN_BYTES
+            + self.text.len() * TREE_BYTES
+            + self.program.bytes()
+            + self.syntax.sets.iter().map(Set::bytes).sum::<usize>()
+    }
+
+    /// What compiling it cost, in units of fuel.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// It looks around or refers back, or must not backtrack: only the backtracking search knows that.
+    pub fn is_backtracking(&self) -> bool {
+        self.syntax.backtracking
+    }
+
+    /// Number of groups that it captures.
+    pub(super) fn groups(&self) -> usize {
+        usize::from(self.syntax.groups)
+    }
+
+    /// The number of a named group.
+    pub(super) fn group_number(&self, name: &str) -> Option<usize> {
+        let row = self.syntax.names.iter().find(|(known, _)| **known == *name);
+        row.map(|&(_, number)| usize::from(number))
+    }
+
+    pub(super) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(super) fn sets(&self) -> &[Set] {
+        &self.syntax.sets
+    }
+
+    pub(super) fn root(&self) -> &Node {
+        &self.syntax.root
+    }
+
+    pub(super) fn first(&self) -> &FirstBytes {
+        &self.first
+    }
+
+    pub(super) fn literal(&self) -> Option<&memchr::memmem::Finder<'static>> {
+        self.literal.as_ref()
+    }
+}
+
+/// Collects the characters of a tree that is nothing but characters.
+fn is_plain(node: &Node, plain: &mut String) -> bool {
+    match node {
+        Node::Char(character) => {
+            plain.push(*character);
+            true
+        }
+        Node::Concat(parts) => parts.iter().all(|part| is_plain(part, plain)),
+        _ => false,
+    }
+}
+
+/// An upper bound on how deep groups and classes nest.
+fn nesting(pattern: &str) -> u32 {
+    let (mut depth, mut deepest) = (0u32, 0);
+    for byte in pattern.bytes() {
+        match byte {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}

@@ -1,0 +1,170 @@
+//! The groups of a match in a long text: all ways through the program at once, character by character.
+//!
+//! Costs the program times the length of the match at most, whatever the pattern, and no more memory than the program
+//! times the groups.
+
+use super::Charge;
+use super::backtrack::NOWHERE;
+use super::class::Set;
+use super::look::sides;
+use super::program::{Instruction, Program};
+use crate::context::Context;
+use crate::fault::Result;
+
+/// Steps between two payments.
+const PAID_AT_ONCE: u64 = 2_048;
+
+/// The ways open before a character, in the order of preference, each with the places of its groups.
+#[derive(Default)]
+struct Threads {
+    ways: Vec<u16>,
+    /// A row of slots for each way.
+    slots: Vec<usize>,
+    /// For each instruction, the place up to which it was reached last, plus one.
+    reached: Vec<usize>,
+}
+
+/// What to look at next when following a way without passing a character.
+enum Open {
+    Way(u16),
+    /// Groups that the ways before this one have set.
+    Undo {
+        slot: u16,
+        old: usize,
+    },
+}
+
+/// A search for the groups of a match.
+pub(super) struct Groups<'s> {
+    pub(super) program: &'s Program,
+    pub(super) sets: &'s [Set],
+    pub(super) text: &'s str,
+}
+
+struct Run<'s> {
+    search: &'s Groups<'s>,
+    open: Vec<Open>,
+    charge: Charge,
+    steps: u64,
+}
+
+impl Groups<'_> {
+    /// The places of the groups of the match that begins at `start`; with `whole` the one that ends with the text.
+    ///
+    /// # Errors
+    /// Fuel for each step, memory, deadline, cancellation.
+    pub(super) fn find(&self, cx: &mut Context, start: usize, whole: bool) -> Result<Option<Vec<usize>>> {
+        let mut run = Run { search: self, open: Vec::new(), charge: Charge::default(), steps: 0 };
+        let size = self.program.code.len();
+        run.charge.grow(cx, size * 2 * size_of::<usize>())?;
+        cx.tick(size as u64 / 4)?;
+        let threads = || Threads { reached: vec![0; size], ..Threads::default() };
+        let (mut now, mut next) = (threads(), threads());
+        let mut slots = vec![NOWHERE; self.program.slots];
+        slots[0] = start;
+        let mut found: Option<Vec<usize>> = None;
+        let mut at = start;
+        run.follow(cx, &mut now, self.program.start, at, &mut slots)?;
+        while !now.ways.is_empty() {
+            let character = self.text[at..].chars().next();
+            let after = at + character.map_or(0, char::len_utf8);
+            for (thread, &pc) in now.ways.iter().enumerate() {
+                let row = &now.slots[thread * slots.len()..][..slots.len()];
+                let passes = match self.program.code[usize::from(pc)] {
+                    Instruction::Char(expected) => character == Some(expected),
+                    Instruction::Set(set) => {
+                        character.is_some_and(|character| self.sets[usize::from(set)].has(character))
+                    }
+                    Instruction::Any => character.is_some(),
+                    Instruction::Match if !whole || at == self.text.len() => {
+                        let mut groups = row.to_vec();
+                        groups[1] = at;
+                        found = Some(groups);
+                        // The ways after this one are worse.
+                        break;
+                    }
+                    _ => false,
+                };
+                run.steps += 1;
+                if passes {
+                    slots.copy_from_slice(row);
+                    run.follow(cx, &mut next, pc + 1, after, &mut slots)?;
+                }
+            }
+            if run.steps >= PAID_AT_ONCE {
+                cx.tick(std::mem::take(&mut run.steps))?;
+            }
+            std::mem::swap(&mut now, &mut next);
+            next.ways.clear();
+            next.slots.clear();
+            at = after;
+            if character.is_none() {
+                break;
+            }
+        }
+        cx.tick(run.steps + 1)?;
+        Ok(found)
+    }
+}
+
+impl Run<'_> {
+    /// Adds the ways that lead from an instruction to the next character.
+    fn follow(
+        &mut self,
+        cx: &mut Context,
+        threads: &mut Threads,
+        pc: u16,
+        at: usize,
+        slots: &mut [usize],
+    ) -> Result<()> {
+        let program = self.search.program;
+        self.open.push(Open::Way(pc));
+        while let Some(open) = self.open.pop() {
+            self.steps += 1;
+            let pc = match open {
+                Open::Way(pc) => pc,
+                Open::Undo { slot, old } => {
+                    slots[usize::from(slot)] = old;
+                    continue;
+                }
+            };
+            if std::mem::replace(&mut threads.reached[usize::from(pc)], at + 1) == at + 1 {
+                continue;
+            }
+            match program.code[usize::from(pc)] {
+                Instruction::Split { first, second, .. } => {
+                    self.open.extend([Open::Way(second), Open::Way(first)]);
+                }
+                Instruction::Jump(target) => self.open.push(Open::Way(target)),
+                Instruction::Save(slot) => {
+                    let old = std::mem::replace(&mut slots[usize::from(slot)], at);
+                    self.open.extend([Open::Undo { slot, old }, Open::Way(pc + 1)]);
+                }
+                Instruction::Look(look) => {
+                    let (before, after) = sides(self.search.text, at);
+                    if look.holds(before, after) {
+                        self.open.push(Open::Way(pc + 1));
+                    }
+                }
+                Instruction::Char(_) | Instruction::Set(_) | Instruction::Any | Instruction::Match => {
+                    self.steps += slots.len() as u64 / 8;
+                    threads.ways.push(pc);
+                    if threads.slots.len() + slots.len() > threads.slots.capacity() {
+                        let more = threads.slots.len().max(16 * slots.len());
+                        // Both lists of threads, and the ways to follow.
+                        self.charge.grow(
+                            cx,
+                            program.code.len() * 2 * size_of::<usize>()
+                                + (threads.slots.len() + more) * 4 * size_of::<usize>(),
+                        )?;
+                        threads.slots.reserve_exact(more);
+                    }
+                    threads.slots.extend_from_slice(slots);
+                }
+                // What only the backtracking search knows is in no program that comes here.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

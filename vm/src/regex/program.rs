@@ -1,0 +1,373 @@
+//! Patterns as instructions, one for each thing that can happen at a place of the text.
+//!
+//! Repetitions with bounds are written out, so that a state of a search is a place in the program and nothing else.
+//! The order of ways through the program is the order of preference.
+
+use super::look::{Look, Side};
+use super::syntax::{Node, Test, Wrong};
+
+/// Most instructions of a program: their numbers fit 16 bits.
+const MOST_INSTRUCTIONS: usize = 60_000;
+
+/// An instruction; where nothing else is said, the next one follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Instruction {
+    /// One character.
+    Char(char),
+    /// One of a set.
+    Set(u16),
+    /// Any one.
+    Any,
+    Look(Look),
+    /// Two ways, the first preferred; splits are numbered.
+    Split {
+        first: u16,
+        second: u16,
+        number: u16,
+    },
+    Jump(u16),
+    /// Notes the place in a slot.
+    Save(u16),
+    Match,
+    Fail,
+    // The rest is in programs for the backtracking search only.
+    /// Goes on at `exit` when nothing was matched since the place was noted in the slot, else at the target.
+    Again {
+        slot: u16,
+        target: u16,
+    },
+    Backreference {
+        group: u16,
+        ignore_case: bool,
+    },
+    /// A body follows up to its `Leave`; then, or for the negative kinds when it fails, the search goes on at `exit`.
+    Enter {
+        kind: Enclosed,
+        exit: u16,
+    },
+    /// The body of the latest `Enter` has matched.
+    Leave,
+    /// Fails where the search did not begin.
+    Continue,
+    /// Goes on at the target unless the group has matched.
+    UnlessGroup {
+        group: u16,
+        target: u16,
+    },
+}
+
+/// What an `Enter` begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Enclosed {
+    Ahead {
+        negative: bool,
+    },
+    /// The lengths to try are in a table of the program.
+    Behind {
+        negative: bool,
+        lengths: u8,
+    },
+    /// The first way through the body is kept, and so are its characters.
+    Atomic,
+    /// As above; when the body fails, the search goes on at `exit`.
+    Test,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) code: Vec<Instruction>,
+    /// Where a match begins; what stands before is the way past the characters before a match.
+    pub(super) start: u16,
+    /// Number of `Split` instructions.
+    pub(super) splits: usize,
+    /// Number of slots: two for each group, then those of loops.
+    pub(super) slots: usize,
+    /// Fewest and most characters of look-behinds.
+    pub(super) behind: Vec<(u32, u32)>,
+    /// What all assertions together look at.
+    pub(super) mask: Side,
+}
+
+/// Which way a program goes through the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    /// From the end of a match to its beginning, without groups.
+    Backward,
+}
+
+struct Compiler<'m, P> {
+    code: Vec<Instruction>,
+    splits: usize,
+    slots: usize,
+    behind: Vec<(u32, u32)>,
+    direction: Direction,
+    backtracking: bool,
+    /// Nodes compiled, counting each copy.
+    nodes: usize,
+    pay: &'m mut P,
+}
+
+impl Program {
+    /// Compiles a tree.
+    ///
+    /// # Errors
+    /// A program that grows too long; what `pay` says.
+    pub(super) fn new<E>(
+        root: &Node,
+        groups: u16,
+        backtracking: bool,
+        direction: Direction,
+        pay: &mut impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Program, Wrong<E>> {
+        let mut compiler = Compiler {
+            code: Vec::new(),
+            splits: 0,
+            slots: 2 * (usize::from(groups) + 1),
+            behind: Vec::new(),
+            direction,
+            backtracking,
+            nodes: 0,
+            pay,
+        };
+        // Before a match: prefer to begin it, else pass a character.
+        let split = compiler.split()?;
+        compiler.emit(Instruction::Any)?;
+        compiler.emit(Instruction::Jump(0))?;
+        let start = compiler.here();
+        compiler.ways(split, start, 1);
+        compiler.node(root)?;
+        compiler.emit(Instruction::Match)?;
+        let Compiler { code, splits, slots, behind, .. } = compiler;
+        let looks = code.iter().filter_map(|instruction| match instruction {
+            Instruction::Look(look) => Some(*look),
+            _ => None,
+        });
+        let mask = Look::masks(looks);
+        Ok(Program { start, splits, slots, behind, mask, code })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.code.len() * size_of::<Instruction>() + self.behind.len() * size_of::<(u32, u32)>()
+    }
+}
+
+impl<P, E> Compiler<'_, P>
+where
+    P: FnMut(u64) -> Result<(), E>,
+{
+    fn here(&self) -> u16 {
+        self.code.len() as u16
+    }
+
+    fn emit(&mut self, instruction: Instruction) -> Result<u16, Wrong<E>> {
+        if self.code.len() >= MOST_INSTRUCTIONS {
+            return Err(Wrong::invalid("the pattern repeats too much"));
+        }
+        self.code.push(instruction);
+        Ok(self.here() - 1)
+    }
+
+    /// Two ways that are decided later.
+    fn split(&mut self) -> Result<u16, Wrong<E>> {
+        let number = self.splits as u16;
+        self.splits += 1;
+        self.emit(Instruction::Split { first: 0, second: 0, number })
+    }
+
+    fn ways(&mut self, split: u16, preferred: u16, other: u16) {
+        if let Instruction::Split { first, second, .. } = &mut self.code[usize::from(split)] {
+            (*first, *second) = (preferred, other);
+        }
+    }
+
+    /// Decides where an instruction goes on.
+    fn aim(&mut self, at: u16, to: u16) {
+        match &mut self.code[usize::from(at)] {
+            Instruction::Jump(target)
+            | Instruction::Again { target, .. }
+            | Instruction::UnlessGroup { target, .. }
+            | Instruction::Enter { exit: target, .. } => *target = to,
+            _ => {}
+        }
+    }
+
+    fn node(&mut self, node: &Node) -> Result<(), Wrong<E>> {
+        self.nodes += 1;
+        if self.nodes > 2 * MOST_INSTRUCTIONS {
+            return Err(Wrong::invalid("the pattern repeats too much"));
+        }
+        (self.pay)(1).map_err(Wrong::Stopped)?;
+        match node {
+            Node::Empty => {}
+            Node::Fail => drop(self.emit(Instruction::Fail)?),
+            Node::Char(character) => drop(self.emit(Instruction::Char(*character))?),
+            Node::Set(set) => drop(self.emit(Instruction::Set(*set))?),
+            Node::Look(look) => drop(self.emit(Instruction::Look(*look))?),
+            Node::Concat(parts) if self.direction == Direction::Backward => {
+                for part in parts.iter().rev() {
+                    self.node(part)?;
+                }
+            }
+            Node::Concat(parts) => {
+                for part in parts {
+                    self.node(part)?;
+                }
+            }
+            Node::Alternation(parts) => self.alternation(parts)?,
+            Node::Repeat { min, max, greedy, may_be_empty, body } => {
+                self.repeat(body, *min, *max, *greedy, *may_be_empty)?;
+            }
+            Node::Group(_, body) if self.direction == Direction::Backward => self.node(body)?,
+            Node::Group(number, body) => {
+                self.emit(Instruction::Save(2 * number))?;
+                self.node(body)?;
+                self.emit(Instruction::Save(2 * number + 1))?;
+            }
+            Node::Ahead { negative, body } => self.enclosed(Enclosed::Ahead { negative: *negative }, body)?,
+            Node::Behind { negative, lengths, body } => self.behind(*negative, *lengths, body)?,
+            Node::Atomic(body) => self.enclosed(Enclosed::Atomic, body)?,
+            Node::Backreference(group, ignore_case) => {
+                self.emit(Instruction::Backreference { group: *group, ignore_case: *ignore_case })?;
+            }
+            Node::Keep => drop(self.emit(Instruction::Save(0))?),
+            Node::Continue => drop(self.emit(Instruction::Continue)?),
+            Node::Condition { test, yes, no } => self.condition(test, yes, no)?,
+        }
+        Ok(())
+    }
+
+    fn alternation(&mut self, parts: &[Node]) -> Result<(), Wrong<E>> {
+        let mut ends = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            if at + 1 == parts.len() {
+                self.node(part)?;
+                break;
+            }
+            let split = self.split()?;
+            self.node(part)?;
+            ends.push(self.emit(Instruction::Jump(0))?);
+            let next = self.here();
+            self.ways(split, split + 1, next);
+        }
+        let end = self.here();
+        for jump in ends {
+            self.aim(jump, end);
+        }
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        body: &Node,
+        min: u32,
+        max: Option<u32>,
+        greedy: bool,
+        may_be_empty: bool,
+    ) -> Result<(), Wrong<E>> {
+        let Some(max) = max else { return self.unbounded(body, min, greedy, may_be_empty) };
+        for _ in 0..min {
+            self.node(body)?;
+        }
+        let mut splits = Vec::new();
+        for _ in min..max {
+            splits.push(self.split()?);
+            self.node(body)?;
+        }
+        let end = self.here();
+        for split in splits {
+            self.choose(split, split + 1, end, greedy);
+        }
+        Ok(())
+    }
+
+    /// The way that goes on repeating and the one that does not.
+    fn choose(&mut self, split: u16, more: u16, end: u16, greedy: bool) {
+        if greedy { self.ways(split, more, end) } else { self.ways(split, end, more) }
+    }
+
+    fn unbounded(&mut self, body: &Node, min: u32, greedy: bool, may_be_empty: bool) -> Result<(), Wrong<E>> {
+        if may_be_empty && self.backtracking {
+            for _ in 0..min {
+                self.node(body)?;
+            }
+            return self.checked_loop(body, greedy);
+        }
+        for _ in 1..min {
+            self.node(body)?;
+        }
+        if min > 0 {
+            let start = self.here();
+            self.node(body)?;
+            let split = self.split()?;
+            self.choose(split, start, split + 1, greedy);
+        } else if may_be_empty {
+            // `(?:x+)?`: with `x*` the order of preference would depend on how often nothing was matched.
+            let optional = self.split()?;
+            self.node(body)?;
+            let split = self.split()?;
+            self.choose(split, optional + 1, split + 1, greedy);
+            self.choose(optional, optional + 1, split + 1, greedy);
+        } else {
+            let split = self.split()?;
+            self.node(body)?;
+            self.emit(Instruction::Jump(split))?;
+            let end = self.here();
+            self.choose(split, split + 1, end, greedy);
+        }
+        Ok(())
+    }
+
+    /// A loop that ends when a round has matched nothing: backtracking does not remember where it has been.
+    fn checked_loop(&mut self, body: &Node, greedy: bool) -> Result<(), Wrong<E>> {
+        let slot = self.slots as u16;
+        self.slots += 1;
+        let split = self.split()?;
+        self.emit(Instruction::Save(slot))?;
+        self.node(body)?;
+        self.emit(Instruction::Again { slot, target: split })?;
+        let end = self.here();
+        self.choose(split, split + 1, end, greedy);
+        Ok(())
+    }
+
+    fn behind(&mut self, negative: bool, lengths: (u32, u32), body: &Node) -> Result<(), Wrong<E>> {
+        // The lengths differ only where the pattern is written differently: a byte counts them.
+        let known = self.behind.iter().position(|known| *known == lengths);
+        let row = known.unwrap_or(self.behind.len()) as u8;
+        if known.is_none() {
+            self.behind.push(lengths);
+        }
+        self.enclosed(Enclosed::Behind { negative, lengths: row }, body)
+    }
+
+    fn enclosed(&mut self, kind: Enclosed, body: &Node) -> Result<(), Wrong<E>> {
+        let enter = self.emit(Instruction::Enter { kind, exit: 0 })?;
+        self.node(body)?;
+        self.emit(Instruction::Leave)?;
+        let exit = self.here();
+        self.aim(enter, exit);
+        Ok(())
+    }
+
+    fn condition(&mut self, test: &Test, yes: &Node, no: &Node) -> Result<(), Wrong<E>> {
+        let asked = match test {
+            Test::Group(group) => self.emit(Instruction::UnlessGroup { group: *group, target: 0 })?,
+            Test::Node(body) => {
+                let enter = self.emit(Instruction::Enter { kind: Enclosed::Test, exit: 0 })?;
+                self.node(body)?;
+                self.emit(Instruction::Leave)?;
+                enter
+            }
+        };
+        self.node(yes)?;
+        let jump = self.emit(Instruction::Jump(0))?;
+        let otherwise = self.here();
+        self.aim(asked, otherwise);
+        self.node(no)?;
+        let end = self.here();
+        self.aim(jump, end);
+        Ok(())
+    }
+}

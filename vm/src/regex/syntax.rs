@@ -1,0 +1,437 @@
+//! The meaning of a pattern as a tree: flags and names are resolved, classes are sets.
+
+use super::class::{Classes, Set};
+use super::look::Look;
+use super::translate::{Kind, Reference, Translated};
+use regex_syntax::ast::{Ast, Flag, Flags as AstFlags, GroupKind, RepetitionKind, RepetitionRange};
+
+/// Why there is no compiled pattern.
+#[derive(Debug)]
+pub enum Wrong<E> {
+    /// What is wrong with the pattern, in one line.
+    Pattern(String),
+    /// The payer refused.
+    Stopped(E),
+}
+
+impl<E> Wrong<E> {
+    pub(super) fn invalid(what: impl std::fmt::Display) -> Wrong<E> {
+        Wrong::Pattern(format!("Invalid regex: {what}"))
+    }
+}
+
+/// Flags in force at a place of the pattern.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flags {
+    pub(super) ignore_case: bool,
+    pub(super) multi_line: bool,
+    pub(super) dot_all: bool,
+    pub(super) swap_greed: bool,
+    pub(super) unicode: bool,
+    pub(super) crlf: bool,
+}
+
+impl Flags {
+    const DEFAULT: Flags = Flags {
+        ignore_case: false,
+        multi_line: false,
+        dot_all: false,
+        swap_greed: false,
+        unicode: true,
+        crlf: false,
+    };
+
+    fn change(&mut self, flags: &AstFlags) {
+        let set = |place: &mut bool, flag: Flag| {
+            if let Some(on) = flags.flag_state(flag) {
+                *place = on;
+            }
+        };
+        set(&mut self.ignore_case, Flag::CaseInsensitive);
+        set(&mut self.multi_line, Flag::MultiLine);
+        set(&mut self.dot_all, Flag::DotMatchesNewLine);
+        set(&mut self.swap_greed, Flag::SwapGreed);
+        set(&mut self.unicode, Flag::Unicode);
+        set(&mut self.crlf, Flag::CRLF);
+    }
+}
+
+/// A part of a pattern.
+#[derive(Debug)]
+pub(super) enum Node {
+    Empty,
+    /// Matches nowhere.
+    Fail,
+    Char(char),
+    /// A character of a set, by its number.
+    Set(u16),
+    Look(Look),
+    Concat(Vec<Node>),
+    Alternation(Vec<Node>),
+    Repeat {
+        min: u32,
+        /// `None`: without bound.
+        max: Option<u32>,
+        greedy: bool,
+        /// The body can match the empty text.
+        may_be_empty: bool,
+        body: Box<Node>,
+    },
+    Group(u16, Box<Node>),
+    /// Everything below is known to the backtracking search only.
+    Ahead {
+        negative: bool,
+        body: Box<Node>,
+    },
+    Behind {
+        negative: bool,
+        /// Fewest and most characters of the body.
+        lengths: (u32, u32),
+        body: Box<Node>,
+    },
+    Atomic(Box<Node>),
+    /// The text of a group, cases ignored or not.
+    Backreference(u16, bool),
+    /// The match begins here.
+    Keep,
+    /// Where the search began.
+    Continue,
+    Condition {
+        test: Test,
+        yes: Box<Node>,
+        no: Box<Node>,
+    },
+}
+
+/// What a conditional asks.
+#[derive(Debug)]
+pub(super) enum Test {
+    /// The group has matched.
+    Group(u16),
+    Node(Box<Node>),
+}
+
+/// How many characters a part matches, the most being `None` when there is no bound.
+#[derive(Clone, Copy, Debug)]
+struct Length {
+    min: u32,
+    max: Option<u32>,
+}
+
+impl Length {
+    const ZERO: Length = Length { min: 0, max: Some(0) };
+    const ONE: Length = Length { min: 1, max: Some(1) };
+
+    fn then(self, next: Length) -> Length {
+        Length {
+            min: self.min.saturating_add(next.min),
+            max: self.max.zip(next.max).and_then(|(a, b)| a.checked_add(b)),
+        }
+    }
+
+    fn or(self, other: Length) -> Length {
+        Length { min: self.min.min(other.min), max: self.max.zip(other.max).map(|(a, b)| a.max(b)) }
+    }
+
+    fn times(self, min: u32, max: Option<u32>) -> Length {
+        let most = match (self.max, max) {
+            (Some(0), _) | (_, Some(0)) => Some(0),
+            (Some(each), Some(times)) => each.checked_mul(times),
+            _ => None,
+        };
+        Length { min: self.min.saturating_mul(min), max: most }
+    }
+}
+
+/// A pattern understood.
+#[derive(Debug)]
+pub(super) struct Syntax {
+    pub(super) root: Node,
+    pub(super) sets: Vec<Set>,
+    /// Names of groups and their numbers.
+    pub(super) names: Vec<(Box<str>, u16)>,
+    /// Groups that capture.
+    pub(super) groups: u16,
+    /// Only the backtracking search knows all of its parts.
+    pub(super) backtracking: bool,
+}
+
+struct Lowering<'p, 'm, P> {
+    pattern: &'p str,
+    kinds: &'p [Kind],
+    /// Numbers of the program's groups by the parser's.
+    numbers: Vec<u16>,
+    classes: Classes<'p>,
+    sets: Vec<Set>,
+    /// Sets as written in the pattern.
+    written: Vec<(&'p str, Flags, u16)>,
+    names: Vec<(Box<str>, u16)>,
+    /// Lengths of the groups so far.
+    lengths: Vec<Option<Length>>,
+    groups_seen: usize,
+    pay: &'m mut P,
+}
+
+/// Understands a translated pattern.
+///
+/// # Errors
+/// A malformed pattern; what `pay` says.
+pub(super) fn parse<E>(
+    translated: &Translated,
+    most_nested: u32,
+    pay: &mut impl FnMut(u64) -> Result<(), E>,
+) -> Result<Syntax, Wrong<E>> {
+    let pattern = &*translated.pattern;
+    pay(4 * pattern.len() as u64).map_err(Wrong::Stopped)?;
+    let ast = regex_syntax::ast::parse::ParserBuilder::new()
+        .nest_limit(most_nested)
+        .build()
+        .parse(pattern)
+        .map_err(|error| Wrong::invalid(error.kind()))?;
+    let mut numbers = Vec::with_capacity(translated.kinds.len());
+    let mut groups = 0;
+    for kind in &translated.kinds {
+        groups += u16::from(matches!(kind, Kind::Capture));
+        numbers.push(groups);
+    }
+    let mut lowering = Lowering {
+        pattern,
+        kinds: &translated.kinds,
+        numbers,
+        classes: Classes::new(pattern),
+        sets: Vec::new(),
+        written: Vec::new(),
+        names: Vec::new(),
+        lengths: vec![None; usize::from(groups) + 1],
+        groups_seen: 0,
+        pay,
+    };
+    let (root, _) = lowering.node(&ast, &mut Flags::DEFAULT.clone())?;
+    if lowering.groups_seen != translated.kinds.len() {
+        return Err(Wrong::invalid("a comment with parentheses or back-references"));
+    }
+    let Lowering { sets, names, .. } = lowering;
+    let backtracking = translated.kinds.iter().any(|kind| !matches!(kind, Kind::Capture));
+    Ok(Syntax { root, sets, names, groups, backtracking })
+}
+
+impl<'p, P, E> Lowering<'p, '_, P>
+where
+    P: FnMut(u64) -> Result<(), E>,
+{
+    /// Recursion is bounded by the nesting limit of the parser.
+    fn node(&mut self, ast: &'p Ast, flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
+        (self.pay)(1).map_err(Wrong::Stopped)?;
+        Ok(match ast {
+            Ast::Empty(_) => (Node::Empty, Length::ZERO),
+            Ast::Flags(set) => {
+                flags.change(&set.flags);
+                (Node::Empty, Length::ZERO)
+            }
+            Ast::Literal(literal) if !flags.ignore_case && (flags.unicode || literal.c.is_ascii()) => {
+                (Node::Char(literal.c), Length::ONE)
+            }
+            Ast::Literal(_)
+            | Ast::Dot(_)
+            | Ast::ClassUnicode(_)
+            | Ast::ClassPerl(_)
+            | Ast::ClassBracketed(_) => (self.class(ast, *flags)?, Length::ONE),
+            Ast::Assertion(assertion) => {
+                let look = Look::new(&assertion.kind, flags.multi_line, flags.crlf, flags.unicode);
+                (Node::Look(look), Length::ZERO)
+            }
+            Ast::Concat(concat) => self.concat(&concat.asts, flags)?,
+            Ast::Alternation(alternation) => self.alternation(&alternation.asts, flags)?,
+            Ast::Repetition(repetition) => {
+                let (min, max) = match repetition.op.kind {
+                    RepetitionKind::ZeroOrOne => (0, Some(1)),
+                    RepetitionKind::ZeroOrMore => (0, None),
+                    RepetitionKind::OneOrMore => (1, None),
+                    RepetitionKind::Range(RepetitionRange::Exactly(count)) => (count, Some(count)),
+                    RepetitionKind::Range(RepetitionRange::AtLeast(least)) => (least, None),
+                    RepetitionKind::Range(RepetitionRange::Bounded(least, most)) => (least, Some(most)),
+                };
+                let (body, length) = self.node(&repetition.ast, flags)?;
+                let node = Node::Repeat {
+                    min,
+                    max,
+                    greedy: repetition.greedy != flags.swap_greed,
+                    may_be_empty: length.min == 0,
+                    body: Box::new(body),
+                };
+                (node, length.times(min, max))
+            }
+            Ast::Group(group) => {
+                let mut inner = *flags;
+                match &group.kind {
+                    GroupKind::NonCapturing(set) => {
+                        inner.change(set);
+                        self.node(&group.ast, &mut inner)?
+                    }
+                    GroupKind::CaptureIndex(index) => self.captured(*index, None, &group.ast, &mut inner)?,
+                    GroupKind::CaptureName { name, .. } => {
+                        self.captured(name.index, Some(&name.name), &group.ast, &mut inner)?
+                    }
+                }
+            }
+        })
+    }
+
+    fn concat(&mut self, parts: &'p [Ast], flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
+        let mut nodes = Vec::with_capacity(parts.len());
+        let mut length = Length::ZERO;
+        for part in parts {
+            let (node, more) = self.node(part, flags)?;
+            length = length.then(more);
+            nodes.push(node);
+        }
+        Ok((Node::Concat(nodes), length))
+    }
+
+    fn alternation(&mut self, parts: &'p [Ast], flags: &mut Flags) -> Result<(Node, Length), Wrong<E>> {
+        let mut nodes = Vec::with_capacity(parts.len());
+        let mut length: Option<Length> = None;
+        for part in parts {
+            let (node, other) = self.node(part, flags)?;
+            length = Some(length.map_or(other, |length| length.or(other)));
+            nodes.push(node);
+        }
+        Ok((Node::Alternation(nodes), length.unwrap_or(Length::ZERO)))
+    }
+
+    /// A set, or the one character that it holds.
+    fn class(&mut self, ast: &'p Ast, flags: Flags) -> Result<Node, Wrong<E>> {
+        let span = ast.span();
+        let text = self.pattern.get(span.start.offset..span.end.offset).unwrap_or_default();
+        let known = self.written.iter().find(|(written, with, _)| *written == text && with.same(flags));
+        if let Some(&(_, _, set)) = known {
+            return Ok(Node::Set(set));
+        }
+        let class = self.classes.of(ast, flags, self.pay)?;
+        match class.ranges() {
+            [] => Ok(Node::Fail),
+            [range] if range.start() == range.end() => Ok(Node::Char(range.start())),
+            ranges => {
+                (self.pay)(ranges.len() as u64 / 4 + 16).map_err(Wrong::Stopped)?;
+                let set = self.sets.len() as u16;
+                self.sets.push(Set::new(&class));
+                self.written.push((text, flags, set));
+                Ok(Node::Set(set))
+            }
+        }
+    }
+
+    /// A group that the parser takes for a capturing one.
+    fn captured(
+        &mut self,
+        index: u32,
+        name: Option<&str>,
+        body: &'p Ast,
+        flags: &mut Flags,
+    ) -> Result<(Node, Length), Wrong<E>> {
+        self.groups_seen += 1;
+        let at = index as usize - 1;
+        let kinds = self.kinds;
+        let (Some(kind), Some(&number)) = (kinds.get(at), self.numbers.get(at)) else {
+            return Err(Wrong::invalid("a comment with parentheses or back-references"));
+        };
+        match kind {
+            Kind::Capture => {
+                if let Some(name) = name {
+                    self.names.push((name.into(), number));
+                }
+                let (body, length) = self.node(body, flags)?;
+                self.lengths[usize::from(number)] = Some(length);
+                Ok((Node::Group(number, Box::new(body)), length))
+            }
+            Kind::Around { ahead, negative } => {
+                let (body, length) = self.node(body, flags)?;
+                let (negative, body) = (*negative, Box::new(body));
+                let node = match length.max {
+                    _ if *ahead => Node::Ahead { negative, body },
+                    Some(most) => Node::Behind { negative, lengths: (length.min, most), body },
+                    None => return Err(Wrong::invalid("look-behind without a bound on its length")),
+                };
+                Ok((node, Length::ZERO))
+            }
+            Kind::Atomic => {
+                let (body, length) = self.node(body, flags)?;
+                Ok((Node::Atomic(Box::new(body)), length))
+            }
+            Kind::Backreference(reference) => {
+                self.node(body, flags)?;
+                let group = self.group_of(reference)?;
+                let length = self.lengths[usize::from(group)].unwrap_or(Length { min: 0, max: None });
+                Ok((Node::Backreference(group, flags.ignore_case), length))
+            }
+            Kind::Keep => {
+                self.node(body, flags)?;
+                Ok((Node::Keep, Length::ZERO))
+            }
+            Kind::Continue => {
+                self.node(body, flags)?;
+                Ok((Node::Continue, Length::ZERO))
+            }
+            Kind::IfGroup(reference) => {
+                let test = Test::Group(self.group_of(reference)?);
+                let empty = matches!(body, Ast::Empty(_));
+                let (body, length) = self.node(body, flags)?;
+                Ok(condition(test, body, length, empty))
+            }
+            Kind::IfMatches => {
+                // The test is the first part of the first alternative.
+                let (mut body, length) = self.node(body, flags)?;
+                let first = match &mut body {
+                    Node::Alternation(parts) => parts.first_mut(),
+                    other => Some(other),
+                };
+                let test = match first {
+                    Some(Node::Concat(parts)) if !parts.is_empty() => parts.remove(0),
+                    Some(first) => std::mem::replace(first, Node::Empty),
+                    None => Node::Empty,
+                };
+                Ok(condition(Test::Node(Box::new(test)), body, length, false))
+            }
+        }
+    }
+
+    fn group_of(&self, reference: &Reference) -> Result<u16, Wrong<E>> {
+        let group = match reference {
+            Reference::Number(number) => Some(*number),
+            Reference::Name(name) => {
+                self.names.iter().find(|(known, _)| **known == **name).map(|&(_, number)| number)
+            }
+        };
+        match group {
+            Some(group) if group > 0 && usize::from(group) < self.lengths.len() => Ok(group),
+            _ => Err(Wrong::invalid(format_args!("no group {reference} to refer back to"))),
+        }
+    }
+}
+
+/// A conditional of its two branches, written as alternatives.
+fn condition(test: Test, body: Node, length: Length, empty: bool) -> (Node, Length) {
+    let (yes, no) = match body {
+        // `(?(1))` asks and does nothing else.
+        _ if empty => (Node::Empty, Node::Fail),
+        Node::Alternation(mut parts) if !parts.is_empty() => {
+            let yes = parts.remove(0);
+            (yes, Node::Alternation(parts))
+        }
+        other => {
+            return (
+                Node::Condition { test, yes: Box::new(other), no: Box::new(Node::Empty) },
+                Length { min: 0, max: length.max },
+            );
+        }
+    };
+    (Node::Condition { test, yes: Box::new(yes), no: Box::new(no) }, length)
+}
+
+impl Flags {
+    /// They make the same of a class.
+    fn same(self, other: Flags) -> bool {
+        (self.ignore_case, self.dot_all, self.unicode, self.crlf)
+            == (other.ignore_case, other.dot_all, other.unicode, other.crlf)
+    }
+}
