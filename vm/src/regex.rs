@@ -10,9 +10,9 @@
 //! | search | for |
 //! |---|---|
 //! | literal | patterns that are the text itself |
-//! | [`backtrack`] | short texts, groups of short matches, and all patterns that look around or refer back |
-//! | [`dfa`] | the place of a match in a long text |
-//! | [`pike`] | the groups of a long match |
+//! | `backtrack` | short texts, groups of short matches, and all patterns that look around or refer back |
+//! | `dfa` | the place of a match in a long text |
+//! | `pike` | the groups of a long match |
 //!
 //! Which one runs depends on the pattern, the text, and how much the run has searched with the pattern, so that fuel does, too.
 //! Architecture invariant: no search goes on
