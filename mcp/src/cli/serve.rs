@@ -39,7 +39,8 @@ const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of ma
   claude mcp add ptc -- ptc serve --upstreams-config ~/.mcp.json
 
 stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
-requests in flight are answered within 2 s, then the server exits with 0.")]
+requests in flight are answered within 2 s, then the server exits with 0.
+SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once.")]
 pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
