@@ -38,6 +38,9 @@ pub(crate) enum Plan {
     Send { upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest },
 }
 
+/// A call that has waited until less than this part of its time is left is not sent any more.
+const LATE: u32 = 20;
+
 /// What has happened to a call before.
 #[derive(Default)]
 pub(crate) struct Earlier {
@@ -124,7 +127,8 @@ fn plan_tool_call(
         });
     };
     let label = label(&call, tool.effect());
-    if looked_at && timeout.is_zero() {
+    // Encoding what nobody can answer in time would only keep the program from answering itself.
+    if looked_at && timeout <= whole / LATE {
         let text = UpstreamFault::Timeout(whole).to_string();
         return Ok(Plan::Refuse { label, reason: CallFault::Timeout, text });
     }
