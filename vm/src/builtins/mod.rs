@@ -35,6 +35,7 @@ mod sets;
 mod sorting;
 mod strings;
 pub(crate) mod transducers;
+pub(crate) mod updates;
 mod walks;
 
 pub use crate::apply::Arguments;

@@ -7,7 +7,7 @@
 
 use super::Action;
 use crate::apply::is_direct;
-use crate::builtins::{Implementation, callbacks};
+use crate::builtins::{Implementation, updates};
 use crate::bytecode::instruction::{Instruction, Src};
 use crate::bytecode::{ProtoIndex, Shape};
 use crate::combinator::CombinatorKind;
@@ -138,7 +138,7 @@ impl Forward {
             (Implementation::Callback(_), [_, _, Operand::Constant(function)])
                 if info.name == "update" && is_direct(function) =>
             {
-                callbacks::update_directly
+                updates::update_directly
             }
             _ => return None,
         };
