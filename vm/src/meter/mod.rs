@@ -3,7 +3,7 @@
 //! Architecture invariant: in `builtins` and `native` there is no other way. The collections and strings of the
 //! standard library, and direct looks into text and big integers, are disallowed there (`vm/clippy.toml`), so what is
 //! written there pays by construction:
-//! - [`List`] and [`Text`] grow only as far as the memory limit allows and are on the account while they exist;
+//! - [`List`] and `Text` grow only as far as the memory limit allows and are on the account while they exist;
 //! - [`Context::read`] and [`Context::limbs`] pay for a leaf's length before they show it: whatever
 //!   is done with it once, from end to end, is paid for then;
 //! - [`Context::tick`] pays for everything else, by the element. It looks at deadline and cancellation, too.
