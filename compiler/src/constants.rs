@@ -3,7 +3,9 @@
 use crate::diagnostic::Diagnostic;
 use crate::index::Index;
 use crate::ir::Literal;
+use crate::meter::{Meter, Stopped};
 use crate::names::{HashState, Name};
+use crate::resolve::Failed;
 use compact_str::CompactString;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};
@@ -26,7 +28,8 @@ const NONE: u32 = u32::MAX;
 
 /// The tables under construction.
 #[derive(Debug)]
-pub(crate) struct Tables {
+pub(crate) struct Tables<'m> {
+    meter: &'m Meter<'m>,
     pub(crate) constants: Vec<Const>,
     pub(crate) symbols: Vec<CompactString>,
     pub(crate) globals: Vec<GlobalName>,
@@ -69,6 +72,24 @@ fn is_same(a: &Const, b: &Const) -> bool {
     }
 }
 
+/// Units of work on a pattern for one step.
+const UNITS_PER_STEP: usize = 256;
+
+/// Bytes of the tables for one row: the row itself, its place among the hashes, and room to grow.
+const HELD_BY_ROW: usize = 2 * size_of::<Const>() + 24;
+
+/// Bytes that a constant holds beside its row.
+fn bytes_of(constant: &Const) -> usize {
+    match constant {
+        Const::Str(text) => text.len(),
+        Const::BigInt(text) => text.len(),
+        Const::Vector(items) | Const::Map(items) | Const::Set(items) | Const::Combinator(_, items) => {
+            items.len() * size_of::<u16>()
+        }
+        _ => 0,
+    }
+}
+
 fn hash_of(state: &HashState, constant: &Const) -> u64 {
     let mut hasher = state.build_hasher();
     std::mem::discriminant(constant).hash(&mut hasher);
@@ -90,12 +111,13 @@ fn hash_of(state: &HashState, constant: &Const) -> u64 {
     hasher.finish()
 }
 
-impl Tables {
+impl<'m> Tables<'m> {
     /// Empty tables, with room for those of a program with so many names.
-    pub(crate) fn with_names(names: usize) -> Tables {
+    pub(crate) fn with_names(meter: &'m Meter<'m>, names: usize) -> Tables<'m> {
         // A few names may well need no rows at all.
         let room = if names < 8 { 0 } else { names.min(256) };
         Tables {
+            meter,
             constants: Vec::with_capacity(room),
             symbols: Vec::with_capacity(room),
             globals: Vec::new(),
@@ -122,6 +144,7 @@ impl Tables {
         }
         *row = next;
         self.symbols.push(text.into());
+        self.meter.hold(HELD_BY_ROW + text.len());
         next
     }
 
@@ -130,12 +153,16 @@ impl Tables {
         if let Some(&row) = self.patterns.rows.get(text) {
             return Ok(row);
         }
-        let patterns = &mut self.patterns;
+        let Tables { patterns, meter, .. } = self;
         let pattern = Pattern::new(text, &mut |units| {
             patterns.units += units;
+            if meter.work(1 + units as usize / UNITS_PER_STEP).is_err() {
+                return Err(*Failed::from(Stopped));
+            }
             if patterns.units > MOST_PATTERN_UNITS { Err(full(span, "regexes")) } else { Ok(()) }
         })?;
         patterns.bytes += pattern.bytes();
+        meter.hold(text.len() + pattern.bytes());
         if patterns.bytes > MOST_PATTERN_BYTES {
             return Err(Wrong::Stopped(full(span, "regexes")));
         }
@@ -145,7 +172,7 @@ impl Tables {
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Result<u16, Diagnostic> {
-        let Tables { constants, rows, hash, .. } = self;
+        let Tables { constants, rows, hash, meter, .. } = self;
         let is_it = |row: usize| constants.get(row).is_some_and(|known| is_same(known, &constant));
         let hashed = hash_of(hash, &constant);
         let Ok(new) = u16::try_from(constants.len()) else {
@@ -154,6 +181,7 @@ impl Tables {
         if let Some(row) = rows.find_or_insert(hashed, usize::from(new), is_it) {
             return Ok(row as u16);
         }
+        meter.hold(HELD_BY_ROW + bytes_of(&constant));
         constants.push(constant);
         Ok(new)
     }
@@ -196,6 +224,7 @@ impl Tables {
         }
         let symbol = self.symbol(name, text);
         let row = u16::try_from(self.globals.len()).map_err(|_| full(span, "global names"))?;
+        self.meter.hold(HELD_BY_ROW);
         self.globals.push(GlobalName { symbol, builtin });
         self.of_name(name).global = u32::from(row);
         Ok(row)

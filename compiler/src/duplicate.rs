@@ -1,8 +1,10 @@
 //! Repeated keys in map and set literals, by the structure of the forms.
 
 use crate::form::{Form, FormKind};
+use crate::meter::Meter;
 use crate::names::Name;
 use ptc_vm::Span;
+use std::ops::Range;
 
 /// So many elements are compared in pairs.
 const FEW: usize = 12;
@@ -58,7 +60,11 @@ fn is_same_plain(a: &Form<'_>, b: &Form<'_>) -> bool {
 }
 
 /// The first form that repeats an earlier one. `step` is 2 for a map (keys only) and 1 for a set.
-pub(crate) fn find_duplicate<'a>(items: &'a [Form<'a>], step: usize) -> Option<&'a Form<'a>> {
+pub(crate) fn find_duplicate<'a>(
+    meter: &Meter<'_>,
+    items: &'a [Form<'a>],
+    step: usize,
+) -> Option<&'a Form<'a>> {
     if items.len() <= step {
         return None;
     }
@@ -71,21 +77,60 @@ pub(crate) fn find_duplicate<'a>(items: &'a [Form<'a>], step: usize) -> Option<&
         return repeated;
     }
     // Encoded and sorted rather than compared in pairs: a literal may have 100,000 elements.
-    let mut encoded: Vec<(Vec<u8>, usize)> = Vec::new();
+    let mut texts = Texts::default();
     for (index, form) in items.iter().enumerate().step_by(step) {
-        let mut bytes = Vec::new();
-        if encode(form, &mut bytes) {
-            encoded.push((bytes, index));
-        }
+        texts.add(index, |out| encode(meter, form, out));
     }
-    encoded.sort_unstable();
-    let repeated = encoded.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).min()?;
-    items.get(repeated)
+    let held = texts.bytes();
+    meter.hold(held);
+    texts.sort();
+    meter.release(held);
+    let repeated = texts.parts.windows(2).filter(|pair| texts.of(&pair[0]) == texts.of(&pair[1]));
+    items.get(repeated.map(|pair| pair[1].0).min()?)
+}
+
+/// Texts in one buffer, each with a number.
+#[derive(Default)]
+struct Texts {
+    buffer: Vec<u8>,
+    parts: Vec<(usize, Range<usize>)>,
+}
+
+impl Texts {
+    /// Adds what `write` writes, unless it says that there is nothing.
+    fn add(&mut self, number: usize, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let start = self.buffer.len();
+        let is_there = write(&mut self.buffer);
+        match is_there {
+            true => self.parts.push((number, start..self.buffer.len())),
+            false => self.buffer.truncate(start),
+        }
+        is_there
+    }
+
+    fn of(&self, (_, range): &(usize, Range<usize>)) -> &[u8] {
+        &self.buffer[range.clone()]
+    }
+
+    /// Orders the texts, those that are equal by their numbers.
+    fn sort(&mut self) {
+        let buffer = &self.buffer;
+        self.parts.sort_unstable_by(|(a, first), (b, second)| {
+            buffer[first.clone()].cmp(&buffer[second.clone()]).then(a.cmp(b))
+        });
+    }
+
+    fn bytes(&self) -> usize {
+        self.buffer.capacity() + self.parts.capacity() * size_of::<(usize, Range<usize>)>()
+    }
 }
 
 /// Writes a text that is equal for structurally equal forms; false when the form equals nothing
 /// (functions and regexes). Recursion is bounded by the nesting limit of the reader.
-fn encode(form: &Form<'_>, out: &mut Vec<u8>) -> bool {
+fn encode(meter: &Meter<'_>, form: &Form<'_>, out: &mut Vec<u8>) -> bool {
+    if meter.step().is_err() {
+        return false;
+    }
     match form.kind {
         FormKind::Nil => out.push(b'n'),
         FormKind::Bool(value) => out.push(if value { b't' } else { b'f' }),
@@ -108,34 +153,28 @@ fn encode(form: &Form<'_>, out: &mut Vec<u8>) -> bool {
         FormKind::List(items) | FormKind::Vector(items) => {
             out.push(b'(');
             for item in items {
-                if !encode(item, out) {
+                if !encode(meter, item, out) {
                     return false;
                 }
             }
             out.push(b')');
         }
-        FormKind::Map(items) => return encode_unordered(b'{', items, 2, out),
-        FormKind::Set(items) => return encode_unordered(b'#', items, 1, out),
+        FormKind::Map(items) => return encode_unordered(meter, b'{', items, 2, out),
+        FormKind::Set(items) => return encode_unordered(meter, b'#', items, 1, out),
     }
     true
 }
 
-fn encode_unordered(mark: u8, items: &[Form<'_>], step: usize, out: &mut Vec<u8>) -> bool {
-    let mut parts = Vec::with_capacity(items.len() / step);
-    for entry in items.chunks(step) {
-        let mut part = Vec::new();
-        for form in entry {
-            if !encode(form, &mut part) {
-                return false;
-            }
+fn encode_unordered(meter: &Meter<'_>, mark: u8, items: &[Form<'_>], step: usize, out: &mut Vec<u8>) -> bool {
+    let mut texts = Texts::default();
+    for (index, entry) in items.chunks(step).enumerate() {
+        if !texts.add(index, |out| entry.iter().all(|form| encode(meter, form, out))) {
+            return false;
         }
-        parts.push(part);
     }
-    parts.sort_unstable();
+    texts.sort();
     out.push(mark);
-    for part in parts {
-        out.extend_from_slice(&part);
-    }
+    texts.parts.iter().for_each(|part| out.extend_from_slice(texts.of(part)));
     out.push(b')');
     true
 }

@@ -1,9 +1,11 @@
 //! What a compilation knows beside the text, and what it gives back.
 
 use crate::diagnostic::Diagnostic;
+use crate::meter::CompileBudget;
 use crate::tool_catalog::ToolCatalog;
 use ptc_vm::bytecode::Program;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A name that an earlier program of the session defined.
@@ -40,12 +42,14 @@ pub struct Externals<'a> {
 }
 
 /// Limits of a compilation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// Longest source text in bytes.
     pub max_program_bytes: usize,
     /// Distinct symbols and keywords.
     pub max_symbols: usize,
+    /// Time and memory.
+    pub budget: CompileBudget,
     /// Locals are taken by their last reader. Without it every local lives to the end of its scope: no
     /// program may tell the difference, which is what tests use it for.
     #[doc(hidden)]
@@ -54,7 +58,12 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
-        CompileOptions { max_program_bytes: 1_000_000, max_symbols: 10_000, last_uses: true }
+        CompileOptions {
+            max_program_bytes: 1_000_000,
+            max_symbols: 10_000,
+            budget: CompileBudget::default(),
+            last_uses: true,
+        }
     }
 }
 
@@ -78,4 +87,33 @@ pub struct Compiled {
     pub servers: ServersUsed,
     /// It calls a tool, or holds one as a value.
     pub uses_tools: bool,
+}
+
+/// Why a program was refused: its errors, the most basic first. There is at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Those that are kept.
+    pub errors: Vec<Diagnostic>,
+    /// How many others there are.
+    pub more: usize,
+}
+
+impl Deref for Rejection {
+    type Target = [Diagnostic];
+
+    fn deref(&self) -> &[Diagnostic] {
+        &self.errors
+    }
+}
+
+impl From<Vec<Diagnostic>> for Rejection {
+    fn from(errors: Vec<Diagnostic>) -> Rejection {
+        Rejection { errors, more: 0 }
+    }
+}
+
+impl From<Diagnostic> for Rejection {
+    fn from(error: Diagnostic) -> Rejection {
+        vec![error].into()
+    }
 }

@@ -1,8 +1,10 @@
 //! The first stages of the compiler as tests and benches see them: no stage depends on this.
 
 use crate::diagnostic::Diagnostic;
+use crate::externals::{CompileOptions, Externals};
 use crate::form::{Form, FormKind};
 use crate::lexer::Token;
+use crate::meter::{CompileBudget, Meter};
 use crate::names::Names;
 use crate::reader;
 use bumpalo::Bump;
@@ -18,6 +20,11 @@ pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
         .collect()
 }
 
+/// The steps of compiling a text, whether it compiles or not.
+pub fn steps(source: &str, externals: &Externals<'_>, options: &CompileOptions) -> u64 {
+    crate::compile_counting(source, externals, options).1
+}
+
 /// The number of tokens of a text.
 pub fn count_tokens(source: &str) -> usize {
     Token::lexer(source).count()
@@ -25,9 +32,11 @@ pub fn count_tokens(source: &str) -> usize {
 
 /// The number of forms of a text that are in no other.
 pub fn count_forms(source: &str) -> usize {
+    let budget = CompileBudget::default();
     let arena = Bump::new();
     let mut names = Names::for_text(&arena, source);
-    reader::read(&arena, source, &mut names, usize::MAX).0.len()
+    let meter = Meter::new(&arena, &budget, source);
+    reader::read(&arena, &meter, source, &mut names, usize::MAX).0.len()
 }
 
 /// The forms of a text as text that reads as the same forms, one a line; and the warnings of the reader.
@@ -35,9 +44,12 @@ pub fn count_forms(source: &str) -> usize {
 /// # Errors
 /// What makes the text unreadable.
 pub fn reprint(source: &str, max_symbols: usize) -> Result<(String, Vec<Diagnostic>), Box<Diagnostic>> {
+    let budget = CompileBudget::default();
     let arena = Bump::new();
     let mut names = Names::for_text(&arena, source);
-    let (forms, mut found) = reader::read(&arena, source, &mut names, max_symbols);
+    let meter = Meter::new(&arena, &budget, source);
+    let (forms, mut found) = reader::read(&arena, &meter, source, &mut names, max_symbols);
+    meter.verdict()?;
     if !found.errors.is_empty() {
         return Err(Box::new(found.errors.swap_remove(0)));
     }

@@ -12,12 +12,13 @@ use crate::ir::{
     Callee, Case, Cond, Each, EachStep, Expr, Function, Kind, Logic, Loop, RecurArg, Ref, Slots, SomeChain,
     Test, TestKind,
 };
+use crate::meter::Meter;
 use std::slice::from_ref;
 
 /// Fills the cells of a function and of the functions inside it.
-pub(crate) fn analyse(function: &Function<'_>) {
+pub(crate) fn analyse(meter: &Meter<'_>, function: &Function<'_>) {
     for arity in function.arities {
-        let live = expr(arity.body, Slots::EMPTY, Slots::EMPTY);
+        let live = expr(meter, arity.body, Slots::EMPTY, Slots::EMPTY);
         let mut parameters = Slots::EMPTY;
         for slot in 0..arity.fixed + u8::from(arity.variadic) {
             parameters.insert(slot);
@@ -27,7 +28,10 @@ pub(crate) fn analyse(function: &Function<'_>) {
 }
 
 /// What is live before an expression, given what is live after it and at the target of `recur`.
-fn expr(expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
+fn expr(meter: &Meter<'_>, expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
+    if meter.step().is_err() {
+        return out;
+    }
     match &expr_.kind {
         Kind::Literal(_) | Kind::Capture(_) | Kind::SelfRef | Kind::Global(_) | Kind::GlobalOrNil(_) => out,
         Kind::Local(read) => {
@@ -36,45 +40,47 @@ fn expr(expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
             live.insert(read.slot);
             live
         }
-        Kind::Call(callee, arguments) => call(callee, arguments, out, recur),
-        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => operands(&[target], &[target], out, recur),
+        Kind::Call(callee, arguments) => call(meter, callee, arguments, out, recur),
+        Kind::GetKey(_, target) | Kind::AddSmall(target, ..) => {
+            operands(meter, &[target], &[target], out, recur)
+        }
         Kind::Arithmetic(_, items) => {
             let (first, rest) = items.split_at(2.min(items.len()));
             let live = rest
                 .iter()
                 .rev()
-                .fold(out, |live, item| operands(from_ref(item), from_ref(item), live, recur));
-            operands(first, first, live, recur)
+                .fold(out, |live, item| operands(meter, from_ref(item), from_ref(item), live, recur));
+            operands(meter, first, first, live, recur)
         }
-        Kind::Test(value) => test(value, out, recur),
-        Kind::Vector(items) | Kind::Map(items) | Kind::Set(items) => sequence(items, out, recur),
+        Kind::Test(value) => test(meter, value, out, recur),
+        Kind::Vector(items) | Kind::Map(items) | Kind::Set(items) => sequence(meter, items, out, recur),
         Kind::Closure(function, captures) => {
-            analyse(function);
-            sequence(captures, out, recur)
+            analyse(meter, function);
+            sequence(meter, captures, out, recur)
         }
-        Kind::Do(items) => sequence(items, out, recur),
+        Kind::Do(items) => sequence(meter, items, out, recur),
         Kind::Let(bindings, body) => {
-            let mut live = expr(body, out, recur);
+            let mut live = expr(meter, body, out, recur);
             for binding in bindings.iter().rev() {
                 binding.dead.set(!live.has(binding.slot));
                 live.remove(binding.slot);
-                live = expr(binding.value, live, recur);
+                live = expr(meter, binding.value, live, recur);
             }
             live
         }
-        Kind::Cond(value) => cond(value, out, recur),
-        Kind::Case(value) => case(value, out, recur),
-        Kind::Logic(value) => logic(value, out, recur),
-        Kind::SomeChain(value) => some_chain(value, out, recur),
-        Kind::Loop(value) => loop_(value, out, recur),
-        Kind::Recur(arguments) => recur_(arguments, recur),
-        Kind::Each(value) => each(value, out, recur),
-        Kind::Collect(level) => expr(level, out, recur),
+        Kind::Cond(value) => cond(meter, value, out, recur),
+        Kind::Case(value) => case(meter, value, out, recur),
+        Kind::Logic(value) => logic(meter, value, out, recur),
+        Kind::SomeChain(value) => some_chain(meter, value, out, recur),
+        Kind::Loop(value) => loop_(meter, value, out, recur),
+        Kind::Recur(arguments) => recur_(meter, arguments, recur),
+        Kind::Each(value) => each(meter, value, out, recur),
+        Kind::Collect(level) => expr(meter, level, out, recur),
         Kind::Emit(value) | Kind::Exit(_, value) | Kind::Def { value, .. } => {
-            operands(&[value], &[value], out, recur)
+            operands(meter, &[value], &[value], out, recur)
         }
         Kind::DefOnce { value, dying, .. } => {
-            let live = operands(&[value], &[value], out, recur);
+            let live = operands(meter, &[value], &[value], out, recur);
             dying.set(live.minus(out));
             live
         }
@@ -82,67 +88,69 @@ fn expr(expr_: &Expr<'_>, out: Slots, recur: Slots) -> Slots {
 }
 
 /// Expressions evaluated one after another into places of their own.
-fn sequence(items: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
-    items.iter().rev().fold(out, |live, item| expr(item, live, recur))
+fn sequence(meter: &Meter<'_>, items: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+    items.iter().rev().fold(out, |live, item| expr(meter, item, live, recur))
 }
 
 /// Operands of one instruction. Locals are read by the instruction itself, in the order of its fields;
 /// the others are evaluated before, in the order given.
-fn operands(fields: &[Ref<'_>], order: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+fn operands(meter: &Meter<'_>, fields: &[Ref<'_>], order: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
     let is_local = |item: &&Ref<'_>| matches!(item.kind, Kind::Local(_));
-    let live = fields.iter().rev().filter(is_local).fold(out, |live, item| expr(item, live, recur));
-    order.iter().rev().filter(|item| !is_local(item)).fold(live, |live, item| expr(item, live, recur))
+    let live = fields.iter().rev().filter(is_local).fold(out, |live, item| expr(meter, item, live, recur));
+    order.iter().rev().filter(|item| !is_local(item)).fold(live, |live, item| expr(meter, item, live, recur))
 }
 
 #[inline(never)]
-fn call(callee: &Callee<'_>, arguments: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
+fn call(meter: &Meter<'_>, callee: &Callee<'_>, arguments: &[Ref<'_>], out: Slots, recur: Slots) -> Slots {
     match callee {
-        Callee::Builtin(_) if matches!(arguments.len(), 1 | 2) => operands(arguments, arguments, out, recur),
-        Callee::Builtin(_) | Callee::Global(_) => sequence(arguments, out, recur),
+        Callee::Builtin(_) if matches!(arguments.len(), 1 | 2) => {
+            operands(meter, arguments, arguments, out, recur)
+        }
+        Callee::Builtin(_) | Callee::Global(_) => sequence(meter, arguments, out, recur),
         Callee::Value(callee) => {
-            let live = sequence(arguments, out, recur);
-            expr(callee, live, recur)
+            let live = sequence(meter, arguments, out, recur);
+            expr(meter, callee, live, recur)
         }
     }
 }
 
-fn test(test: &Test<'_>, out: Slots, recur: Slots) -> Slots {
+fn test(meter: &Meter<'_>, test: &Test<'_>, out: Slots, recur: Slots) -> Slots {
     match test.kind {
-        TestKind::Truthy(a) | TestKind::NotNil(a) => operands(&[a], &[a], out, recur),
-        TestKind::Compare { a, b, swapped: false, .. } => operands(&[a, b], &[a, b], out, recur),
-        TestKind::Compare { a, b, swapped: true, .. } => operands(&[a, b], &[b, a], out, recur),
+        TestKind::Truthy(a) | TestKind::NotNil(a) => operands(meter, &[a], &[a], out, recur),
+        TestKind::Compare { a, b, swapped: false, .. } => operands(meter, &[a, b], &[a, b], out, recur),
+        TestKind::Compare { a, b, swapped: true, .. } => operands(meter, &[a, b], &[b, a], out, recur),
     }
 }
 
 #[inline(never)]
-fn cond(cond: &Cond<'_>, out: Slots, recur: Slots) -> Slots {
-    let mut next = cond.otherwise.map_or(out, |otherwise| expr(otherwise, out, recur));
+fn cond(meter: &Meter<'_>, cond: &Cond<'_>, out: Slots, recur: Slots) -> Slots {
+    let mut next = cond.otherwise.map_or(out, |otherwise| expr(meter, otherwise, out, recur));
     cond.dying.set(Slots::EMPTY);
     for (index, clause) in cond.clauses.iter().enumerate().rev() {
-        let body = expr(clause.body, out, recur);
+        let body = expr(meter, clause.body, out, recur);
         clause.dying_body.set(next.minus(body));
         let dying = body.minus(next);
         match index + 1 == cond.clauses.len() {
             true => cond.dying.set(dying),
             false => clause.dying_next.set(dying),
         }
-        next = test(&clause.test, body.union(next), recur);
+        next = test(meter, &clause.test, body.union(next), recur);
         if let Some(binding) = &clause.binding {
             binding.dead.set(!next.has(binding.slot));
             next.remove(binding.slot);
-            next = expr(binding.value, next, recur);
+            next = expr(meter, binding.value, next, recur);
         }
     }
     next
 }
 
 #[inline(never)]
-fn case(case: &Case<'_>, out: Slots, recur: Slots) -> Slots {
+fn case(meter: &Meter<'_>, case: &Case<'_>, out: Slots, recur: Slots) -> Slots {
     // The bodies' own sets are kept in their cells until the union is known.
-    let default = case.otherwise.map_or(out, |otherwise| expr(otherwise, out, recur));
+    let default = case.otherwise.map_or(out, |otherwise| expr(meter, otherwise, out, recur));
     let mut union = default;
     for clause in case.clauses {
-        let body = expr(clause.body, out, recur);
+        let body = expr(meter, clause.body, out, recur);
         clause.dying.set(body);
         union = union.union(body);
     }
@@ -150,28 +158,28 @@ fn case(case: &Case<'_>, out: Slots, recur: Slots) -> Slots {
         clause.dying.set(union.minus(clause.dying.get()));
     }
     case.dying.set(union.minus(default));
-    operands(&[case.subject], &[case.subject], union, recur)
+    operands(meter, &[case.subject], &[case.subject], union, recur)
 }
 
 #[inline(never)]
-fn logic(logic: &Logic<'_>, out: Slots, recur: Slots) -> Slots {
+fn logic(meter: &Meter<'_>, logic: &Logic<'_>, out: Slots, recur: Slots) -> Slots {
     let Some((last, before)) = logic.items.split_last() else { return out };
-    let mut live = expr(last, out, recur);
+    let mut live = expr(meter, last, out, recur);
     for (item, dying) in before.iter().zip(logic.dying).rev() {
         dying.set(live.minus(out));
-        live = expr(item, live.union(out), recur);
+        live = expr(meter, item, live.union(out), recur);
     }
     live
 }
 
 #[inline(never)]
-fn some_chain(chain: &SomeChain<'_>, out: Slots, recur: Slots) -> Slots {
+fn some_chain(meter: &Meter<'_>, chain: &SomeChain<'_>, out: Slots, recur: Slots) -> Slots {
     let mut end = out;
     end.insert(chain.slot);
     let mut live = end;
     for (step, dying) in chain.steps.iter().rev() {
         live.remove(chain.slot);
-        let entry = expr(step, live, recur);
+        let entry = expr(meter, step, live, recur);
         let mut edge = entry.minus(end);
         // The slot itself in the set says that the step does not read it: it dies on the way to the step.
         if !entry.has(chain.slot) {
@@ -181,13 +189,13 @@ fn some_chain(chain: &SomeChain<'_>, out: Slots, recur: Slots) -> Slots {
         live = entry.union(end);
     }
     live.remove(chain.slot);
-    expr(chain.first, live, recur)
+    expr(meter, chain.first, live, recur)
 }
 
 #[inline(never)]
-fn loop_(loop_: &Loop<'_>, out: Slots, recur: Slots) -> Slots {
+fn loop_(meter: &Meter<'_>, loop_: &Loop<'_>, out: Slots, recur: Slots) -> Slots {
     let head = loop_.kept.get().union(out);
-    let body = expr(loop_.body, out, head);
+    let body = expr(meter, loop_.body, out, head);
     let mut live = head;
     let mut unread = Slots::EMPTY;
     for binding in loop_.bindings {
@@ -199,38 +207,38 @@ fn loop_(loop_: &Loop<'_>, out: Slots, recur: Slots) -> Slots {
     loop_.unread.set(unread);
     for binding in loop_.bindings.iter().rev() {
         live.remove(binding.slot);
-        live = expr(binding.value, live, recur);
+        live = expr(meter, binding.value, live, recur);
     }
     live
 }
 
-fn recur_(arguments: &[RecurArg<'_>], target: Slots) -> Slots {
+fn recur_(meter: &Meter<'_>, arguments: &[RecurArg<'_>], target: Slots) -> Slots {
     let mut live = target;
     for argument in arguments.iter().rev() {
         argument.direct.set(!live.has(argument.slot));
-        live = expr(argument.value, live, target);
+        live = expr(meter, argument.value, live, target);
     }
     live
 }
 
 #[inline(never)]
-fn each(each: &Each<'_>, out: Slots, recur: Slots) -> Slots {
+fn each(meter: &Meter<'_>, each: &Each<'_>, out: Slots, recur: Slots) -> Slots {
     let head = each.kept.get().union(out);
-    let mut live = expr(each.body, head, Slots::EMPTY);
+    let mut live = expr(meter, each.body, head, Slots::EMPTY);
     for step in each.steps.iter().rev() {
         live = match step {
             EachStep::Bind(binding) => {
                 binding.dead.set(!live.has(binding.slot));
                 live.remove(binding.slot);
-                expr(binding.value, live, Slots::EMPTY)
+                expr(meter, binding.value, live, Slots::EMPTY)
             }
             EachStep::When(condition, dying) | EachStep::While(condition, dying) => {
                 dying.set(live.minus(head));
-                test(condition, live.union(head), Slots::EMPTY)
+                test(meter, condition, live.union(head), Slots::EMPTY)
             }
         };
     }
     each.unread.set(!live.has(each.slot));
     each.dying.set(head.minus(out));
-    operands(&[each.collection], &[each.collection], head, recur)
+    operands(meter, &[each.collection], &[each.collection], head, recur)
 }

@@ -1,16 +1,19 @@
 //! Tokens to forms, with an explicit stack: the text may nest 64 levels, the reader does not recurse.
 
-use crate::diagnostic::{Diagnostic, MAX_WARNINGS, line_column};
+use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
 use crate::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
+use crate::meter::Meter;
 use crate::names::{Name, Names};
 use crate::resolve::List;
 use crate::syntax::Special;
+use crate::unreadable;
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
 use ptc_vm::symbol::LONGEST_NAME;
-use ptc_vm::{Reason, Span};
+use ptc_vm::{Brief, Reason, Span};
+use std::fmt::Display;
 
 /// Brackets inside brackets.
 pub const MAX_NESTING: usize = 64;
@@ -19,6 +22,9 @@ pub const MAX_DIGITS: usize = 100;
 
 /// Fewer digits than this are an integer of 64 bits whatever they are.
 const ALWAYS_SMALL: usize = 19;
+
+/// Bytes that tables on the heap need for one name.
+const HELD_BY_NAME: usize = 64;
 
 /// An open bracket.
 struct Open {
@@ -30,13 +36,17 @@ struct Open {
 
 struct Reader<'a, 'n> {
     arena: &'a Bump,
+    meter: &'n Meter<'a>,
     source: &'a str,
     names: &'n mut Names<'a>,
     max_names: usize,
     /// Names that count towards the limit.
     counted_names: usize,
     open: List<'a, Open>,
-    items: List<'a, Form<'a>>,
+    items: Vec<Form<'a>>,
+    /// Room for items that has been reported.
+    held: usize,
+    lines: Lines<'a>,
     findings: Findings,
     /// The first form that began in the first column inside of others: its place, and how many were open.
     /// A new form begins there, so what was open before it is not closed where it should be.
@@ -58,23 +68,32 @@ pub(crate) struct Findings {
 /// Reads the whole text, going on after errors as far as that makes sense.
 pub(crate) fn read<'a>(
     arena: &'a Bump,
+    meter: &Meter<'a>,
     source: &'a str,
     names: &mut Names<'a>,
     max_names: usize,
 ) -> (&'a [Form<'a>], Findings) {
     let mut reader = Reader {
         arena,
+        meter,
         source,
         names,
         max_names,
         counted_names: 0,
         open: List::with_capacity_in(16, arena),
-        items: List::with_capacity_in((source.len() / 8).clamp(8, 256), arena),
+        items: Vec::with_capacity((source.len() / 8).clamp(8, 256)),
+        held: 0,
+        lines: Lines::of(source),
         findings: Findings::default(),
         suspect: None,
     };
     reader.run();
-    (arena.alloc_slice_copy(&reader.items), reader.findings)
+    let forms: &[Form<'a>] = match meter.reserve(size_of::<Form<'a>>() * reader.items.len()) {
+        Ok(()) => arena.alloc_slice_copy(&reader.items),
+        Err(_) => &[],
+    };
+    meter.release(size_of::<Form<'a>>() * reader.held);
+    (forms, reader.findings)
 }
 
 /// What is left to do after an error.
@@ -96,17 +115,17 @@ struct Broken {
 
 impl Broken {
     #[cold]
-    fn new(reason: Reason, after: After, span: Span, message: impl Into<String>) -> Broken {
+    fn new(reason: Reason, after: After, span: Span, message: impl Display) -> Broken {
         Broken { error: Box::new(Diagnostic::error(reason, span, message)), after }
     }
 
-    fn hint(mut self, hint: impl Into<String>) -> Broken {
-        self.error.hints.push(hint.into());
+    fn hint(mut self, hint: impl Display) -> Broken {
+        self.error.hints.push(Brief::of(hint));
         self
     }
 }
 
-fn parse_error(after: After, span: Span, message: impl Into<String>) -> Broken {
+fn parse_error(after: After, span: Span, message: impl Display) -> Broken {
     Broken::new(Reason::ParseError, after, span, message)
 }
 
@@ -119,8 +138,6 @@ fn long_name(span: Span, text: &str) -> Broken {
 
 /// How the message of text without a meaning begins.
 const UNREADABLE: &str = "syntax error";
-/// Errors of the text that are reported at once.
-const MAX_ERRORS: usize = 20;
 
 impl<'a> Reader<'a, '_> {
     fn run(&mut self) {
@@ -128,8 +145,14 @@ impl<'a> Reader<'a, '_> {
         while let Some(token) = lexer.next() {
             let range = lexer.span();
             let span = Span::new(range.start as u32, range.end as u32);
+            if self.meter.text(range.len()).is_err() {
+                return;
+            }
             let read = match token {
-                Err(()) => Err(self.unreadable(span)),
+                Err(()) => match self.unreadable(span) {
+                    Some(broken) => Err(broken),
+                    None => continue,
+                },
                 Ok(token @ (Token::Quote | Token::VarQuote)) => self.quote(token, span, &mut lexer),
                 Ok(token) => self.token(token, span, lexer.slice()),
             };
@@ -164,19 +187,10 @@ impl<'a> Reader<'a, '_> {
         let Broken { error, after } = broken;
         self.findings.in_doubt |= after != After::Sound;
         let errors = &mut self.findings.errors;
-        // Text in another script is one error, not one a letter.
-        let goes_on = errors.last().is_some_and(|last| {
-            let both = [&last.message, &error.message];
-            last.span.end == error.span.start && both.iter().all(|message| message.starts_with(UNREADABLE))
-        });
         // The same mistake all over the text is said once.
         let is_known = after == After::Doubt && errors.iter().any(|known| known.hints == error.hints);
-        if !goes_on || after == After::End {
-            if !is_known {
-                errors.push(*error);
-            }
-        } else if let Some(last) = errors.last_mut() {
-            last.span.end = error.span.end;
+        if !is_known {
+            errors.push(*error);
         }
         after == After::End || errors.len() >= MAX_ERRORS
     }
@@ -247,8 +261,18 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), Broken> {
+        if self.items.len() > self.held {
+            self.note_room();
+        }
         self.items.push(Form::new(span, kind));
         Ok(())
+    }
+
+    #[cold]
+    fn note_room(&mut self) {
+        let room = self.items.capacity();
+        self.meter.hold(size_of::<Form<'a>>() * (room - self.held));
+        self.held = room;
     }
 
     fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {
@@ -258,6 +282,7 @@ impl<'a> Reader<'a, '_> {
         let (name, is_new) = self.names.intern_noting(text);
         if is_new && self.names.special(name).is_none() {
             self.counted_names += 1;
+            self.meter.hold(HELD_BY_NAME);
             if self.counted_names > self.max_names {
                 let message =
                     format!("program has more than {} distinct symbols and keywords", self.max_names);
@@ -343,7 +368,7 @@ impl<'a> Reader<'a, '_> {
             _ => Token::CloseList,
         };
         if expected != token {
-            let (line, column) = line_column(self.source, open.span.start);
+            let (line, column) = self.lines.position(open.span.start);
             let message = format!(
                 "unbalanced parentheses: '{}' at line {line}, column {column} is closed by '{}'",
                 self.text(open.span),
@@ -358,7 +383,11 @@ impl<'a> Reader<'a, '_> {
         let whole = open.span.to(span);
         let (start, opened) = (open.start, open.token);
         self.open.pop();
-        let items: &'a [Form<'a>] = self.arena.alloc_slice_copy(&self.items[start..]);
+        let size = size_of::<Form<'a>>() * (self.items.len() - start);
+        let items: &'a [Form<'a>] = match self.meter.reserve(size) {
+            Ok(()) => self.arena.alloc_slice_copy(&self.items[start..]),
+            Err(_) => &[],
+        };
         self.items.truncate(start);
         let kind = match opened {
             Token::OpenVector => FormKind::Vector(items),
@@ -398,7 +427,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     #[cold]
-    fn unclosed(&self) -> Diagnostic {
+    fn unclosed(&mut self) -> Diagnostic {
         let depth = self.suspect.map_or(self.open.len(), |(_, depth)| depth.min(self.open.len()));
         let unclosed = &self.open[..depth];
         let Some(last) = unclosed.last() else {
@@ -408,7 +437,7 @@ impl<'a> Reader<'a, '_> {
         let message = format!("unbalanced parentheses: {} unclosed '{bracket}'", unclosed.len());
         let closers: String =
             unclosed.iter().rev().take(MAX_NESTING).map(|open| closer(open.token)).collect();
-        let hint = match self.suspect.map(|(next, _)| line_column(self.source, next.start)) {
+        let hint = match self.suspect.map(|(next, _)| self.lines.position(next.start)) {
             Some((line, _)) => format!("Add {closers} before the form that begins on line {line}."),
             None => format!("Add {closers} at the end, or where the form that begins here ends."),
         };
@@ -426,24 +455,41 @@ impl<'a> Reader<'a, '_> {
     }
 
     #[cold]
-    fn unclosed_string(&self, span: Span) -> Broken {
-        let (line, column) = line_column(self.source, span.start);
+    fn unclosed_string(&mut self, span: Span) -> Broken {
+        let (line, column) = self.lines.position(span.start);
         parse_error(After::End, span, format!("unclosed string at line {line}, column {column}"))
             .hint("Close it with \"; inside of text a quote is written \\\" and a backslash \\\\.")
     }
 
+    /// The error of text without a meaning; `None` when it was said before.
     #[cold]
-    fn unreadable(&self, span: Span) -> Broken {
-        let (line, column) = line_column(self.source, span.start);
+    fn unreadable(&mut self, span: Span) -> Option<Broken> {
         let rest = self.source.get(span.start as usize..).unwrap_or("");
         if rest.starts_with('\\') {
+            let (line, column) = self.lines.position(span.start);
             let message = format!("invalid character literal at line {line}, column {column}");
-            return parse_error(After::Doubt, span, message)
-                .hint("Write one character as text: \"a\"; a backslash stands only inside of \"…\".");
+            let broken = parse_error(After::Doubt, span, message);
+            return Some(
+                broken.hint("Write one character as text: \"a\"; a backslash stands only inside of \"…\"."),
+            );
         }
-        let message = format!("{UNREADABLE}: could not parse expression at line {line}, column {column}");
         let before = self.source.get(..span.start as usize).unwrap_or("");
-        parse_error(After::Doubt, span, message).hint(unreadable_hint(before, rest))
+        let hint = unreadable::hint(before, rest);
+        let errors = &mut self.findings.errors;
+        // Text in another script is one error, not one a letter.
+        if let Some(last) = errors.last_mut()
+            && last.span.end == span.start
+            && last.message.starts_with(UNREADABLE)
+        {
+            last.span.end = span.end;
+            return None;
+        }
+        if errors.iter().any(|known| matches!(known.hints.as_slice(), [known] if *known == hint)) {
+            return None;
+        }
+        let (line, column) = self.lines.position(span.start);
+        let message = format!("{UNREADABLE}: could not parse expression at line {line}, column {column}");
+        Some(parse_error(After::Doubt, span, message).hint(hint))
     }
 
     fn integer(&mut self, span: Span, text: &'a str) -> Result<(), Broken> {
@@ -484,7 +530,7 @@ impl<'a> Reader<'a, '_> {
     fn special_float(&mut self, span: Span) -> Result<(), Broken> {
         let after = self.source.get(span.end as usize..).and_then(|rest| rest.chars().next());
         if after.is_some_and(is_symbol_char) {
-            return Err(self.unreadable(span));
+            return self.unreadable(span).map_or(Ok(()), Err);
         }
         let value = match self.text(span) {
             "##Inf" => f64::INFINITY,
@@ -544,38 +590,4 @@ fn closer(open: Token) -> char {
         Token::OpenMap | Token::OpenSet => '}',
         _ => ')',
     }
-}
-
-/// What to write instead of characters that mean nothing, by how they and the text before them look.
-fn unreadable_hint(before: &str, rest: &str) -> &'static str {
-    const BY_START: &[(&str, &str)] = &[
-        ("::", "A keyword has one colon: :name."),
-        (": ", "A conditional is (if test a b); a keyword is written :name, without a blank."),
-        ("||", "Write (or a b)."),
-        ("|", "Names have no |; alternatives are written (or a b)."),
-        ("$", "Names have no $; text is put together with (str a b)."),
-        ("#inst", "There are no tagged literals: write (Instant/parse \"2026-01-08T00:00:00Z\")."),
-        ("#?", "There are no reader conditionals: write the expression itself."),
-        ("#t", "Write true."),
-        ("#f", "Write false."),
-        ("##", "The special floats are ##Inf, ##-Inf and ##NaN."),
-        ("# ", "Comments begin with ;"),
-        ("#", "After # stand only { ( \" ' and ##Inf; comments begin with ;"),
-        ("“", "Use straight double quotes: \"…\"."),
-        ("”", "Use straight double quotes: \"…\"."),
-        ("‘", "Use straight double quotes: \"…\"."),
-        ("’", "Use straight double quotes: \"…\"."),
-        ("…", "Write the expression out."),
-        ("→", "Threading is written ->."),
-        ("λ", "A function is (fn [x] …)."),
-    ];
-    if rest.starts_with(':') && before.ends_with(|c: char| c == '"' || is_symbol_char(c)) {
-        return "A map is written {\"a\" 1} or {:a 1}: no colon behind the key, no JSON.";
-    }
-    let by_start = BY_START.iter().find(|(start, _)| rest.starts_with(start)).map(|(_, hint)| *hint);
-    by_start.unwrap_or(match rest.chars().next() {
-        Some(':') => "A keyword is one colon and letters, digits or - + * < > = ? ! _, as in :name.",
-        Some(first) if !first.is_ascii() => "Names are ASCII; other characters belong in strings.",
-        _ => "Delete it, or put it into a string.",
-    })
 }

@@ -8,6 +8,9 @@ use std::cell::Cell;
 /// Programs longer than this leave nothing.
 const LONGEST: usize = 16 << 10;
 
+/// Most bytes of an arena that is kept.
+const LARGEST_ARENA: usize = 1 << 20;
+
 /// Fewest bytes of an arena that is kept.
 const SMALLEST_ARENA: usize = 4 << 10;
 
@@ -29,6 +32,8 @@ impl Scratch {
     pub(crate) fn take(source: &str) -> Box<Scratch> {
         // While a thread ends nothing is kept.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
+        // Long programs begin with new memory, so that what fits depends on nothing else.
+        let kept = kept.filter(|_| source.len() <= LONGEST);
         kept.unwrap_or_else(|| {
             // Forms and expressions take some fifteen times the room of their text; most programs fit the first chunk.
             let room = (source.len() * 16).clamp(SMALLEST_ARENA, 64 << 10);
@@ -38,7 +43,7 @@ impl Scratch {
 
     /// Leaves the memory for the next compilation.
     pub(crate) fn keep(mut self: Box<Scratch>, source: &str) {
-        if source.len() <= LONGEST {
+        if source.len() <= LONGEST && self.arena.allocated_bytes() <= LARGEST_ARENA {
             self.arena.reset();
             let _ = KEPT.try_with(|kept| kept.set(Some(self)));
         }

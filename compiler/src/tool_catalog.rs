@@ -4,6 +4,7 @@
 //! host's [`ToolCatalog`], which answers with findings.
 
 use crate::diagnostic::Diagnostic;
+use crate::meter::Meter;
 use ptc_vm::Span;
 use std::fmt;
 
@@ -11,7 +12,8 @@ use std::fmt;
 pub trait ToolCatalog: fmt::Debug {
     /// Judges a call. An error says that the call is wrong whenever it is made: the program is refused,
     /// unless the call stands in a branch of a program that looks at the servers itself.
-    fn findings(&self, call: &LiteralCall<'_>) -> Vec<Diagnostic>;
+    /// `meter` bounds the work: a step for each literal that is looked at.
+    fn findings(&self, call: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic>;
 }
 
 /// A `tool/call` whose server is a literal.

@@ -6,7 +6,7 @@ use ptc_vm::Reason;
 fn errors_with(source: &str, externals: &Externals<'_>) -> Vec<Diagnostic> {
     match compile(source, externals, &CompileOptions::default()) {
         Ok(_) => panic!("{source} compiles"),
-        Err(errors) => errors,
+        Err(rejection) => rejection.errors,
     }
 }
 

@@ -1,13 +1,13 @@
 //! Long and deep programs compile on a small native stack, or are refused with an error.
 
-use ptc_compiler::{CompileOptions, Compiled, Diagnostic, Externals, compile};
+use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection, compile};
 use ptc_vm::Reason;
 use ptc_vm::symbol::LONGEST_NAME;
 
 /// Native stack of these tests: what recurses with the length of a program does not fit.
 const STACK: usize = 256 * 1024;
 
-fn compile_on_small_stack(source: String) -> Result<Compiled, Vec<Diagnostic>> {
+fn compile_on_small_stack(source: String) -> Result<Compiled, Rejection> {
     std::thread::Builder::new()
         .stack_size(STACK)
         .spawn(move || compile(&source, &Externals::default(), &CompileOptions::default()))

@@ -14,6 +14,7 @@ use crate::tool_check::StaticCheck;
 use crate::upstream::{CallRequest, CallResult, Upstream, UpstreamFault};
 use crate::watcher::Recipient;
 use crate::{inline, rendering};
+use ptc_compiler::CompileBudget;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
 use std::collections::HashMap;
@@ -84,7 +85,7 @@ impl Execution {
             recipient.send(rendering::without_isolate(failure, &context));
             return None;
         }
-        let program = match compile(engine, &source, &options) {
+        let program = match compile(engine, &source, &options, &handle.interrupt) {
             Ok(program) => program,
             Err(failure) => {
                 recipient.send(rendering::without_isolate(failure, &context));
@@ -491,7 +492,12 @@ pub(crate) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> Iso
     }
 }
 
-fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<Arc<CachedProgram>, Failure> {
+fn compile(
+    engine: &Engine,
+    source: &Arc<str>,
+    options: &RunOptions,
+    interrupt: &Interrupt,
+) -> Result<Arc<CachedProgram>, Failure> {
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
     let defaults = ptc_compiler::CompileOptions::default();
@@ -508,7 +514,12 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
     // Without any server a call has nothing to be checked against, and says so when it is made.
     let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
     let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
-    let compile_options = ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, ..defaults };
+    let budget = CompileBudget {
+        preemption: PREEMPTION,
+        ..CompileBudget::for_memory(options.limits.memory_bytes, interrupt.clone())
+    };
+    let compile_options =
+        ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, ..defaults };
     match ptc_compiler::compile(source, &externals, &compile_options) {
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);
@@ -519,7 +530,15 @@ fn compile(engine: &Engine, source: &Arc<str>, options: &RunOptions) -> Result<A
             }
             Ok(program)
         }
-        Err(diagnostics) => Err(rendering::rejection(&diagnostics, source)),
+        Err(rejection) => {
+            let is_stopped = rejection.first().is_some_and(|error| error.reason == Reason::CompileTimeout);
+            Err(match interrupt.get() {
+                Some(InterruptKind::Deadline) if is_stopped => {
+                    rendering::compile_timeout(&rejection, source, options)
+                }
+                _ => rendering::rejection(&rejection, source),
+            })
+        }
     }
 }
 

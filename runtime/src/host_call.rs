@@ -76,7 +76,7 @@ pub(crate) fn plan(
         HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
-            Err(Fault::new(Reason::UnknownTool, format!("Unknown tool: {name}")).hint(
+            Err(Fault::new(Reason::UnknownTool, format_args!("Unknown tool: {name}")).hint(
                 "Upstream tools are called as (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
             ))
         }

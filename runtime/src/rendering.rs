@@ -3,9 +3,10 @@
 use crate::context::RunContext;
 use crate::options::RunOptions;
 use crate::outcome::{Answer, Completion, Failure, JsonRefusal, Outcome, Report, Usage};
+use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
-use ptc_vm::{Exit, Fault, Isolate, Reason};
+use ptc_vm::{Brief, Exit, Fault, Isolate, Reason};
 
 /// Findings of the compiler that are rendered.
 const SHOWN: usize = 5;
@@ -69,9 +70,9 @@ pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failur
 }
 
 /// A program that the compiler refused.
-pub(crate) fn rejection(diagnostics: &[Diagnostic], source: &str) -> Failure {
+pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
     let errors: Vec<&Diagnostic> =
-        diagnostics.iter().filter(|finding| finding.severity == Severity::Error).collect();
+        rejection.iter().filter(|finding| finding.severity == Severity::Error).collect();
     let Some(first) = errors.first() else {
         return defect("the compiler refused the program without a reason");
     };
@@ -80,8 +81,15 @@ pub(crate) fn rejection(diagnostics: &[Diagnostic], source: &str) -> Failure {
         message: summary(first, &errors),
         value: None,
         reports: errors.iter().take(SHOWN).map(|error| Report::of_diagnostic(error, source)).collect(),
-        more: errors.len().saturating_sub(SHOWN),
+        more: rejection.more + errors.len().saturating_sub(SHOWN),
     }
+}
+
+/// A program whose time ran out while it was compiled.
+pub(crate) fn compile_timeout(rejection: &Rejection, source: &str, options: &RunOptions) -> Failure {
+    let Some(stopped) = rejection.first() else { return self::rejection(rejection, source) };
+    let message = format!("compilation exceeded {}ms limit", options.limits.timeout_ms);
+    plain(Report { message, ..Report::of_diagnostic(stopped, source) })
 }
 
 /// The message of the first error; unbound names are named together.
@@ -89,8 +97,10 @@ fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
     let unbound = errors.iter().filter(|error| error.reason == Reason::UnboundVar);
     let names: Vec<&str> = unbound.filter_map(|error| Some(error.message.split_once(": ")?.1)).collect();
     match first.reason {
-        Reason::UnboundVar if names.len() > 1 => format!("Undefined variables: {}", names.join(", ")),
-        _ => first.message.clone(),
+        Reason::UnboundVar if names.len() > 1 => {
+            Brief::of(format_args!("Undefined variables: {}", names.join(", "))).into()
+        }
+        _ => first.message.to_string(),
     }
 }
 

@@ -1,11 +1,17 @@
 //! The known name that is nearest to a wrong one.
 
+/// Names longer than this are near to none.
+const LONGEST: usize = 64;
+
 /// Shortest beginning of a name that is taken for the name.
 const SHORTEST_BEGINNING: usize = 4;
 
 /// The nearest of the known names, if any is near: few edits away, else the shortest that begins like it. Case
 /// and `-` for `_` do not count as differences.
 pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
+    if wanted.len() > LONGEST {
+        return None;
+    }
     let (distance, name) = known.iter().map(|name| (distance(wanted, name), *name)).min()?;
     if distance <= 1 + wanted.chars().count() / 4 {
         return Some(name);

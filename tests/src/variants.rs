@@ -5,7 +5,7 @@ use crate::guest::VISITED;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::json::{self, Dialect};
-use ptc_vm::{CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
+use ptc_vm::{Brief, CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
 use std::sync::Arc;
 
 /// What a run may spend.
@@ -66,7 +66,7 @@ pub enum Ending {
     /// With `(fail v)`.
     Fail(String),
     /// With a fault: reason, message, place, hints.
-    Fault(Reason, String, Option<Span>, Vec<String>),
+    Fault(Reason, Brief, Option<Span>, Vec<Brief>),
 }
 
 /// What a run leaves.

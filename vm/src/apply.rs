@@ -185,7 +185,7 @@ pub(crate) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
 fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
     let info = builtin.info();
     Fault::new(Reason::ArityError, info.arity.message(info.name, count))
-        .hint(format!("Usage: {}", info.usage))
+        .hint(format_args!("Usage: {}", info.usage))
 }
 
 /// Calls of keywords and collections: `(:k m)`, `(m k)`, `(s x)`, `(v i)`.
@@ -199,9 +199,9 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
                 let name = cx.text(*symbol);
                 return Err(Fault::new(
                     Reason::InvalidKeywordCall,
-                    format!("keyword :{name} expects 1 or 2 arguments, got {count}"),
+                    format_args!("keyword :{name} expects 1 or 2 arguments, got {count}"),
                 )
-                .hint(format!("Use (:{name} map) or (:{name} map default).")));
+                .hint(format_args!("Use (:{name} map) or (:{name} map default).")));
             };
             let default = arguments.next().unwrap_or_default();
             match &source {
@@ -220,7 +220,7 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
             let (Some(key), 1..=2) = (arguments.next(), count) else {
                 return Err(Fault::new(
                     Reason::InvalidMapCall,
-                    format!("a map in call position expects 1 or 2 arguments, got {count}"),
+                    format_args!("a map in call position expects 1 or 2 arguments, got {count}"),
                 )
                 .hint("Use (m key) or (m key default)."));
             };
@@ -231,7 +231,7 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
             let (Some(member), 1) = (arguments.next(), count) else {
                 return Err(Fault::new(
                     Reason::ArityError,
-                    format!("a set in call position expects 1 argument, got {count}"),
+                    format_args!("a set in call position expects 1 argument, got {count}"),
                 )
                 .hint("Use (s member), or (contains? s member)."));
             };
@@ -241,7 +241,7 @@ pub(crate) fn call_data(cx: &mut Context, callee: &Value, arguments: &mut [Value
             let (Some(index), 1..=2) = (arguments.next(), count) else {
                 return Err(Fault::new(
                     Reason::ArityError,
-                    format!("a vector in call position expects 1 or 2 arguments, got {count}"),
+                    format_args!("a vector in call position expects 1 or 2 arguments, got {count}"),
                 )
                 .hint("Read an item with (nth v index); remove the parentheses around a value."));
             };
@@ -265,6 +265,6 @@ pub(crate) fn not_callable(cx: &mut Context, value: &Value) -> Box<Fault> {
         |_| value.type_word().to_owned(),
         |printed| if printed.truncated { format!("{}…", printed.text) } else { printed.text },
     );
-    Fault::new(Reason::NotCallable, format!("not callable: {shown}"))
+    Fault::new(Reason::NotCallable, format_args!("not callable: {shown}"))
         .mismatch(Wanted::Function, &[value.type_word()])
 }

@@ -95,7 +95,9 @@ impl Context {
         if self.key_depth >= KEY_DEPTH {
             return Err(Fault::new(
                 Reason::RuntimeError,
-                format!("collections used as map keys or set members nest deeper than {KEY_DEPTH} levels"),
+                format_args!(
+                    "collections used as map keys or set members nest deeper than {KEY_DEPTH} levels"
+                ),
             ));
         }
         self.key_depth += 1;

@@ -1,8 +1,10 @@
 //! Faults: why a program stopped. Plain data, no values of the isolate.
 
+use crate::brief::Brief;
 use crate::reason::Reason;
 use crate::span::Span;
 use crate::value::UnitId;
+use std::fmt::Display;
 
 /// What evaluation gives.
 pub type Result<T, E = Box<Fault>> = std::result::Result<T, E>;
@@ -13,7 +15,7 @@ pub struct Fault {
     /// The raw reason.
     pub reason: Reason,
     /// One line that says what is wrong.
-    pub message: String,
+    pub message: Brief,
     /// The types of the values that do not fit, where that is what is wrong.
     pub types: Vec<&'static str>,
     /// The call that failed and the program it is in; set by the interpreter.
@@ -21,7 +23,7 @@ pub struct Fault {
     /// Calls of the program's functions that led there: the innermost two and the outermost.
     pub calls: Vec<CallSite>,
     /// What to change.
-    pub hints: Vec<String>,
+    pub hints: Vec<Brief>,
 }
 
 /// A call of a function of the program.
@@ -38,10 +40,10 @@ pub struct CallSite {
 impl Fault {
     /// A fault.
     #[cold]
-    pub fn new(reason: Reason, message: impl std::fmt::Display) -> Box<Fault> {
+    pub fn new(reason: Reason, message: impl Display) -> Box<Fault> {
         Box::new(Fault {
             reason,
-            message: message.to_string(),
+            message: Brief::of(message),
             types: Vec::new(),
             place: None,
             calls: Vec::new(),
@@ -51,8 +53,8 @@ impl Fault {
 
     /// Adds a hint.
     #[must_use]
-    pub fn hint(mut self: Box<Fault>, hint: impl std::fmt::Display) -> Box<Fault> {
-        self.hints.push(hint.to_string());
+    pub fn hint(mut self: Box<Fault>, hint: impl Display) -> Box<Fault> {
+        self.hints.push(Brief::of(hint));
         self
     }
 
@@ -65,20 +67,20 @@ impl Fault {
 
     /// `type_error: …`.
     #[cold]
-    pub fn type_error(message: impl std::fmt::Display) -> Box<Fault> {
-        Fault::new(Reason::TypeError, message.to_string())
+    pub fn type_error(message: impl Display) -> Box<Fault> {
+        Fault::new(Reason::TypeError, message)
     }
 
     /// `arithmetic_error: …`.
     #[cold]
-    pub fn arithmetic(message: impl std::fmt::Display) -> Box<Fault> {
-        Fault::new(Reason::ArithmeticError, message.to_string())
+    pub fn arithmetic(message: impl Display) -> Box<Fault> {
+        Fault::new(Reason::ArithmeticError, message)
     }
 
     /// `runtime_error: …`.
     #[cold]
-    pub fn runtime(message: impl std::fmt::Display) -> Box<Fault> {
-        Fault::new(Reason::RuntimeError, message.to_string())
+    pub fn runtime(message: impl Display) -> Box<Fault> {
+        Fault::new(Reason::RuntimeError, message)
     }
 
     /// The memory limit is passed.
@@ -86,7 +88,7 @@ impl Fault {
     pub(crate) fn memory(live: u64, limit: u64) -> Box<Fault> {
         Fault::new(
             Reason::MemoryExceeded,
-            format!("memory limit exceeded: the program needs {live} bytes, the limit is {limit} bytes"),
+            format_args!("memory limit exceeded: the program needs {live} bytes, the limit is {limit} bytes"),
         )
     }
 }

@@ -73,7 +73,7 @@ impl Preemption {
     /// A point at which the work under way may be suspended. Nothing that other isolates on this thread use may
     /// be borrowed here.
     #[inline]
-    pub(crate) fn point(self) {
+    pub fn point(self) {
         if let Some(preempt) = self.0
             && preempt.is_due()
         {
@@ -193,6 +193,6 @@ impl Fuel {
 
     #[cold]
     pub(crate) fn exhausted(&self) -> Box<Fault> {
-        Fault::new(Reason::FuelExceeded, format!("the program used up its {} units of fuel", self.limit))
+        Fault::new(Reason::FuelExceeded, format_args!("the program used up its {} units of fuel", self.limit))
     }
 }

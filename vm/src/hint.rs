@@ -1,6 +1,7 @@
 //! What to change after a fault: tables by reason, by the type of the value that does not fit, and the
 //! usage of the builtin that was called.
 
+use crate::brief::Brief;
 use crate::builtins::{Builtin, BuiltinId, Category, Implementation, Purity};
 use crate::fault::Fault;
 use crate::reason::Reason;
@@ -125,7 +126,7 @@ impl Fault {
     #[must_use]
     pub(crate) fn mismatch(mut self: Box<Fault>, wanted: Wanted, types: &[&'static str]) -> Box<Fault> {
         let hint = types.iter().find_map(|word| mismatch(wanted, word));
-        self.hints.extend(hint.map(str::to_owned));
+        self.hints.extend(hint.map(Brief::of));
         self.types(types)
     }
 }
@@ -136,14 +137,14 @@ impl Fault {
 pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: usize) {
     let is_limit = matches!(fault.reason, Reason::MemoryExceeded | Reason::FuelExceeded | Reason::Timeout);
     if is_limit && frames > DEEP && fault.hints.is_empty() {
-        fault.hints.push(format!(
+        fault.hints.push(Brief::of(format_args!(
             "The recursion is {frames} calls deep: give it an end, or use loop/recur or reduce."
-        ));
+        )));
     }
     let info = builtin.map(BuiltinId::info);
     let callback = info.filter(|info| info.purity == Purity::Calls && fault.reason == Reason::ArityMismatch);
     if let Some(info) = callback {
-        fault.hints.push(format!("{}: {}", info.usage, info.doc));
+        fault.hints.push(Brief::of(format_args!("{}: {}", info.usage, info.doc)));
     }
     if !fault.hints.is_empty() {
         return;
@@ -154,10 +155,11 @@ pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: us
     let is_shown = |info: &Builtin| {
         info.category != Category::Internal || matches!(info.implementation, Implementation::Host(_))
     };
-    let usage =
-        info.filter(|info| is_about_a_call && is_shown(info)).map(|info| format!("Usage: {}", info.usage));
+    let usage = info
+        .filter(|info| is_about_a_call && is_shown(info))
+        .map(|info| Brief::of(format_args!("Usage: {}", info.usage)));
     let general =
-        || REASONS.iter().find(|(reason, _)| *reason == fault.reason).map(|(_, hint)| (*hint).to_owned());
+        || REASONS.iter().find(|(reason, _)| *reason == fault.reason).map(|(_, hint)| Brief::of(hint));
     fault.hints.extend(usage.or_else(general));
 }
 

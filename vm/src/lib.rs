@@ -19,7 +19,7 @@
 //! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates; `globals`: what they define
 //! - [`isolate`]: one program's world, run in slices by a driver
 //! - `apply`: calls that need no frame; [`context`]: what builtins can reach
-//! - [`fault`], [`reason`], [`span`]: why and where a program stops
+//! - [`fault`], [`reason`], [`span`], [`brief`]: why and where a program stops
 
 #![forbid(unsafe_code)]
 // Denied again where everything has to pay: in `builtins` and `native` (see `meter`).
@@ -27,6 +27,7 @@
 
 pub mod apply;
 pub mod arith;
+pub mod brief;
 pub mod builtins;
 pub mod bytecode;
 pub mod combinator;
@@ -66,6 +67,7 @@ mod unit;
 pub mod value;
 pub mod vector;
 
+pub use brief::Brief;
 pub use context::Context;
 pub use fault::{CallSite, Fault, Result};
 pub use fuel::{Interrupt, InterruptKind, Preempt, Preemption};

@@ -38,6 +38,7 @@ pub(crate) fn link(
         .collect();
     let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
     for constant in &program.constants {
+        cx.fuel.poll()?;
         let value = constant_value(cx, &symbols, &constants, constant)?;
         constants.push(value);
     }
@@ -64,6 +65,12 @@ fn entry(proto: &Proto, constants: &[Value], leaves: &mut Vec<Leaf>) -> Entry {
     Entry::new(proto.shape.fixed, needs_closure, leaf)
 }
 
+/// Looks at deadline and cancellation now and then: linking costs no fuel.
+fn poll(cx: &Context, at: usize) -> Result<()> {
+    const STRIDE: usize = 1_024;
+    if at.is_multiple_of(STRIDE) { cx.fuel.poll() } else { Ok(()) }
+}
+
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.
 fn constant_value(
     cx: &mut Context,
@@ -73,7 +80,10 @@ fn constant_value(
 ) -> Result<Value> {
     let symbol = |index: &u32| symbols[*index as usize];
     let item = |row: u16| earlier[usize::from(row)].clone();
-    let items = |rows: &[u16]| -> Vec<Value> { rows.iter().map(|&row| item(row)).collect() };
+    let items = |cx: &mut Context, rows: &[u16]| -> Result<Vec<Value>> {
+        cx.reserve_items(rows.len())?;
+        Ok(rows.iter().map(|&row| item(row)).collect())
+    };
     Ok(match constant {
         Const::Nil => Value::Nil,
         Const::Bool(value) => Value::Bool(*value),
@@ -94,9 +104,9 @@ fn constant_value(
         Const::Builtin(builtin) => Value::Builtin(*builtin),
         Const::Tool(index) => Value::Tool(symbol(index)),
         Const::Regex(pattern) => Value::Regex(RegexNode::new(cx, pattern.clone())?),
-        Const::Vector(rows) => Value::vector(items(rows)),
+        Const::Vector(rows) => Value::vector(items(cx, rows)?),
         Const::Combinator(kind, rows) => {
-            Value::Combinator(Combinator::new(*kind, List::charged(items(rows))))
+            Value::Combinator(Combinator::new(*kind, List::charged(items(cx, rows)?)))
         }
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {
@@ -104,14 +114,18 @@ fn constant_value(
                 return Ok(Value::Map(MapNode::from_keys(SetNode::from_distinct(keys), values)));
             }
             let mut map = MapNode::with_capacity(rows.len() / 2);
-            for pair in rows.chunks_exact(2) {
+            cx.reserve_items(rows.len())?;
+            for (at, pair) in rows.chunks_exact(2).enumerate() {
+                poll(cx, at)?;
                 map = MapNode::insert(map, cx, item(pair[0]), item(pair[1]))?;
             }
             Value::Map(map)
         }
         Const::Set(rows) => {
             let mut set = SetNode::with_capacity(rows.len());
-            for &row in rows {
+            cx.reserve_items(rows.len())?;
+            for (at, &row) in rows.iter().enumerate() {
+                poll(cx, at)?;
                 set = SetNode::insert(set, cx, item(row))?;
             }
             Value::Set(set)

@@ -8,7 +8,7 @@ use ptc_vm::builtins::{BuiltinId, Purity};
 use ptc_vm::bytecode::instruction::Small;
 use ptc_vm::bytecode::{Args, Const, Dst, Global, Instruction, Window};
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     #[inline(never)]
     pub(super) fn call(
         &mut self,

@@ -21,7 +21,7 @@ pub(super) struct Edge {
 const FAR: Far = Far(0);
 const NEAR: Near = Near(0);
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     #[inline(never)]
     pub(super) fn cond(&mut self, span: Span, cond: &Cond<'_>, target: Target) -> Result<(), Failed> {
         let saved = self.top;

@@ -7,6 +7,10 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
 use ptc_vm::bytecode::{Dst, Instruction, Pinned, Proto, Shape, Src};
 
+/// Bytes of an instruction and its place: while its function is generated with room to grow, and afterwards; and
+/// of a jump that waits for its target.
+const HELD_BY_INSTRUCTION: usize = 4 * (size_of::<Instruction>() + size_of::<Span>());
+
 /// Registers a function may use.
 const MAX_REGISTERS: u8 = 250;
 
@@ -55,8 +59,8 @@ impl Buffers {
 }
 
 /// Emits one arity of a function.
-pub(super) struct Emitter<'g> {
-    pub(super) generator: &'g mut Generator,
+pub(super) struct Emitter<'g, 'm> {
+    pub(super) generator: &'g mut Generator<'m>,
     buffers: Buffers,
     /// First free register; everything from it on is empty.
     pub(super) top: u8,
@@ -78,10 +82,10 @@ pub(super) fn keep(reg: u8) -> Src {
     Src { reg, last: false }
 }
 
-impl<'g> Emitter<'g> {
+impl<'g, 'm> Emitter<'g, 'm> {
     /// Generates one arity.
     pub(super) fn arity(
-        generator: &'g mut Generator,
+        generator: &'g mut Generator<'m>,
         function: &Function<'_>,
         arity: &Arity<'_>,
     ) -> Result<Proto, Failed> {
@@ -132,6 +136,9 @@ impl<'g> Emitter<'g> {
     }
 
     pub(super) fn emit(&mut self, span: Span, instruction: Instruction) {
+        // Whoever emits is told at the next expression.
+        let _ = self.generator.meter.step();
+        self.generator.meter.hold(HELD_BY_INSTRUCTION);
         self.buffers.code.push(instruction);
         self.buffers.spans.push(span);
     }

@@ -8,10 +8,11 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Int, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     /// Evaluates an expression for its target. Until the value is complete, only a fresh target register
     /// is touched.
     pub(super) fn value(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
+        self.generator.meter.step()?;
         let span = expr.span;
         match &expr.kind {
             Kind::Literal(literal) => self.literal(span, *literal, target),

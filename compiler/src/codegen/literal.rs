@@ -18,7 +18,7 @@ pub(super) enum Collection {
     Set,
 }
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     /// Loads a literal into an empty register.
     pub(super) fn load(&mut self, span: Span, literal: Literal, register: u8) -> Result<(), Failed> {
         let dst = Dst(register);

@@ -8,7 +8,7 @@ use ptc_vm::bytecode::instruction::{Far, Small};
 use ptc_vm::bytecode::{Args, Dst, Instruction, Pinned};
 use ptc_vm::{Reason, Span, builtins};
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     #[inline(never)]
     pub(super) fn loop_(&mut self, span: Span, loop_: &Loop<'_>, target: Target) -> Result<(), Failed> {
         let (saved, scope) = (self.top, self.open_scope());

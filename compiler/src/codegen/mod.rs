@@ -14,6 +14,7 @@ mod scope;
 
 use crate::constants::Tables;
 use crate::ir::Function;
+use crate::meter::Meter;
 use crate::resolve::{Failed, error};
 pub(crate) use emitter::Buffers;
 use emitter::Emitter;
@@ -25,9 +26,13 @@ use std::sync::LazyLock;
 /// The builtin that [`Generator::element`] is about.
 static ELEMENT: LazyLock<Option<BuiltinId>> = LazyLock::new(|| ptc_vm::builtins::internal("%nth"));
 
+/// Bytes of a function beside its code.
+const HELD_BY_FUNCTION: usize = 2 * size_of::<Proto>() + 64;
+
 /// What all functions of a program share while code is generated.
-pub(crate) struct Generator {
-    tables: Tables,
+pub(crate) struct Generator<'m> {
+    meter: &'m Meter<'m>,
+    tables: Tables<'m>,
     /// The builtin that takes an item out of a sequential pattern, which has an instruction.
     element: Option<BuiltinId>,
     protos: Vec<Option<Proto>>,
@@ -42,14 +47,16 @@ pub(crate) struct Generator {
 }
 
 /// Generates a program; its entry is function 0.
-pub(crate) fn generate(
+pub(crate) fn generate<'m>(
+    meter: &'m Meter<'m>,
     main: &Function<'_>,
-    tables: Tables,
+    tables: Tables<'m>,
     last_uses: bool,
     buffers: &mut Vec<Buffers>,
-) -> Result<(Vec<Proto>, Tables), Failed> {
+) -> Result<(Vec<Proto>, Tables<'m>), Failed> {
     let element = *ELEMENT;
     let mut generator = Generator {
+        meter,
         tables,
         element,
         protos: Vec::with_capacity(4),
@@ -68,7 +75,7 @@ pub(crate) fn generate(
     Ok((generator.protos.into_iter().flatten().collect(), generator.tables))
 }
 
-impl Generator {
+impl Generator<'_> {
     /// Generates all arities of a function; the first is the one that closures refer to.
     fn function(&mut self, function: &Function<'_>) -> Result<ProtoIndex, Failed> {
         let first = self.protos.len();
@@ -80,6 +87,7 @@ impl Generator {
                 "program has too many functions; split it",
             ));
         }
+        self.meter.hold(HELD_BY_FUNCTION * function.arities.len());
         self.protos.extend(function.arities.iter().map(|_| None));
         for (index, arity) in function.arities.iter().enumerate() {
             let mut proto = Emitter::arity(self, function, arity)?;

@@ -11,7 +11,7 @@ use ptc_vm::bytecode::{Dst, Instruction};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope(usize);
 
-impl Emitter<'_> {
+impl Emitter<'_, '_> {
     pub(super) fn open_scope(&self) -> Scope {
         Scope(self.pinned.len())
     }

@@ -14,6 +14,11 @@ const HINTS: &[(Reason, &str)] = &[
     (Reason::UnsupportedPattern, "Patterns are a name, [a b & rest] and {:keys [a b]}."),
     (Reason::DuplicateKey, "Keep one of them; (assoc m k v) or (merge a b) lets the later value win."),
     (Reason::CompileMemoryExceeded, "Split it into functions with `defn`, or pass data as context."),
+    (
+        Reason::CompileTimeout,
+        "Make the program shorter: pass data as context, and write a function for what is repeated.",
+    ),
+    (Reason::Cancelled, "The caller gave up; nothing is wrong with the program."),
     (Reason::UnknownTool, "(tool/servers) lists the servers."),
     (Reason::CompileError, "This is a defect of ptc: write the program in another way, and report it."),
 ];

@@ -3,7 +3,7 @@
 
 use crate::lexer::{Token, is_symbol_char};
 use logos::Logos;
-use ptc_vm::{Reason, Span};
+use ptc_vm::{Brief, Reason, Span};
 
 /// A look at the text around a span: the hint, if the notation is there.
 type Detector = fn(&Place<'_>) -> Option<String>;
@@ -30,20 +30,33 @@ struct Place<'s> {
     after: &'s str,
 }
 
+/// Longest text that is looked at, on each side of the place and there: a notation is a matter of a few words.
+const LONGEST: usize = 1_000;
+
+/// The beginning of a text.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
+}
+
+/// The end of a text.
+fn ending(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(LONGEST))..]
+}
+
 /// Puts the hint for the notation at a place before the others, or in their place.
 pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<String>) {
     let Some((hint, is_enough)) = find(source, span, reason) else { return };
     if is_enough {
         hints.clear();
     }
-    hints.insert(0, hint);
+    hints.insert(0, Brief::of(hint).into());
 }
 
 /// The hint for the notation at a place, if an error of this reason can come from it.
 fn find(source: &str, span: Span, reason: Reason) -> Option<(String, bool)> {
     let (start, end) = (span.start as usize, span.end as usize);
-    let place =
-        Place { before: source.get(..start)?, covered: source.get(start..end)?, after: source.get(end..)? };
+    let covered = source.get(start..end).filter(|covered| covered.len() <= LONGEST)?;
+    let place = Place { before: ending(source.get(..start)?), covered, after: beginning(source.get(end..)?) };
     DETECTORS
         .iter()
         .filter(|(reasons, ..)| reasons.contains(&reason))

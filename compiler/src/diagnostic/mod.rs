@@ -13,10 +13,15 @@ mod habit;
 mod place;
 mod report;
 
+pub(crate) use place::Lines;
 pub use place::{Place, Position, line_column};
 pub use report::{Call, Palette, Report};
 
-use ptc_vm::{Reason, Span};
+use ptc_vm::{Brief, Reason, Span};
+use std::fmt::Display;
+
+/// Errors kept of one program.
+pub(crate) const MAX_ERRORS: usize = 20;
 
 /// Warnings kept of one kind of check: a text of brackets only would yield a million.
 pub(crate) const MAX_WARNINGS: usize = 50;
@@ -48,28 +53,28 @@ pub struct Diagnostic {
     /// The raw reason.
     pub reason: Reason,
     /// One line that says what is wrong.
-    pub message: String,
+    pub message: Brief,
     /// Where.
     pub span: Span,
     /// What to change, the most likely first.
-    pub hints: Vec<String>,
+    pub hints: Vec<Brief>,
 }
 
 impl Diagnostic {
     /// An error.
-    pub fn error(reason: Reason, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Error, reason, message: message.into(), span, hints: Vec::new() }
+    pub fn error(reason: Reason, span: Span, message: impl Display) -> Diagnostic {
+        Diagnostic { severity: Severity::Error, reason, message: Brief::of(message), span, hints: Vec::new() }
     }
 
     /// A warning.
-    pub fn warning(reason: Reason, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn warning(reason: Reason, span: Span, message: impl Display) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(reason, span, message) }
     }
 
     /// Adds a hint.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Diagnostic {
-        self.hints.push(hint.into());
+    pub fn hint(mut self, hint: impl Display) -> Diagnostic {
+        self.hints.push(Brief::of(hint));
         self
     }
 }

@@ -36,15 +36,16 @@ pub struct Place {
 impl Place {
     /// Looks a span up. Spans beyond the text are cut.
     pub fn of(source: &str, span: Span) -> Place {
-        let (line, column) = line_column(source, span.start);
-        let (end_line, end_column) = line_column(source, span.end.max(span.start));
-        let text = source.lines().nth(line as usize - 1).unwrap_or("");
+        let mut lines = Lines::of(source);
+        let (line, column) = lines.position(span.start);
+        let text = lines.line_text();
+        let (end_line, end_column) = lines.position(span.end.max(span.start));
         let before = column as usize - 1;
         let skip = (before + 1).saturating_sub(WIDEST_LINE / 2);
         let line_text: String =
             text.chars().skip(skip).take(WIDEST_LINE).map(|c| if c == '\t' { ' ' } else { c }).collect();
         let covered = source.get(span.start as usize..span.end as usize).unwrap_or("");
-        let on_line = covered.lines().next().unwrap_or("").chars().count();
+        let on_line = covered.lines().next().unwrap_or("").chars().take(WIDEST_LINE).count();
         let room = line_text.chars().count().saturating_sub(before - skip).max(1);
         Place {
             start: Position { line, column },
@@ -82,14 +83,51 @@ fn excerpt(covered: &str) -> String {
 
 /// Line and column of a byte offset, both from 1; the column counts characters.
 pub fn line_column(source: &str, offset: u32) -> (u32, u32) {
-    let mut offset = (offset as usize).min(source.len());
-    while !source.is_char_boundary(offset) {
-        offset -= 1;
+    Lines::of(source).position(offset)
+}
+
+/// Lines and columns of one text, looked up from where the last one was: asked in the order of the text, all of
+/// them together look at it once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lines<'s> {
+    source: &'s str,
+    offset: usize,
+    /// Where the line of `offset` begins.
+    line_start: usize,
+    line: u32,
+    column: u32,
+}
+
+impl<'s> Lines<'s> {
+    pub(crate) fn of(source: &'s str) -> Lines<'s> {
+        Lines { source, offset: 0, line_start: 0, line: 1, column: 1 }
     }
-    let before = &source[..offset];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.bytes().filter(|&byte| byte == b'\n').count() as u32 + 1;
-    (line, before[line_start..].chars().count() as u32 + 1)
+
+    /// Line and column of a byte offset, both from 1; the column counts characters.
+    pub(crate) fn position(&mut self, offset: u32) -> (u32, u32) {
+        let mut offset = (offset as usize).min(self.source.len());
+        while !self.source.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        if offset < self.offset {
+            *self = Lines::of(self.source);
+        }
+        let between = &self.source[self.offset..offset];
+        if let Some(newline) = between.rfind('\n') {
+            self.line += between.bytes().filter(|&byte| byte == b'\n').count() as u32;
+            self.line_start = self.offset + newline + 1;
+            self.column = 1;
+        }
+        let counted = self.offset.max(self.line_start);
+        self.column += self.source[counted..offset].chars().count() as u32;
+        self.offset = offset;
+        (self.line, self.column)
+    }
+
+    /// The text of the line that was looked up last.
+    fn line_text(&self) -> &'s str {
+        self.source[self.line_start..].lines().next().unwrap_or("")
+    }
 }
 
 #[cfg(test)]

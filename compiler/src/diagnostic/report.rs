@@ -59,9 +59,9 @@ impl Palette {
 impl Report {
     /// A finding of the compiler.
     pub fn of_diagnostic(finding: &Diagnostic, source: &str) -> Report {
-        let mut report = Report::new(finding.reason, finding.message.clone());
+        let mut report = Report::new(finding.reason, finding.message.as_str());
         report.severity = finding.severity;
-        report.hints = finding.hints.clone();
+        report.hints = finding.hints.iter().map(ToString::to_string).collect();
         report.set_place(source, finding.span);
         if report.hints.is_empty() {
             report.hints.push(fallback::hint(finding.reason).to_owned());
@@ -71,8 +71,8 @@ impl Report {
 
     /// A fault of a running program.
     pub fn of_fault(fault: &Fault, source: &str) -> Report {
-        let mut report = Report::new(fault.reason, fault.message.clone());
-        report.hints = fault.hints.clone();
+        let mut report = Report::new(fault.reason, fault.message.as_str());
+        report.hints = fault.hints.iter().map(ToString::to_string).collect();
         report.types = fault.types.clone();
         if let Some((_, span)) = fault.place {
             report.set_place(source, span);

@@ -122,7 +122,7 @@ impl<'a> Resolver<'a, '_> {
         let [first, others @ ..] = rest else { return rest };
         let Some(name) = first.symbol().filter(|_| function.takes_reference()) else { return rest };
         let text = self.names.text(name);
-        let is_variable = self.functions.iter().any(|function| function.names().any(|known| known == name))
+        let is_variable = self.scopes.is_bound(name)
             || self.globals.is_definable(name)
             || text.starts_with("data/")
             || is_placeholder(text);

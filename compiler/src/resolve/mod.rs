@@ -3,6 +3,7 @@
 
 mod absent;
 pub(crate) mod call;
+mod failed;
 pub(crate) mod globals;
 pub(crate) mod operators;
 pub(crate) mod scope;
@@ -10,25 +11,25 @@ pub(crate) mod suggest;
 pub(crate) mod symbol;
 
 use crate::constants::Tables;
-use crate::diagnostic::{Diagnostic, MAX_WARNINGS};
+use crate::diagnostic::{Diagnostic, MAX_ERRORS, MAX_WARNINGS};
 use crate::duplicate::{find_duplicate, form_text};
 use crate::externals::{Externals, ServersUsed};
 use crate::form::{Form, FormKind};
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
+use crate::meter::Meter;
 use crate::names::{Name, Names};
 use crate::syntax::Special;
 use crate::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
+pub(crate) use failed::{Failed, HintBoxed, error, invalid_form, too_many_locals, with_advice, wrong_shape};
 use globals::Globals;
 use ptc_vm::builtins::{self, BuiltinId};
 use ptc_vm::bytecode::Const;
 use ptc_vm::regex::Wrong;
 use ptc_vm::{Reason, Span};
-use scope::{FunctionScope, Place};
+use scope::{FunctionScope, Place, Scopes};
 use std::cell::Cell;
 
-/// An error on its way up to the form that records it; boxed to keep frames small.
-pub(crate) type Failed = Box<Diagnostic>;
 /// A list that grows in the arena and becomes a slice of it.
 pub(crate) type List<'a, T> = bumpalo::collections::Vec<'a, T>;
 /// What resolving a form gives.
@@ -36,24 +37,29 @@ pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
 
 /// Forms inside forms, those that threading inserts included. The reader allows 64.
 const MAX_DEPTH: usize = 160;
-/// Errors reported at once.
-const MAX_ERRORS: usize = 20;
 
 /// The state of resolving one program.
 pub(crate) struct Resolver<'a, 'x> {
     pub(crate) arena: &'a Bump,
+    pub(crate) meter: &'x Meter<'a>,
     pub(crate) source: &'a str,
     pub(crate) names: &'x mut Names<'a>,
     pub(crate) externals: &'x Externals<'x>,
-    pub(crate) tables: Tables,
+    /// Stands for what is not resolved any more.
+    nothing: Ref<'a>,
+    pub(crate) tables: Tables<'x>,
     pub(crate) globals: Globals<'a>,
-    pub(crate) functions: List<'a, FunctionScope>,
-    /// Scopes of functions that are finished, for the next ones.
-    spare_scopes: Vec<FunctionScope>,
+    pub(crate) scopes: Scopes,
     pub(crate) errors: Vec<Diagnostic>,
+    /// Errors beyond those that are kept.
+    more_errors: usize,
     pub(crate) warnings: Vec<Diagnostic>,
     /// Unbound names in order of appearance, with their hints.
     pub(crate) unbound: Vec<suggest::Unbound>,
+    /// Unbound names beyond those that are kept.
+    more_unbound: usize,
+    /// By the number of a name: it is unbound, and counted.
+    noted_unbound: Vec<bool>,
     /// The current form is evaluated on every run that does not fault before.
     pub(crate) certain: bool,
     /// A `return` or `fail` may have ended the program before the current form.
@@ -65,28 +71,10 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) depth: usize,
 }
 
-pub(crate) fn error(reason: Reason, span: Span, message: impl Into<String>) -> Failed {
-    Box::new(Diagnostic::error(reason, span, message))
-}
-
-pub(crate) fn invalid_form(span: Span, message: impl Into<String>) -> Failed {
-    error(Reason::InvalidForm, span, message)
-}
-
-/// The error of a special form with the wrong number of parts.
-pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
-    with_advice(error(Reason::InvalidArity, span, format!("expected {}", special.usage())), special)
-}
-
-/// Adds what to do about a form in a wrong shape.
-pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
-    failed.hints.extend(special.advice().map(str::to_owned));
-    failed
-}
-
 impl<'a, 'x> Resolver<'a, 'x> {
     pub(crate) fn new(
         arena: &'a Bump,
+        meter: &'x Meter<'a>,
         source: &'a str,
         names: &'x mut Names<'a>,
         externals: &'x Externals<'x>,
@@ -95,17 +83,21 @@ impl<'a, 'x> Resolver<'a, 'x> {
     ) -> Resolver<'a, 'x> {
         let globals = Globals::of(defined, names, externals);
         let known_names = names.len();
-        let looks_at_servers = externals.catalog.is_some() && looks_at_servers(forms, names);
+        let looks_at_servers = externals.catalog.is_some() && looks_at_servers(meter, forms, names);
         Resolver {
             arena,
+            meter,
             source,
             names,
             externals,
-            tables: Tables::with_names(known_names),
+            nothing: arena.alloc(Expr { span: Span::default(), kind: Kind::Literal(Literal::Nil) }),
+            tables: Tables::with_names(meter, known_names),
             globals,
-            functions: bumpalo::vec![in arena; FunctionScope::default()],
-            spare_scopes: Vec::new(),
+            scopes: Scopes::new(),
             errors: Vec::new(),
+            more_errors: 0,
+            more_unbound: 0,
+            noted_unbound: Vec::new(),
             warnings: Vec::new(),
             unbound: Vec::new(),
             certain: true,
@@ -141,13 +133,15 @@ impl<'a, 'x> Resolver<'a, 'x> {
         })
     }
 
-    /// All errors, or nothing: unbound names come after the errors of form, which may have caused them.
-    pub(crate) fn finish_errors(&mut self) -> Vec<Diagnostic> {
+    /// All errors, or nothing: unbound names come after the errors of form, which may have caused them. Beside
+    /// them how many others there are.
+    pub(crate) fn finish_errors(&mut self) -> (Vec<Diagnostic>, usize) {
         self.errors.sort_by_key(|error| error.span.start);
         let mut errors = std::mem::take(&mut self.errors);
         errors.extend(self.take_unbound());
+        let more = self.more_errors + self.more_unbound + errors.len().saturating_sub(MAX_ERRORS);
         errors.truncate(MAX_ERRORS);
-        errors
+        (errors, more)
     }
 
     // ----- building blocks
@@ -168,12 +162,24 @@ impl<'a, 'x> Resolver<'a, 'x> {
         &self,
         items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     ) -> &'a [T] {
-        self.arena.alloc_slice_fill_iter(items)
+        let items = items.into_iter();
+        match self.meter.reserve(items.len() * size_of::<T>()) {
+            Ok(()) => self.arena.alloc_slice_fill_iter(items),
+            Err(_) => &[],
+        }
+    }
+
+    /// For loops over what stands in a text, which end when the budget is used up.
+    pub(crate) fn goes_on<T>(&self) -> impl Fn(&T) -> bool + use<'a, 'x, T> {
+        let meter = self.meter;
+        move |_| meter.goes_on()
     }
 
     /// An empty list in the arena.
     pub(crate) fn list<T>(&self, room: usize) -> List<'a, T> {
-        List::with_capacity_in(room, self.arena)
+        // Without room for them no items will come.
+        let has_room = self.meter.reserve(room * size_of::<T>()).is_ok();
+        List::with_capacity_in(if has_room { room } else { 0 }, self.arena)
     }
 
     /// The row of a symbol that is part of a name.
@@ -183,25 +189,21 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     pub(crate) fn function(&mut self) -> &mut FunctionScope {
-        // The program itself is the outermost function and never leaves the stack.
-        let last = self.functions.len() - 1;
-        &mut self.functions[last]
+        self.scopes.function()
     }
 
     pub(crate) fn open_function(&mut self, self_name: Option<Name>) {
-        let mut scope = self.spare_scopes.pop().unwrap_or_default();
-        scope.self_name = self_name;
-        self.functions.push(scope);
+        self.scopes.open(self_name);
     }
 
     /// Ends the innermost function: its captures, seen from the function around it.
     pub(crate) fn close_function(&mut self, span: Span) -> &'a [Ref<'a>] {
-        let mut scope = self.functions.pop().unwrap_or_default();
-        let captures = self.slice(scope.captures.iter().map(|&place| self.place(span, place)));
-        scope.next_arity();
-        scope.captures.clear();
-        self.spare_scopes.push(scope);
-        captures
+        let (arena, mut captured): (_, &'a [Ref<'a>]) = (self.arena, &[]);
+        self.scopes.close(|captures| {
+            let place = |&place| -> Ref<'a> { arena.alloc(Expr { span, kind: kind_of(place) }) };
+            captured = arena.alloc_slice_fill_iter(captures.iter().map(place));
+        });
+        captured
     }
 
     pub(crate) fn new_slot(&mut self, span: Span) -> Result<u8, Failed> {
@@ -217,7 +219,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     /// a closure.
     pub(crate) fn hidden(&mut self, span: Span, slot: u8) -> Form<'a> {
         let name = self.fresh_name();
-        self.function().bind(name, slot);
+        self.scopes.bind(name, slot);
         Form::new(span, FormKind::Symbol(name))
     }
 
@@ -245,11 +247,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     pub(crate) fn place(&self, span: Span, place: Place) -> Ref<'a> {
-        match place {
-            Place::Local(slot) => self.expr(span, Kind::Local(Use { slot, last: Cell::new(false) })),
-            Place::Capture(index) => self.expr(span, Kind::Capture(index)),
-            Place::SelfRef => self.expr(span, Kind::SelfRef),
-        }
+        self.expr(span, kind_of(place))
     }
 
     pub(crate) fn constant(&mut self, span: Span, constant: Const) -> Resolved<'a> {
@@ -269,9 +267,15 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 
     pub(crate) fn record(&mut self, failed: Diagnostic) {
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push(failed);
+        match self.has_enough_errors() {
+            false => self.errors.push(failed),
+            true => self.more_errors += 1,
         }
+    }
+
+    /// Further errors are only counted: looking for what was meant is of no use.
+    pub(crate) fn has_enough_errors(&self) -> bool {
+        self.errors.len() >= MAX_ERRORS
     }
 
     pub(crate) fn warn(&mut self, warning: Diagnostic) {
@@ -313,6 +317,9 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// Resolves a form. `tail` says that its value is the value of the enclosing loop or function.
     pub(crate) fn resolve(&mut self, form: &'a Form<'a>, tail: bool) -> Ref<'a> {
+        if self.meter.step().is_err() {
+            return self.nothing;
+        }
         self.depth += 1;
         let resolved = if self.depth > MAX_DEPTH {
             Err(error(
@@ -353,23 +360,28 @@ impl<'a, 'x> Resolver<'a, 'x> {
             FormKind::Float(value) => Const::Float(value),
             FormKind::Quote(name) => Const::Symbol(self.tables.symbol(name, self.names.text(name))),
             FormKind::Regex(pattern) => {
-                let row = self.tables.pattern(form.span, pattern);
-                return row.map(|row| self.literal(form.span, Literal::Row(row))).map_err(
-                    |wrong| match wrong {
-                        Wrong::Stopped(diagnostic) => diagnostic.into(),
-                        Wrong::Pattern(detail) => {
-                            let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
-                            let message = format!("invalid regex literal #\"{pattern}\": {detail}");
-                            invalid_form(form.span, message).hint_boxed(
-                                "Write a backslash before ( ) [ ] { } . * + ? | that mean themselves.",
-                            )
-                        }
-                    },
-                );
+                return self.regex(pattern, form.span);
             }
             _ => Const::Nil,
         };
         self.constant(form.span, constant)
+    }
+
+    /// A regex literal; every pattern is compiled once.
+    #[cold]
+    fn regex(&mut self, pattern: &str, span: Span) -> Resolved<'a> {
+        if self.has_enough_errors() {
+            return Err(invalid_form(span, "regex literal"));
+        }
+        match self.tables.pattern(span, pattern) {
+            Ok(row) => Ok(self.literal(span, Literal::Row(row))),
+            Err(Wrong::Stopped(diagnostic)) => Err(diagnostic.into()),
+            Err(Wrong::Pattern(detail)) => {
+                let detail = detail.strip_prefix("Invalid regex: ").unwrap_or(&detail);
+                Err(invalid_form(span, format_args!("invalid regex literal #\"{pattern}\": {detail}"))
+                    .hint_boxed("Write a backslash before ( ) [ ] { } . * + ? | that mean themselves."))
+            }
+        }
     }
 
     /// The literal of a form that [`is_plain_constant`].
@@ -389,8 +401,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
     fn collection(&mut self, form: &'a Form<'a>) -> Resolved<'a> {
         let items = form.children();
         let duplicate = match form.kind {
-            FormKind::Map(_) => find_duplicate(items, 2).map(|key| ("key", key, "map")),
-            FormKind::Set(_) => find_duplicate(items, 1).map(|key| ("element", key, "set")),
+            FormKind::Map(_) => find_duplicate(self.meter, items, 2).map(|key| ("key", key, "map")),
+            FormKind::Set(_) => find_duplicate(self.meter, items, 1).map(|key| ("element", key, "set")),
             _ => None,
         };
         if let Some((what, key, kind)) = duplicate {
@@ -427,6 +439,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
 
     /// A collection of forms that are [`is_plain_constant`].
     fn constant_collection(&mut self, form: &Form<'a>, items: &'a [Form<'a>]) -> Resolved<'a> {
+        self.meter.work(items.len())?;
         let mut rows = Vec::with_capacity(items.len());
         for item in items {
             rows.push(match item.kind {
@@ -446,7 +459,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     /// Resolves forms that are all evaluated for their value, none in tail position.
     pub(crate) fn all(&mut self, forms: &'a [Form<'a>]) -> &'a [Ref<'a>] {
         let mut resolved = self.list(forms.len());
-        for form in forms {
+        for form in forms.iter().take_while(self.goes_on()) {
             resolved.push(self.resolve(form, false));
         }
         resolved.into_bump_slice()
@@ -459,7 +472,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             [only] => self.resolve(only, tail),
             [before @ .., last] => {
                 let mut resolved = self.list(forms.len());
-                for form in before {
+                for form in before.iter().take_while(self.goes_on()) {
                     resolved.push(self.resolve(form, false));
                 }
                 resolved.push(self.resolve(last, tail));
@@ -485,7 +498,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
     /// The special form that a name means in call position here.
     pub(crate) fn special(&mut self, name: Name) -> Option<Special> {
         let special = self.names.special(name)?;
-        if special.can_be_shadowed() && scope::lookup(&mut self.functions, name).is_some() {
+        if special.can_be_shadowed() && self.scopes.is_bound(name) {
             return None;
         }
         Some(special)
@@ -538,6 +551,15 @@ impl<'a, 'x> Resolver<'a, 'x> {
     }
 }
 
+/// The read of a place.
+fn kind_of<'a>(place: Place) -> Kind<'a> {
+    match place {
+        Place::Local(slot) => Kind::Local(Use { slot, last: Cell::new(false) }),
+        Place::Capture(index) => Kind::Capture(index),
+        Place::SelfRef => Kind::SelfRef,
+    }
+}
+
 /// A constant as most are.
 fn is_plain_constant(form: &Form<'_>) -> bool {
     matches!(
@@ -552,22 +574,5 @@ fn collection_of(form: &Form<'_>, rows: Vec<u16>) -> Const {
         FormKind::Vector(_) => Const::Vector(rows),
         FormKind::Map(_) => Const::Map(rows),
         _ => Const::Set(rows),
-    }
-}
-
-pub(crate) fn too_many_locals(span: Span) -> Failed {
-    error(Reason::CompileMemoryExceeded, span, "function needs too many registers; split it")
-        .hint_boxed("At most about 200 names are in scope at once: move parts into functions with `defn`.")
-}
-
-/// Adds a hint to a boxed diagnostic.
-pub(crate) trait HintBoxed {
-    fn hint_boxed(self, hint: impl Into<String>) -> Self;
-}
-
-impl HintBoxed for Failed {
-    fn hint_boxed(mut self, hint: impl Into<String>) -> Failed {
-        self.hints.push(hint.into());
-        self
     }
 }

@@ -1,10 +1,11 @@
 //! Scopes: which name means which slot, capture or closure.
 
 use crate::ir::{MAX_SLOTS, Slots};
-use crate::names::Name;
+use crate::names::{HashState, Name};
+use std::collections::HashMap;
 
 /// What a name means in the current function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Local(u8),
     Capture(u16),
@@ -20,15 +21,20 @@ pub(crate) struct RecurTarget {
     pub(crate) used: bool,
 }
 
-/// The locals of one function while its body is resolved.
+/// Captures that are looked through one by one.
+const FEW: usize = 16;
+
+/// One function while its body is resolved.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionScope {
-    names: Vec<(Name, u8)>,
     depth: usize,
+    /// Where its names begin in `Scopes::bound`, its own name not counted.
+    base: usize,
     /// Enclosing loops: the first slot of each, and the outer slots its body reads.
     loops: Vec<(usize, Slots)>,
     pub(crate) captures: Vec<Place>,
-    pub(crate) self_name: Option<Name>,
+    /// Where captures are, once there are many.
+    rows: HashMap<Place, u16, HashState>,
     pub(crate) recur: Option<RecurTarget>,
 }
 
@@ -40,28 +46,6 @@ pub(crate) struct Mark {
 }
 
 impl FunctionScope {
-    /// Forgets the locals of one arity; captures stay.
-    pub(crate) fn next_arity(&mut self) {
-        self.names.clear();
-        self.loops.clear();
-        self.depth = 0;
-        self.recur = None;
-    }
-
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { names: self.names.len(), depth: self.depth }
-    }
-
-    pub(crate) fn release(&mut self, mark: Mark) {
-        self.names.truncate(mark.names);
-        self.depth = mark.depth;
-    }
-
-    /// Hides the names bound since the mark, but keeps their slots taken.
-    pub(crate) fn hide(&mut self, mark: Mark) {
-        self.names.truncate(mark.names);
-    }
-
     /// A new slot, or `None` when the function has too many locals in scope.
     pub(crate) fn slot(&mut self) -> Option<u8> {
         if self.depth >= MAX_SLOTS {
@@ -69,10 +53,6 @@ impl FunctionScope {
         }
         self.depth += 1;
         Some((self.depth - 1) as u8)
-    }
-
-    pub(crate) fn bind(&mut self, name: Name, slot: u8) {
-        self.names.push((name, slot));
     }
 
     /// Enters a loop whose variables are the last `variables` slots.
@@ -95,36 +75,177 @@ impl FunctionScope {
         }
     }
 
-    fn find(&self, name: Name) -> Option<Place> {
-        match self.names.iter().rev().find(|(bound, _)| *bound == name) {
-            Some(&(_, slot)) => Some(Place::Local(slot)),
-            None if self.self_name == Some(name) => Some(Place::SelfRef),
-            None => None,
-        }
-    }
-
     fn capture(&mut self, place: Place) -> Place {
-        let index = self.captures.iter().position(|known| *known == place).unwrap_or_else(|| {
+        let known = match self.captures.len() > FEW {
+            false => self.captures.iter().position(|known| *known == place).map(|row| row as u16),
+            true => self.rows.get(&place).copied(),
+        };
+        let row = known.unwrap_or_else(|| {
             self.captures.push(place);
-            self.captures.len() - 1
+            let row = self.captures.len() - 1;
+            if row == FEW {
+                self.rows.extend(self.captures.iter().enumerate().map(|(row, &place)| (place, row as u16)));
+            } else if row > FEW {
+                self.rows.insert(place, row as u16);
+            }
+            row as u16
         });
-        Place::Capture(index as u16)
+        Place::Capture(row)
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
-        self.names.iter().map(|(name, _)| *name)
+    fn clear(&mut self) {
+        self.depth = 0;
+        self.loops.clear();
+        self.captures.clear();
+        self.rows.clear();
+        self.recur = None;
     }
 }
 
-/// Finds a name in the innermost function or captures it through all functions between.
-pub(crate) fn lookup(functions: &mut [FunctionScope], name: Name) -> Option<Place> {
-    let level = functions.iter().rposition(|function| function.find(name).is_some())?;
-    let mut place = functions[level].find(name)?;
-    if let Place::Local(slot) = place {
-        functions[level].note_use(slot);
+/// A name in scope.
+#[derive(Debug)]
+struct Bound {
+    name: Name,
+    /// Its function, counted from the outermost, and the place there.
+    function: u32,
+    place: Place,
+    /// The binding of the same name that it hides, counted from 1; 0 for none.
+    hidden: u32,
+}
+
+/// The functions around the current form, and the names that are bound in them. A name is found at once,
+/// however many there are.
+#[derive(Debug)]
+pub(crate) struct Scopes {
+    functions: Vec<FunctionScope>,
+    /// Finished functions, for the next ones.
+    spare: Vec<FunctionScope>,
+    /// All names in scope; those of inner functions stand behind those of outer ones.
+    bound: Vec<Bound>,
+    /// By the number of a name: its innermost binding, counted from 1; 0 for none.
+    innermost: Vec<u32>,
+}
+
+impl Scopes {
+    /// The program itself, as the outermost function.
+    pub(crate) fn new() -> Scopes {
+        Scopes {
+            functions: vec![FunctionScope::default()],
+            spare: Vec::new(),
+            bound: Vec::new(),
+            innermost: Vec::new(),
+        }
     }
-    for function in &mut functions[level + 1..] {
-        place = function.capture(place);
+
+    /// How many functions enclose the current form.
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
     }
-    Some(place)
+
+    /// The innermost function.
+    pub(crate) fn function(&mut self) -> &mut FunctionScope {
+        // The program itself is the outermost function and never leaves the stack.
+        let last = self.functions.len() - 1;
+        &mut self.functions[last]
+    }
+
+    pub(crate) fn open(&mut self, self_name: Option<Name>) {
+        let scope = self.spare.pop().unwrap_or_default();
+        self.functions.push(scope);
+        if let Some(name) = self_name {
+            self.push(name, Place::SelfRef);
+        }
+        self.function().base = self.bound.len();
+    }
+
+    /// Ends the innermost function: its captures, as places of the function around it.
+    pub(crate) fn close(&mut self, captures: impl FnOnce(&[Place])) {
+        let Some(mut scope) = self.functions.pop() else { return };
+        let closed = self.functions.len() as u32;
+        while self.bound.last().is_some_and(|bound| bound.function == closed) {
+            self.pop();
+        }
+        captures(&scope.captures);
+        scope.clear();
+        self.spare.push(scope);
+    }
+
+    /// Forgets the locals of one arity; captures stay.
+    pub(crate) fn next_arity(&mut self) {
+        let function = self.function();
+        function.depth = 0;
+        function.loops.clear();
+        function.recur = None;
+        let base = function.base;
+        self.truncate(base);
+    }
+
+    pub(crate) fn mark(&mut self) -> Mark {
+        Mark { names: self.bound.len(), depth: self.function().depth }
+    }
+
+    pub(crate) fn release(&mut self, mark: Mark) {
+        self.truncate(mark.names);
+        self.function().depth = mark.depth;
+    }
+
+    /// Hides the names bound since the mark, but keeps their slots taken.
+    pub(crate) fn hide(&mut self, mark: Mark) {
+        self.truncate(mark.names);
+    }
+
+    pub(crate) fn bind(&mut self, name: Name, slot: u8) {
+        self.push(name, Place::Local(slot));
+    }
+
+    fn push(&mut self, name: Name, place: Place) {
+        let number = name.number() as usize;
+        if number >= self.innermost.len() {
+            self.innermost.resize(number + 1, 0);
+        }
+        let function = self.functions.len() as u32 - 1;
+        let hidden = self.innermost[number];
+        self.bound.push(Bound { name, function, place, hidden });
+        self.innermost[number] = self.bound.len() as u32;
+    }
+
+    fn pop(&mut self) {
+        if let Some(bound) = self.bound.pop() {
+            self.innermost[bound.name.number() as usize] = bound.hidden;
+        }
+    }
+
+    fn truncate(&mut self, names: usize) {
+        while self.bound.len() > names {
+            self.pop();
+        }
+    }
+
+    fn find(&self, name: Name) -> Option<&Bound> {
+        let at = *self.innermost.get(name.number() as usize)?;
+        self.bound.get((at as usize).checked_sub(1)?)
+    }
+
+    /// The name is a local, of whatever function.
+    pub(crate) fn is_bound(&self, name: Name) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// What a name means in the innermost function; it is captured through all functions between.
+    pub(crate) fn lookup(&mut self, name: Name) -> Option<Place> {
+        let &Bound { function, mut place, .. } = self.find(name)?;
+        let level = function as usize;
+        if let Place::Local(slot) = place {
+            self.functions[level].note_use(slot);
+        }
+        for function in &mut self.functions[level + 1..] {
+            place = function.capture(place);
+        }
+        Some(place)
+    }
+
+    /// The names in scope.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
+        self.bound.iter().map(|bound| bound.name)
+    }
 }

@@ -8,7 +8,7 @@ use crate::names::Name;
 use crate::syntax::Special;
 use ptc_vm::builtins::{self, Category};
 pub(crate) use ptc_vm::similar::nearest;
-use ptc_vm::{Reason, Span};
+use ptc_vm::{Brief, Reason, Span};
 
 /// A name that nothing defines.
 #[derive(Debug)]
@@ -18,13 +18,25 @@ pub(crate) struct Unbound {
     hint: String,
 }
 
+/// Steps for each name that a wrong one is compared with.
+const NAME_STEPS: usize = 4;
+
 /// Unbound names that are reported.
 const MAX_UNBOUND: usize = 20;
 
 impl<'a> Resolver<'a, '_> {
     /// Records an unbound name; its hint looks at the names in scope here.
     pub(crate) fn note_unbound(&mut self, name: Name, span: Span) {
-        if self.unbound.len() < MAX_UNBOUND && !self.unbound.iter().any(|unbound| unbound.name == name) {
+        let number = name.number() as usize;
+        if number >= self.noted_unbound.len() {
+            self.noted_unbound.resize(number + 1, false);
+        }
+        if std::mem::replace(&mut self.noted_unbound[number], true) {
+            return;
+        }
+        if self.unbound.len() >= MAX_UNBOUND {
+            self.more_unbound += 1;
+        } else {
             let hint = self.hint(name, span);
             // The same advice for several names is given once.
             let known = self.unbound.iter().find(|unbound| unbound.hint == hint);
@@ -41,7 +53,7 @@ impl<'a> Resolver<'a, '_> {
         let error = |unbound: &Unbound| {
             let message = format!("Undefined variable: {}", self.names.text(unbound.name));
             let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
-            error.hints.push(unbound.hint.clone());
+            error.hints.push(Brief::of(&unbound.hint));
             error
         };
         let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();
@@ -60,6 +72,10 @@ impl<'a> Resolver<'a, '_> {
             return format!("`{text}` is a special form, no value: write {}.", special.usage());
         }
         let own = self.own_names();
+        // Names are compared with this one twice, and put in order.
+        if self.meter.work(NAME_STEPS * own.len()).is_err() {
+            return String::new();
+        }
         let hyphens = text.replace('_', "-");
         if hyphens != text && (own.contains(&hyphens.as_str()) || find_builtin(&hyphens).is_some()) {
             return format!("Use hyphens, not underscores: `{hyphens}`");
@@ -119,8 +135,7 @@ impl<'a> Resolver<'a, '_> {
     fn own_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.externals.session.iter().map(|session| session.name).collect();
         names.extend(self.globals.visible_names().map(|name| self.names.text(name)));
-        let locals = self.functions.iter().flat_map(|function| function.names());
-        names.extend(locals.map(|name| self.names.text(name)));
+        names.extend(self.scopes.names().map(|name| self.names.text(name)));
         // Names that the compiler made begin with a blank.
         names.retain(|name| !name.starts_with(' '));
         names.sort_unstable();

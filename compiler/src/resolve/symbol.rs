@@ -1,6 +1,6 @@
 //! What a symbol means as a value.
 
-use super::scope::{self, Place};
+use super::scope::Place;
 use super::suggest::{did_you_mean, nearest};
 use super::{Failed, HintBoxed, Resolved, Resolver, absent, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
@@ -85,7 +85,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// The name has no value here for sure, but some `def` of the program can give it one.
     pub(crate) fn is_late_global(&mut self, name: Name) -> bool {
-        scope::lookup(&mut self.functions, name).is_none()
+        !self.scopes.is_bound(name)
             && self.globals.is_definable(name)
             && !self.globals.is_visible(name)
             && self.names.builtin(name).is_none()
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a, '_> {
     /// Nothing anywhere gives the plain name a value.
     pub(crate) fn is_unbound(&mut self, name: Name) -> bool {
         let text = self.names.text(name);
-        scope::lookup(&mut self.functions, name).is_none()
+        !self.scopes.is_bound(name)
             && !self.globals.is_definable(name)
             && self.names.builtin(name).is_none()
             && !HISTORY.contains(&text)
@@ -106,7 +106,7 @@ impl<'a> Resolver<'a, '_> {
 
     #[inline(never)]
     pub(crate) fn meaning(&mut self, name: Name, span: Span) -> Result<Meaning, Failed> {
-        if let Some(place) = scope::lookup(&mut self.functions, name) {
+        if let Some(place) = self.scopes.lookup(name) {
             return Ok(Meaning::Local(place));
         }
         let text = self.names.text(name);
@@ -114,7 +114,7 @@ impl<'a> Resolver<'a, '_> {
         if self.globals.is_definable(name)
             && (builtin.is_some()
                 || self.globals.is_visible(name)
-                || self.globals.is_in_own_definition(name, self.functions.len()))
+                || self.globals.is_in_own_definition(name, self.scopes.len()))
         {
             return Ok(Meaning::Global(self.tables.global(span, name, text, builtin)?));
         }
@@ -136,7 +136,10 @@ impl<'a> Resolver<'a, '_> {
             }));
         }
         if text.len() > 1 && text.starts_with('.') && !text.starts_with("..") {
-            return Err(unsupported_method(text, span));
+            return Err(match self.has_enough_errors() {
+                true => invalid_form(span, "unsupported method"),
+                false => unsupported_method(text, span),
+            });
         }
         match split_qualified(text) {
             (Some("data"), _) => Ok(Meaning::Data),
@@ -186,6 +189,9 @@ impl Resolver<'_, '_> {
     /// The error of a qualified name that does not exist.
     #[cold]
     fn unknown_member(&self, namespace: &str, member: &str, span: Span) -> Failed {
+        if self.has_enough_errors() {
+            return invalid_form(span, "unknown name");
+        }
         let known = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace);
         let category = known.map(|(_, category)| *category);
         let hint = self.member_hint(namespace, member, category);

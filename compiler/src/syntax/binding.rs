@@ -36,11 +36,11 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn let_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let (items, body) = pairs(Special::Let, "let", span, rest)?;
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(items.len() / 2);
         let bound = self.let_bindings(items, &mut bindings);
         let body = self.body(body, span, tail);
-        self.function().release(mark);
+        self.scopes.release(mark);
         bound?;
         Ok(self.let_expr(span, bindings, body))
     }
@@ -53,7 +53,7 @@ impl<'a> Resolver<'a, '_> {
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let mut first_error = Ok(());
-        for pair in items.chunks_exact(2) {
+        for pair in items.chunks_exact(2).take_while(self.goes_on()) {
             let value = self.resolve(&pair[1], false);
             let bound = self.bind_pattern(&pair[0], value, bindings);
             if bound.is_err() {
@@ -66,14 +66,12 @@ impl<'a> Resolver<'a, '_> {
 
     /// Binds every name that a refused pattern mentions, so that its uses are no further errors.
     fn bind_anyway(&mut self, pattern: &'a Form<'a>) {
-        let mut waiting = vec![pattern];
-        while let Some(form) = waiting.pop() {
+        for form in self.meter.walk(std::slice::from_ref(pattern)) {
             if let Some(name) = form.symbol()
-                && let Some(slot) = self.function().slot()
+                && let Some(slot) = self.scopes.function().slot()
             {
-                self.function().bind(name, slot);
+                self.scopes.bind(name, slot);
             }
-            waiting.extend(form.children());
         }
     }
 
@@ -88,7 +86,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn loop_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let (items, body) = pairs(Special::Loop, "loop", span, rest)?;
         let count = items.len() / 2;
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         // Destructuring variables: the first values are bound and taken apart outside, because later
         // initial values may use the parts; the body takes each round's values apart again.
         let simple = items.iter().step_by(2).all(|pattern| pattern.symbol().is_some());
@@ -113,7 +111,7 @@ impl<'a> Resolver<'a, '_> {
             let slot = self.bind_hidden(value, &mut variables)?;
             if let (true, Some(name)) = (simple, pair[0].symbol()) {
                 self.check_bindable(name, pair[0].span)?;
-                self.function().bind(name, slot);
+                self.scopes.bind(name, slot);
             }
         }
         let first = variables.first().map_or(0, |variable: &Binding<'_>| variable.slot);
@@ -131,7 +129,7 @@ impl<'a> Resolver<'a, '_> {
         let kept = self.function().leave_loop();
         let used = self.function().recur.is_some_and(|target| target.used);
         self.function().recur = outer_target;
-        self.function().release(mark);
+        self.scopes.release(mark);
         bound?;
         let body = self.let_expr(span, inner, body);
         let looped = match used {
@@ -200,18 +198,18 @@ fn order_arguments(arguments: &mut [RecurArg<'_>]) {
     if arguments.len() > MOST {
         return;
     }
+    let mut reads = [Slots::EMPTY; MOST];
+    for (argument, reads) in arguments.iter().zip(&mut reads) {
+        add_reads(argument.value, reads);
+    }
     for at in 0..arguments.len() {
         let is_needed = |index: usize| {
-            let mut reads = Slots::EMPTY;
-            for (other, argument) in arguments.iter().enumerate().skip(at) {
-                if other != index {
-                    add_reads(argument.value, &mut reads);
-                }
-            }
-            reads.has(arguments[index].slot)
+            let others = (at..arguments.len()).filter(|&other| other != index);
+            others.map(|other| reads[other]).any(|reads| reads.has(arguments[index].slot))
         };
         if let Some(free) = (at..arguments.len()).find(|&index| !is_needed(index)) {
             arguments[at..=free].rotate_right(1);
+            reads[at..=free].rotate_right(1);
         }
     }
 }

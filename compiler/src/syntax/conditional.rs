@@ -109,7 +109,7 @@ impl<'a> Resolver<'a, '_> {
     ) -> Resolved<'a> {
         if let Some(name) = pattern.symbol() {
             self.check_bindable(name, pattern.span)?;
-            self.function().bind(name, slot);
+            self.scopes.bind(name, slot);
             return Ok(self.branch_body(body, span, tail));
         }
         self.in_branch(|this| {
@@ -143,14 +143,14 @@ impl<'a> Resolver<'a, '_> {
         }
         let (pattern, value) = self.single_binding(special, span, rest.first())?;
         let value = self.resolve(value, false);
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(special, value.span, slot);
         let then = self.bound_body(pattern, slot, span, &rest[1..2], tail)?;
         // The name is not in scope in the other branch, but its slot is taken until the test is over.
-        self.function().hide(mark);
+        self.scopes.hide(mark);
         let otherwise = rest.get(2).map(|form| self.branch(form, tail));
-        self.function().release(mark);
+        self.scopes.release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
         Ok(self.cond(span, self.slice([clause(Some(binding), test, then)]), otherwise))
     }
@@ -165,11 +165,11 @@ impl<'a> Resolver<'a, '_> {
     ) -> Resolved<'a> {
         let (pattern, value) = self.single_binding(special, span, rest.first())?;
         let value = self.resolve(value, false);
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(special, value.span, slot);
         let body = self.bound_body(pattern, slot, span, &rest[1..], tail)?;
-        self.function().release(mark);
+        self.scopes.release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
         Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
     }
@@ -184,7 +184,7 @@ impl<'a> Resolver<'a, '_> {
         };
         let arguments = self.slice([collection]);
         let value = self.make_call(value.span, crate::ir::Callee::Builtin(seq), arguments)?;
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(Special::WhenSome, span, slot);
         let (vector, zero) = (self.local(span, slot), self.literal(span, Literal::Int(0)));
@@ -193,7 +193,7 @@ impl<'a> Resolver<'a, '_> {
         self.bind_pattern(pattern, first, &mut bindings)?;
         let body = self.branch_body(&rest[1..], span, tail);
         let body = self.let_expr(span, bindings, body);
-        self.function().release(mark);
+        self.scopes.release(mark);
         let binding = Binding { slot, value, dead: Cell::new(false) };
         Ok(self.cond(span, self.slice([clause(Some(binding), test, body)]), None))
     }
@@ -210,7 +210,7 @@ impl<'a> Resolver<'a, '_> {
         }
         let mut clauses = self.list(rest.len() / 2);
         let mut otherwise = None;
-        for pair in rest.chunks_exact(2) {
+        for pair in rest.chunks_exact(2).take_while(self.goes_on()) {
             if otherwise.is_some() {
                 self.branch(&pair[0], false);
                 self.branch(&pair[1], tail);
@@ -241,7 +241,7 @@ impl<'a> Resolver<'a, '_> {
         if clauses.is_empty() {
             return Err(wrong_shape(Special::Condp, span));
         }
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(4);
         let predicate = match predicate.symbol() {
             Some(_) => *predicate,
@@ -257,6 +257,7 @@ impl<'a> Resolver<'a, '_> {
         let (mut resolved, mut rest) = (self.list(clauses.len() / 2), clauses);
         let otherwise = loop {
             match rest {
+                _ if !self.meter.goes_on() => break None,
                 [] => break None,
                 [default] => break Some(self.branch(default, tail)),
                 [test, arrow, function, more @ ..]
@@ -278,7 +279,7 @@ impl<'a> Resolver<'a, '_> {
             true => otherwise.unwrap_or_else(|| self.nil(span)),
             false => self.cond(span, resolved.into_bump_slice(), otherwise),
         };
-        self.function().release(mark);
+        self.scopes.release(mark);
         Ok(self.let_expr(span, bindings, cond))
     }
 
@@ -293,13 +294,13 @@ impl<'a> Resolver<'a, '_> {
     ) -> Result<Clause<'a>, Failed> {
         let call = self.list_form(test.span, &[predicate, *test, subject]);
         let value = self.branch(call, false);
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let slot = self.new_slot(test.span)?;
         let passed = self.hidden(test.span, slot);
         let tested = self.bound_test(Special::IfLet, test.span, slot);
         let call = self.list_form(function.span, &[*function, passed]);
         let body = self.branch(call, tail);
-        self.function().release(mark);
+        self.scopes.release(mark);
         Ok(clause(Some(Binding { slot, value, dead: Cell::new(false) }), tested, body))
     }
 
@@ -310,7 +311,7 @@ impl<'a> Resolver<'a, '_> {
         let mut clauses = self.list(rest.len() / 2);
         let pairs = rest.chunks_exact(2);
         let default = pairs.remainder().first();
-        for pair in pairs {
+        for pair in pairs.take_while(self.goes_on()) {
             let constants = match pair[0].kind {
                 FormKind::List(group) => {
                     let mut constants = Vec::with_capacity(group.len());
@@ -374,8 +375,8 @@ impl<'a> Resolver<'a, '_> {
         tail: bool,
     ) -> Resolved<'a> {
         let is_or = special == Special::Or;
-        let mut items = Vec::with_capacity(rest.len());
-        for (index, form) in rest.iter().enumerate() {
+        let mut items = self.list(rest.len());
+        for (index, form) in rest.iter().enumerate().take_while(self.goes_on()) {
             let tail = tail && index + 1 == rest.len();
             let item = match form.symbol() {
                 Some(name) if is_or => self.or_name(name, form.span)?,
@@ -390,7 +391,7 @@ impl<'a> Resolver<'a, '_> {
             [only] => only,
             _ => {
                 let dying = self.slice((1..items.len()).map(|_| Cell::new(Slots::EMPTY)));
-                let items = self.slice(items);
+                let items = items.into_bump_slice();
                 self.expr(span, Kind::Logic(self.arena.alloc(Logic { is_or, items, dying })))
             }
         })

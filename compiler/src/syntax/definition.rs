@@ -24,7 +24,7 @@ impl<'a> Resolver<'a, '_> {
             _ => return Err(wrong_shape(special, span)),
         };
         let name = self.defined_name(name)?;
-        self.globals.begin_definition(name, self.functions.len());
+        self.globals.begin_definition(name, self.scopes.len());
         let value = match special {
             Special::DefOnce => self.branch(value, false),
             _ => self.resolve(value, false),
@@ -53,7 +53,7 @@ impl<'a> Resolver<'a, '_> {
         if rest.is_empty() {
             return Err(wrong_shape(Special::Defn, span));
         }
-        self.globals.begin_definition(name, self.functions.len());
+        self.globals.begin_definition(name, self.scopes.len());
         let text = self.names.text(name);
         let closure = self.fn_arities("defn", span, None, text, rest);
         self.globals.end_definition();

@@ -67,7 +67,7 @@ impl<'a> Resolver<'a, '_> {
         let mut arities = self.list(written.len());
         let mut failure = None;
         for one in &written {
-            self.function().next_arity();
+            self.scopes.next_arity();
             match self.in_branch(|this| this.resolve_arity(one)) {
                 Ok(arity) => arities.push(arity),
                 Err(failed) => failure = failure.or(Some(failed)),
@@ -124,7 +124,7 @@ impl<'a> Resolver<'a, '_> {
             let shown = match form.symbol() {
                 Some(name) => {
                     self.check_bindable(name, form.span)?;
-                    self.function().bind(name, slot);
+                    self.scopes.bind(name, slot);
                     self.names.text(name)
                 }
                 None => {
@@ -180,13 +180,13 @@ impl<'a> Resolver<'a, '_> {
         for index in 1..=highest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == index) {
-                self.function().bind(*name, slot);
+                self.scopes.bind(*name, slot);
             }
         }
         if uses_rest {
             let slot = self.new_slot(form.span)?;
             for (name, _) in placeholders.iter().filter(|(_, number)| *number == 0) {
-                self.function().bind(*name, slot);
+                self.scopes.bind(*name, slot);
             }
         }
         let count = highest + usize::from(uses_rest);
@@ -244,13 +244,11 @@ impl<'a> Resolver<'a, '_> {
     #[expect(clippy::type_complexity, reason = "used once, right above")]
     fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Name, usize)>), Failed> {
         let (mut highest, mut uses_rest, mut found) = (0, false, Vec::new());
-        let mut waiting: Vec<&Form<'a>> = items.iter().collect();
-        while let Some(form) = waiting.pop() {
+        for form in self.meter.walk(items) {
             if matches!(form.kind, FormKind::ShortFn(_)) {
                 return Err(invalid_form(form.span, "Nested #() anonymous functions are not allowed")
                     .hint_boxed("Write the inner one as (fn [x] ...)."));
             }
-            waiting.extend(form.children());
             let Some(name) = form.symbol() else { continue };
             let number = match self.names.text(name).strip_prefix('%') {
                 Some("") => 1,
@@ -273,10 +271,10 @@ impl<'a> Resolver<'a, '_> {
                 _ => continue,
             };
             highest = highest.max(number);
-            if !found.contains(&(name, number)) {
-                found.push((name, number));
-            }
+            found.push((name, number));
         }
+        found.sort_unstable();
+        found.dedup();
         Ok((highest, uses_rest, found))
     }
 }

@@ -46,11 +46,11 @@ impl<'a> Resolver<'a, '_> {
             let message = format!("{} bindings require even number of forms", name(special));
             return Err(with_advice(invalid_form(span, message), special));
         }
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let recur = self.function().recur.take();
         let level = self.level(special, span, items, body, 1);
         self.function().recur = recur;
-        self.function().release(mark);
+        self.scopes.release(mark);
         let level = level?;
         Ok(match special {
             Special::For => self.expr(span, Kind::Collect(level)),
@@ -133,14 +133,14 @@ impl<'a> Resolver<'a, '_> {
             },
             [] => return Err(wrong_shape(Special::Dotimes, span)),
         };
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let recur = self.function().recur.take();
         let count = self.resolve(count, false);
         let each = self
             .internal_call(span, "%times", &[count])
             .and_then(|numbers| self.over(Special::Doseq, span, (pattern, numbers), &[], body, 1));
         self.function().recur = recur;
-        self.function().release(mark);
+        self.scopes.release(mark);
         each
     }
 
@@ -188,7 +188,7 @@ impl<'a> Resolver<'a, '_> {
         match pattern.symbol() {
             Some(name) => {
                 self.check_bindable(name, pattern.span)?;
-                self.function().bind(name, slot);
+                self.scopes.bind(name, slot);
             }
             None => {
                 let element = self.local(pattern.span, slot);

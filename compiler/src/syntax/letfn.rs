@@ -7,23 +7,15 @@
 use super::Special;
 use crate::form::{Form, FormKind};
 use crate::ir::{Binding, MAX_SLOTS};
+use crate::meter::Meter;
 use crate::names::Name;
 use crate::resolve::{Failed, List, Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
 
 /// The numbers of the names that are symbols somewhere in the forms.
-fn mentioned<'f, 'a: 'f>(
-    forms: impl IntoIterator<Item = &'f Form<'a>>,
-    numbers: &HashMap<Name, usize>,
-) -> HashSet<usize> {
-    let mut found = HashSet::new();
-    let mut waiting: Vec<&Form<'a>> = forms.into_iter().collect();
-    while let Some(form) = waiting.pop() {
-        found.extend(form.symbol().and_then(|name| numbers.get(&name)));
-        waiting.extend(form.children());
-    }
-    found
+fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usize>) -> HashSet<usize> {
+    meter.walk(forms).filter_map(|form| numbers.get(&form.symbol()?)).copied().collect()
 }
 
 /// One function of a `letfn` as written.
@@ -56,11 +48,11 @@ impl<'a> Resolver<'a, '_> {
         if functions.len() > MAX_SLOTS / 2 {
             return Err(crate::resolve::too_many_locals(span));
         }
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(functions.len());
         let bound = self.letfn_functions(functions, &mut bindings);
         let body = self.body(body, span, tail);
-        self.function().release(mark);
+        self.scopes.release(mark);
         bound?;
         Ok(self.let_expr(span, bindings, body))
     }
@@ -75,7 +67,7 @@ impl<'a> Resolver<'a, '_> {
         let numbers: HashMap<Name, usize> =
             functions.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
         let needs: Vec<HashSet<usize>> =
-            functions.iter().map(|function| mentioned(function.rest, &numbers)).collect();
+            functions.iter().map(|function| mentioned(self.meter, function.rest, &numbers)).collect();
         let mut left: Vec<(usize, Written<'a>)> = functions.into_iter().enumerate().collect();
         let mut bound = Ok(());
         let is_ready = |left: &[(usize, Written<'a>)], one: usize| {
@@ -147,8 +139,8 @@ impl<'a> Resolver<'a, '_> {
                 inner.extend(function.rest.get(at).copied());
                 continue;
             };
-            let hidden = mentioned([parameters], numbers);
-            let mut needed: Vec<usize> = mentioned(body, numbers).into_iter().collect();
+            let hidden = mentioned(self.meter, std::slice::from_ref(parameters), numbers);
+            let mut needed: Vec<usize> = mentioned(self.meter, body, numbers).into_iter().collect();
             needed.retain(|other| *other != number && !hidden.contains(other));
             needed.sort_unstable();
             let mut pairs = Vec::with_capacity(needed.len() * 2);

@@ -3,6 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::form::{Form, FormKind};
+use crate::meter::Meter;
 use crate::names::{Names, split_qualified};
 use crate::resolve::Resolver;
 use crate::resolve::suggest::nearest;
@@ -15,7 +16,7 @@ const LOOKS: [&str; 5] = ["tool/servers", "apropos", "dir", "doc", "meta"];
 impl<'a> Resolver<'a, '_> {
     /// Notes the server of a call, and shows the call to the host.
     pub(crate) fn look_at_call(&mut self, span: Span, arguments: &'a [Form<'a>]) {
-        let Some(call) = literal_call(self.names, span, arguments) else {
+        let Some(call) = literal_call(self.meter, self.names, span, arguments) else {
             self.servers.dynamic = true;
             return;
         };
@@ -26,7 +27,11 @@ impl<'a> Resolver<'a, '_> {
         };
         // A program that looks at the servers itself may know better than the catalog of this moment.
         let is_exempt = self.looks_at_servers && (!self.certain || self.may_have_ended);
-        for mut finding in catalog.findings(&call) {
+        // An error that would not be kept need not be looked for.
+        if self.has_enough_errors() {
+            return;
+        }
+        for mut finding in catalog.findings(&call, self.meter) {
             if is_exempt {
                 finding.severity = Severity::Warning;
             }
@@ -56,41 +61,45 @@ impl<'a> Resolver<'a, '_> {
 }
 
 /// True when the program mentions a form that looks at servers and tools.
-pub(crate) fn looks_at_servers(forms: &[Form<'_>], names: &Names<'_>) -> bool {
+pub(crate) fn looks_at_servers(meter: &Meter<'_>, forms: &[Form<'_>], names: &Names<'_>) -> bool {
     if !LOOKS.iter().any(|look| names.find(look).is_some()) {
         return false;
     }
-    let mut waiting: Vec<&Form<'_>> = forms.iter().collect();
-    while let Some(form) = waiting.pop() {
-        if form.symbol().is_some_and(|name| LOOKS.contains(&names.text(name))) {
-            return true;
-        }
-        waiting.extend(form.children());
-    }
-    false
+    let looks = LOOKS.map(|look| names.find(look));
+    meter.walk(forms).any(|form| form.symbol().is_some_and(|name| looks.contains(&Some(name))))
 }
 
 /// Reads a call whose server is a literal; `None` when the server is computed, or the call is no call.
-fn literal_call<'a>(names: &Names<'a>, span: Span, arguments: &'a [Form<'a>]) -> Option<LiteralCall<'a>> {
+fn literal_call<'a>(
+    meter: &Meter<'_>,
+    names: &Names<'a>,
+    span: Span,
+    arguments: &'a [Form<'a>],
+) -> Option<LiteralCall<'a>> {
     let (first, rest) = arguments.split_first()?;
     match first.kind {
         FormKind::Quote(name) => {
             let (server, tool) = split_qualified(names.text(name));
             let arguments = match rest {
                 [] => no_arguments(first.span),
-                [arguments, ..] => literal(names, arguments),
+                [arguments, ..] => literal(meter, names, arguments),
             };
             let (server, tool) = ((server?, first.span), Some((tool, first.span)));
             Some(LiteralCall { span, server, tool, arguments })
         }
-        FormKind::Map(items) => keyed_call(names, first.span, items),
-        FormKind::Keyword(_) => keyed_call(names, span, arguments),
+        FormKind::Map(items) => keyed_call(meter, names, first.span, items),
+        FormKind::Keyword(_) => keyed_call(meter, names, span, arguments),
         _ => None,
     }
 }
 
 /// Reads `:server "s" :tool "t" :args {…}`.
-fn keyed_call<'a>(names: &Names<'a>, span: Span, items: &'a [Form<'a>]) -> Option<LiteralCall<'a>> {
+fn keyed_call<'a>(
+    meter: &Meter<'_>,
+    names: &Names<'a>,
+    span: Span,
+    items: &'a [Form<'a>],
+) -> Option<LiteralCall<'a>> {
     let (mut server, mut tool, mut arguments) = (None, None, None);
     for pair in items.chunks_exact(2) {
         let [key, value] = pair else { return None };
@@ -101,7 +110,7 @@ fn keyed_call<'a>(names: &Names<'a>, span: Span, items: &'a [Form<'a>]) -> Optio
         match key_text(names, key)?.0 {
             "server" => server = text,
             "tool" => tool = text,
-            "args" => arguments = Some(literal(names, value)),
+            "args" => arguments = Some(literal(meter, names, value)),
             _ => {}
         }
     }
@@ -127,7 +136,10 @@ fn key_text<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, bool)> {
 }
 
 /// A form as far as it is literal. The reader bounds how deep forms nest.
-fn literal<'a>(names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
+fn literal<'a>(meter: &Meter<'_>, names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
+    if meter.step().is_err() {
+        return Literal { span: form.span, kind: LiteralKind::Computed };
+    }
     let kind = match form.kind {
         FormKind::Nil => LiteralKind::Nil,
         FormKind::Bool(value) => LiteralKind::Bool(value),
@@ -137,7 +149,7 @@ fn literal<'a>(names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
         FormKind::Str(text) => LiteralKind::Text(text),
         FormKind::Keyword(name) | FormKind::Quote(name) => LiteralKind::Text(names.text(name)),
         FormKind::Vector(items) | FormKind::Set(items) => {
-            LiteralKind::List(items.iter().map(|item| literal(names, item)).collect())
+            LiteralKind::List(items.iter().map(|item| literal(meter, names, item)).collect())
         }
         FormKind::Map(items) => {
             let (mut entries, mut open) = (Vec::new(), false);
@@ -147,7 +159,7 @@ fn literal<'a>(names: &Names<'a>, form: &'a Form<'a>) -> Literal<'a> {
                         key,
                         is_keyword,
                         key_span: pair[0].span,
-                        value: literal(names, value),
+                        value: literal(meter, names, value),
                     }),
                     (None, _) => open = true,
                 }

@@ -10,16 +10,15 @@ use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
-fn unsupported(span: Span, message: impl Into<String>) -> Failed {
+fn unsupported(span: Span, message: impl std::fmt::Display) -> Failed {
     error(Reason::UnsupportedPattern, span, message)
 }
 
 /// The parts of a map pattern.
-#[derive(Default)]
 struct MapPattern<'a> {
     /// Pattern and key.
-    entries: Vec<(Form<'a>, Form<'a>)>,
-    defaults: Vec<(Name, &'a Form<'a>)>,
+    entries: List<'a, (Form<'a>, Form<'a>)>,
+    defaults: List<'a, (Name, &'a Form<'a>)>,
     whole: Option<Name>,
 }
 
@@ -42,7 +41,7 @@ impl<'a> Resolver<'a, '_> {
         out: &mut List<'a, Binding<'a>>,
     ) -> Result<u8, Failed> {
         let slot = self.bind_hidden(value, out)?;
-        self.function().bind(name, slot);
+        self.scopes.bind(name, slot);
         Ok(slot)
     }
 
@@ -177,7 +176,7 @@ impl<'a> Resolver<'a, '_> {
         };
         let checked = self.internal_call(span, "%map-pattern", &[value])?;
         let source = self.bind_hidden(checked, out)?;
-        let entries = self.arena.alloc_slice_copy(&parts.entries);
+        let entries: &'a [_] = parts.entries.into_bump_slice();
         for (pattern, key) in entries.iter() {
             let default = pattern
                 .symbol()
@@ -224,7 +223,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     fn map_pattern(&self, items: &'a [Form<'a>]) -> Result<MapPattern<'a>, Failed> {
-        let mut parts = MapPattern::default();
+        let mut parts = MapPattern { entries: self.list(0), defaults: self.list(0), whole: None };
         for pair in items.chunks_exact(2) {
             let (left, right) = (&pair[0], &pair[1]);
             match left.keyword().map(|keyword| self.names.text(keyword)) {
@@ -248,6 +247,7 @@ impl<'a> Resolver<'a, '_> {
                                 "the keys of :or must be symbols, as in {:or {limit 10}}",
                             )
                         })?;
+                        self.meter.step()?;
                         parts.defaults.push((name, &default[1]));
                     }
                 }
@@ -281,6 +281,7 @@ impl<'a> Resolver<'a, '_> {
                 true => FormKind::Str(self.names.text(name)),
                 false => FormKind::Keyword(name),
             };
+            self.meter.step()?;
             parts.entries.push((Form::new(form.span, FormKind::Symbol(name)), Form::new(form.span, key)));
         }
         Ok(())

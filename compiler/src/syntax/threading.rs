@@ -62,25 +62,25 @@ impl<'a> Resolver<'a, '_> {
         last: bool,
         tail: bool,
     ) -> Resolved<'a> {
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(before.len() + 1);
         // The last step's arguments come first, as they would in nested calls.
         let end = self.hoist(end, last, &mut bindings)?;
         let mut steps = self.list(before.len());
-        for step in before.iter().rev() {
+        for step in before.iter().rev().take_while(self.goes_on()) {
             steps.push(self.hoist(step, last, &mut bindings)?);
         }
         let value = self.resolve(first, false);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
-        for step in steps.iter().rev() {
+        for step in steps.iter().rev().take_while(self.goes_on()) {
             let call = self.step_form(step, threaded, last);
             let value = self.resolve(call, false);
             bindings.push(Binding { slot, value, dead: Cell::new(false) });
         }
         let call = self.step_form(end, threaded, last);
         let body = self.resolve(call, tail);
-        self.function().release(mark);
+        self.scopes.release(mark);
         Ok(self.let_expr(span, bindings, body))
     }
 
@@ -132,7 +132,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     fn is_pure_builtin(&mut self, name: crate::names::Name) -> bool {
-        let is_local = crate::resolve::scope::lookup(&mut self.functions, name).is_some();
+        let is_local = self.scopes.is_bound(name);
         !is_local
             && !self.globals.is_definable(name)
             && self
@@ -173,15 +173,15 @@ impl<'a> Resolver<'a, '_> {
         let Some(name) = name.symbol() else { return Err(invalid_thread(name.span, Special::ThreadAs)) };
         let value = self.resolve(first, false);
         let Some((end, before)) = steps.split_last() else { return Ok(value) };
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(before.len() + 1);
         let slot = self.bind_name(name, value, &mut bindings)?;
-        for step in before {
+        for step in before.iter().take_while(self.goes_on()) {
             let value = self.resolve(step, false);
             bindings.push(Binding { slot, value, dead: Cell::new(false) });
         }
         let body = self.resolve(end, tail);
-        self.function().release(mark);
+        self.scopes.release(mark);
         Ok(self.let_expr(span, bindings, body))
     }
 
@@ -190,17 +190,17 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn doto_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let Some((first, steps)) = rest.split_first() else { return Err(wrong_shape(Special::Doto, span)) };
         let value = self.resolve(first, false);
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(1);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
         let mut items = self.list(steps.len() + 1);
-        for step in steps {
+        for step in steps.iter().take_while(self.goes_on()) {
             let call = self.step_form(step, threaded, false);
             items.push(self.resolve(call, false));
         }
         items.push(self.local(first.span, slot));
-        self.function().release(mark);
+        self.scopes.release(mark);
         let body = self.expr(span, Kind::Do(items.into_bump_slice()));
         Ok(self.let_expr(span, bindings, body))
     }
@@ -214,11 +214,11 @@ impl<'a> Resolver<'a, '_> {
         }
         let last = special == Special::CondLast;
         let value = self.resolve(first, false);
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let mut bindings = self.list(steps.len() / 2 + 1);
         let slot = self.bind_hidden(value, &mut bindings)?;
         let threaded = self.hidden(first.span, slot);
-        for pair in steps.chunks_exact(2) {
+        for pair in steps.chunks_exact(2).take_while(self.goes_on()) {
             let test = as_test(self.branch(&pair[0], false));
             let call = self.step_form(&pair[1], threaded, last);
             let body = self.branch(call, false);
@@ -236,7 +236,7 @@ impl<'a> Resolver<'a, '_> {
             bindings.push(Binding { slot, value, dead: Cell::new(false) });
         }
         let body = self.local(span, slot);
-        self.function().release(mark);
+        self.scopes.release(mark);
         Ok(self.let_expr(span, bindings, body))
     }
 
@@ -249,15 +249,15 @@ impl<'a> Resolver<'a, '_> {
         if steps.is_empty() {
             return Ok(first);
         }
-        let mark = self.function().mark();
+        let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let threaded = self.hidden(form.span, slot);
         let mut resolved = self.list(steps.len());
-        for step in steps {
+        for step in steps.iter().take_while(self.goes_on()) {
             let call = self.step_form(step, threaded, last);
             resolved.push((self.branch(call, false), Cell::new(Slots::EMPTY)));
         }
-        self.function().release(mark);
+        self.scopes.release(mark);
         let steps = resolved.into_bump_slice();
         Ok(self.expr(span, Kind::SomeChain(self.arena.alloc(SomeChain { slot, first, steps }))))
     }

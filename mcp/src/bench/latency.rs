@@ -76,10 +76,10 @@ fn evaluate(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) ->
         match isolate.run(SLICE) {
             Exit::SliceEnd => {}
             Exit::Done | Exit::Return => break,
-            Exit::Fault(fault) => return Err(fault.message),
+            Exit::Fault(fault) => return Err(fault.message.into()),
             other => return Err(format!("unexpected end: {other:?}")),
         }
     }
     let text = isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 10_000));
-    text.map(|printed| printed.text).map_err(|fault| fault.message)
+    text.map(|printed| printed.text).map_err(|fault| fault.message.into())
 }

@@ -149,7 +149,7 @@ fn finish(isolate: &mut Isolate) -> Result<(), String> {
         match isolate.run(SLICE) {
             Exit::SliceEnd => {}
             Exit::Done | Exit::Return => return Ok(()),
-            Exit::Fault(fault) => return Err(fault.message),
+            Exit::Fault(fault) => return Err(fault.message.into()),
             other => return Err(format!("unexpected end: {other:?}")),
         }
     }

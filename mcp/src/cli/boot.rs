@@ -11,9 +11,11 @@ use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
 use ptc_runtime::upstream::SnapshotMode;
 use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_vm::InterruptKind;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Flags of every command that may call upstream servers.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -137,6 +139,8 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
     let start = match need {
         Need::All | Need::Serve | Need::State => StartPolicy::All,
         Need::OnDemand => StartPolicy::Lazy,
+        // Without servers nothing starts anyway.
+        Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
         Need::Program(source) => named_by(source),
     };
     let startup = flags.startup.map(Startup::from);
@@ -174,9 +178,23 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
     Ok(Booted { runtime, has_upstreams: true })
 }
 
+/// How long a program is looked at to find out which servers it names.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// A program that does not compile needs no server; its run says what is wrong with it.
 fn named_by(source: &str) -> StartPolicy {
-    match ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default()) {
+    let options = CompileOptions::default();
+    let interrupt = options.budget.interrupt.clone();
+    let compiled = std::thread::scope(|scope| {
+        let clock = scope.spawn(|| {
+            std::thread::park_timeout(LOOK);
+            interrupt.set(InterruptKind::Deadline);
+        });
+        let compiled = ptc_compiler::compile(source, &Externals::default(), &options);
+        clock.thread().unpark();
+        compiled
+    });
+    match compiled {
         Ok(compiled) if compiled.servers.dynamic => StartPolicy::All,
         Ok(compiled) => StartPolicy::Named(compiled.servers.named),
         Err(_) => StartPolicy::Lazy,

@@ -25,11 +25,14 @@ pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
             console::write(&compiled.program.disassemble())?;
             Ok(Exit::Ok)
         }
-        Err(diagnostics) => {
+        Err(rejection) => {
             let palette = Style::stderr().palette();
-            for finding in &diagnostics {
+            for finding in rejection.iter() {
                 let report = Report::of_diagnostic(finding, &source.text);
                 console::complain(&report.text(&source.name, palette));
+            }
+            if rejection.more > 0 {
+                console::complain(&format!("… and {} more errors", rejection.more));
             }
             Ok(Exit::ProgramFailed)
         }

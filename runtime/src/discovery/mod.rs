@@ -259,7 +259,7 @@ impl Lookup<'_> {
 
     fn unknown_namespace(&self, name: &str) -> Box<Fault> {
         let form = self.form.name();
-        let fault = Fault::new(Reason::RuntimeError, format!("{form}: unknown namespace {name:?}"));
+        let fault = Fault::new(Reason::RuntimeError, format_args!("{form}: unknown namespace {name:?}"));
         match self.catalog.server(name) {
             Some(_) => fault.hint(format!("{name:?} is an upstream server; (dir {name:?}) lists its tools.")),
             None => {
@@ -271,8 +271,10 @@ impl Lookup<'_> {
     }
 
     fn unknown_local(&self, reference: &str) -> Box<Fault> {
-        let fault =
-            Fault::new(Reason::RuntimeError, format!("{}: unknown name {reference:?}", self.form.name()));
+        let fault = Fault::new(
+            Reason::RuntimeError,
+            format_args!("{}: unknown name {reference:?}", self.form.name()),
+        );
         match nearest_local(reference) {
             Some(near) => fault.hint(format!("Did you mean `{near}`?")),
             None => fault.hint(format!("(apropos {reference:?}) searches.")),

@@ -100,7 +100,7 @@ impl Reply {
                 Ok(value) => value,
                 Err(DecodeFailure::Fault(fault)) => return Err(fault),
                 Err(DecodeFailure::Invalid(why)) => {
-                    return Err(Fault::new(Reason::ExecutionError, format!("internal: {why}")));
+                    return Err(Fault::new(Reason::ExecutionError, format_args!("internal: {why}")));
                 }
             },
             Reply::Print(line) => {

@@ -40,7 +40,7 @@ fn call_map(cx: &mut Context, object: serde_json::Value) -> Value {
 fn parse_error(object: serde_json::Value) -> String {
     with(|cx| {
         let value = call_map(cx, object);
-        parse(cx, &[value], &SERVERS).map(drop).unwrap_err().message
+        parse(cx, &[value], &SERVERS).map(drop).unwrap_err().message.into()
     })
 }
 

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 /// Schemas inside schemas that are looked at for one value.
 const DEEPEST: usize = 8;
 
+/// Schemas that are looked at for one value in all.
+const MOST_LOOKED_AT: usize = 1_000;
+
 /// Characters of a value in a message.
 const SHOWN: usize = 60;
 
@@ -44,12 +47,21 @@ pub(crate) enum Mismatch<'s> {
 
 /// Why a value does not fit its schema; `root` is the document that the schema is in.
 pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>) -> Option<Mismatch<'s>> {
-    look(root, schema, shape, 0)
+    let mut left = MOST_LOOKED_AT;
+    look(root, schema, shape, 0, &mut left)
 }
 
-fn look<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>, depth: usize) -> Option<Mismatch<'s>> {
+/// `left` counts the schemas that may still be looked at: alternatives of alternatives are many.
+fn look<'s>(
+    root: &'s Json,
+    schema: &'s Json,
+    shape: &Shape<'_>,
+    depth: usize,
+    left: &mut usize,
+) -> Option<Mismatch<'s>> {
     let schema = resolve(root, schema);
-    if depth > DEEPEST || matches!(shape, Shape::Unknown) {
+    *left = left.saturating_sub(1);
+    if depth > DEEPEST || *left == 0 || matches!(shape, Shape::Unknown) {
         return None;
     }
     if matches!(shape, Shape::Nil) && schema.get("nullable") == Some(&Json::Bool(true)) {
@@ -66,12 +78,12 @@ fn look<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>, depth: usize) -
         return Some(Mismatch::Type(word(root, schema)));
     }
     if let Some(choices) = alternatives(schema)
-        && choices.iter().all(|choice| look(root, choice, shape, depth + 1).is_some())
+        && choices.iter().all(|choice| look(root, choice, shape, depth + 1, left).is_some())
     {
         return Some(Mismatch::Type(word(root, schema)));
     }
     let all = schema.get("allOf").and_then(Json::as_array);
-    all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1))
+    all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1, left))
 }
 
 fn type_fits(kind: Option<&Json>, shape: &Shape<'_>) -> bool {

@@ -6,10 +6,12 @@ use super::message::{Path, Problem, no_such_server, no_such_tool, undeclared_not
 use crate::suggest::nearest;
 use crate::tool_call::ParsedCall;
 use crate::upstream::{Catalog, Tool};
+use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
 use ptc_compiler::{Diagnostic, Severity};
-use ptc_vm::{Fault, Reason, Span};
+use ptc_vm::{Brief, Fault, Reason, Span};
 use serde_json::Value as Json;
+use std::collections::HashSet;
 
 /// Findings of one call.
 const MOST: usize = 10;
@@ -21,7 +23,7 @@ pub(crate) struct StaticCheck<'c> {
 }
 
 impl ToolCatalog for StaticCheck<'_> {
-    fn findings(&self, literal: &LiteralCall<'_>) -> Vec<Diagnostic> {
+    fn findings(&self, literal: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic> {
         let (server_name, server_span) = literal.server;
         let mut call = ParsedCall { server: server_name.to_owned(), tool: String::new() };
         let Some(server) = self.catalog.server(server_name) else {
@@ -41,7 +43,7 @@ impl ToolCatalog for StaticCheck<'_> {
                 },
             )];
         };
-        let mut check = ArgumentCheck { server: server_name, tool, findings: Vec::new() };
+        let mut check = ArgumentCheck { server: server_name, tool, meter, findings: Vec::new() };
         check.arguments(literal);
         check.findings
     }
@@ -54,6 +56,7 @@ fn unknown(span: Span, fault: Fault) -> Diagnostic {
 struct ArgumentCheck<'c> {
     server: &'c str,
     tool: &'c Tool,
+    meter: &'c Meter<'c>,
     findings: Vec<Diagnostic>,
 }
 
@@ -86,15 +89,19 @@ impl<'c> ArgumentCheck<'c> {
         let root = &self.tool.input_schema;
         let names = Names::of(root, schema);
         let given: Vec<_> = entries.iter().map(|entry| names.spelled(entry.key, entry.is_keyword)).collect();
-        let free: Vec<&str> =
-            names.declared().into_iter().filter(|name| !given.iter().any(|given| given == name)).collect();
+        let is_given: HashSet<&str> = given.iter().map(|name| &**name).collect();
+        let free: Vec<&str> = names.declared().into_iter().filter(|name| !is_given.contains(name)).collect();
+        let required: HashSet<&str> = names.required().collect();
         // Names that a misspelled one most likely stands for: they are not missing as well.
         let mut meant: Vec<&str> = Vec::new();
         for (entry, name) in entries.iter().zip(&given) {
+            if self.is_enough() || self.meter.text(name.len()).is_err() {
+                return;
+            }
             let here = path.entry(name);
             match names.judge(name) {
                 Verdict::Known => {}
-                Verdict::Undeclared if nearest(name, &free).is_none() => {
+                Verdict::Undeclared if self.nearest(name, &free).is_none() => {
                     if is_top {
                         let note = undeclared_note(self.server, self.tool, name);
                         self.add(Diagnostic::warning(Reason::InvalidToolArgs, entry.key_span, note));
@@ -102,28 +109,46 @@ impl<'c> ArgumentCheck<'c> {
                     continue;
                 }
                 Verdict::Undeclared | Verdict::Refused => {
-                    meant.extend(nearest(name, &free));
+                    meant.extend(self.nearest(name, &free));
                     self.error(entry.key_span, Problem::unknown(&here, name, &free));
                     continue;
                 }
             }
             // An optional entry that is nil counts as left out.
             let is_nil = matches!(entry.value.kind, LiteralKind::Nil);
-            if is_nil && !names.required().any(|required| required == name) {
+            if is_nil && !required.contains(&**name) {
                 continue;
             }
             if let Some(below) = below(root, schema, name) {
                 self.value(below, &entry.value, &here);
             }
         }
-        let is_there = |name: &&str| given.iter().any(|given| given == name) || meant.contains(name);
+        let is_there = |name: &&str| is_given.contains(name) || meant.contains(name);
         let missing: Vec<&str> = names.required().filter(|name| !is_there(name)).collect();
         if !open && !missing.is_empty() {
             self.error(span, Problem::missing(path, &missing));
         }
     }
 
+    /// The nearest of the names; nothing for a name when the work is too much.
+    fn nearest<'k>(&self, name: &str, known: &[&'k str]) -> Option<&'k str> {
+        self.meter.work(known.len()).ok()?;
+        nearest(name, known)
+    }
+
+    /// Further findings would not be kept.
+    fn is_enough(&self) -> bool {
+        self.findings.len() >= MOST && self.has_error()
+    }
+
+    fn has_error(&self) -> bool {
+        self.findings.iter().any(|known| known.severity == Severity::Error)
+    }
+
     fn value(&mut self, schema: &'c Json, value: &Literal<'_>, path: &Path) {
+        if self.is_enough() || self.meter.step().is_err() {
+            return;
+        }
         let root = &self.tool.input_schema;
         let shape = shape(&value.kind);
         if let Some(why) = mismatch(root, schema, &shape) {
@@ -144,10 +169,11 @@ impl<'c> ArgumentCheck<'c> {
     fn error(&mut self, span: Span, problem: Problem) {
         let message = problem.message(self.server, &self.tool.name);
         let mut hints = problem.hints(self.server, self.tool);
-        if self.findings.iter().any(|known| known.severity == Severity::Error) && hints.len() > 1 {
+        if self.has_error() && hints.len() > 1 {
             // The signature stands beside the first error of the call.
             hints.pop();
         }
+        let hints = hints.into_iter().map(Brief::of).collect();
         self.add(Diagnostic { hints, ..Diagnostic::error(Reason::InvalidToolArgs, span, message) });
     }
 

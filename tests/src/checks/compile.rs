@@ -1,5 +1,5 @@
 use super::check_diagnostic;
-use ptc_compiler::{CompileOptions, Compiled, Diagnostic, Externals};
+use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection};
 use ptc_vm::Reason;
 
 /// Compiling answers, the same way each time. The verifier accepts all emitted code, with last uses and
@@ -26,14 +26,14 @@ pub fn compile(data: &[u8]) {
     }
 }
 
-fn checked(source: &str, last_uses: bool) -> Result<Compiled, Vec<Diagnostic>> {
+fn checked(source: &str, last_uses: bool) -> Result<Compiled, Rejection> {
     let options = CompileOptions { last_uses, ..CompileOptions::default() };
     let result = ptc_compiler::compile(source, &Externals::default(), &options);
     let findings = match &result {
         Ok(compiled) => &compiled.warnings,
         Err(errors) => {
             assert!(!errors.is_empty(), "refused without a reason: {source:?}");
-            errors
+            &errors.errors
         }
     };
     for finding in findings {

@@ -10,6 +10,7 @@
 use super::instruction::{Effect, Flow, Instruction, Visit};
 use super::program::{Const, Program, Proto};
 use crate::symbol::LONGEST_NAME;
+use std::cell::Cell;
 use std::fmt;
 
 /// Why a program was refused: always a defect of the compiler.
@@ -103,12 +104,35 @@ impl Full {
 /// # Errors
 /// The first broken rule.
 pub fn verify(program: &Program) -> Result<(), VerifyError> {
+    verify_while(program, &|_| true).unwrap_or(Ok(()))
+}
+
+/// Checks a whole program as long as `goes_on`, which is told how many instructions follow; `None` when it
+/// ended the check.
+pub fn verify_while(program: &Program, goes_on: &dyn Fn(usize) -> bool) -> Option<Result<(), VerifyError>> {
+    let stopped = Cell::new(false);
+    let goes_on = |instructions: usize| {
+        stopped.set(!goes_on(instructions));
+        !stopped.get()
+    };
+    let checked = verify_program(program, &goes_on);
+    (!stopped.get()).then_some(checked)
+}
+
+/// Instructions that are checked between two looks.
+const STRIDE: usize = 4_096;
+
+/// Ends early, with whatever, when it must not go on.
+fn verify_program(program: &Program, goes_on: &dyn Fn(usize) -> bool) -> Result<(), VerifyError> {
     verify_tables(program)?;
     let mut targets = Targets { row: Vec::new(), states: Vec::new() };
     for (index, proto) in program.protos.iter().enumerate() {
         targets.reset(proto);
         let mut walk = Walk { program, proto, index, targets, at: 0 };
-        walk.run()?;
+        if !goes_on(proto.code.len().min(STRIDE)) {
+            return Ok(());
+        }
+        walk.run(goes_on)?;
         targets = walk.targets;
     }
     Ok(())
@@ -277,7 +301,7 @@ impl Walk<'_> {
         VerifyError { proto: self.index, at: self.at, rule }
     }
 
-    fn run(&mut self) -> Result<(), VerifyError> {
+    fn run(&mut self, goes_on: &dyn Fn(usize) -> bool) -> Result<(), VerifyError> {
         let proto = self.proto;
         if proto.code.is_empty() || proto.code.len() != proto.spans.len() {
             return Err(self.error(Rule::Malformed));
@@ -292,6 +316,9 @@ impl Walk<'_> {
         }
         let mut reachable = true;
         for (at, instruction) in proto.code.iter().enumerate() {
+            if at % STRIDE == STRIDE - 1 && !goes_on((proto.code.len() - at).min(STRIDE)) {
+                return Ok(());
+            }
             self.at = at;
             match (self.targets.get(at), reachable) {
                 (Some(recorded), true) if *recorded != UNVISITED => {

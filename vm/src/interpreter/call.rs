@@ -239,9 +239,9 @@ impl Machine<'_> {
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         Fault::new(
             Reason::ArityMismatch,
-            format!("{name}expected {} argument(s), got {count}", shapes.join(" or ")),
+            format_args!("{name}expected {} argument(s), got {count}", shapes.join(" or ")),
         )
-        .hint(format!("The function takes {}.", parameters.join(" or ")))
+        .hint(format_args!("The function takes {}.", parameters.join(" or ")))
     }
 
     /// Hands a value to the frame on top.
@@ -394,7 +394,7 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
     Ok(match combinator.kind {
         CombinatorKind::Reduced | CombinatorKind::Endless(_) => {
             let word = Value::Combinator(combinator.clone()).type_word();
-            return Err(Fault::new(Reason::NotCallable, format!("not callable: {word}")));
+            return Err(Fault::new(Reason::NotCallable, format_args!("not callable: {word}")));
         }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
@@ -443,5 +443,5 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
 
 #[cold]
 fn reducing_arity(what: &str, wanted: &str) -> Box<Fault> {
-    Fault::new(Reason::ArityError, format!("{what} expects {wanted}"))
+    Fault::new(Reason::ArityError, format_args!("{what} expects {wanted}"))
 }

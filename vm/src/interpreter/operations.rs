@@ -84,7 +84,7 @@ pub(super) fn unbound(unit: &Unit, global: u16) -> Result<Value> {
         Some(builtin) => Ok(Value::Builtin(builtin)),
         None => Err(Fault::new(
             Reason::UnboundVar,
-            format!("Undefined variable: {}", unit.program.symbol(name.symbol)),
+            format_args!("Undefined variable: {}", unit.program.symbol(name.symbol)),
         )),
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn unbound(unit: &Unit, global: u16) -> Result<Value> {
 pub(super) fn loop_limit(limit: u64) -> Box<Fault> {
     Fault::new(
         Reason::LoopLimitExceeded,
-        format!(
+        format_args!(
             "Loop iteration limit exceeded ({limit} iterations). Use reduce/map over a finite sequence instead, \
              or split work across smaller loops."
         ),

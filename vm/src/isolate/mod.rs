@@ -191,7 +191,7 @@ impl Isolate {
             };
             if !matches!(value, Value::Map(_)) {
                 let word = value.type_word();
-                return Err(Fault::runtime(format!("the context must be a JSON object, got {word}")));
+                return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));
             }
             world.cx.data = value;
             Ok(())

@@ -331,8 +331,8 @@ impl Schedule {
         let parent = self.slot(id).and_then(|slot| slot.parent);
         let form =
             parent.and_then(|(parent, _)| self.parallel(parent)).map_or("pmap", |parallel| parallel.name());
-        Fault::runtime(format!("{name} called inside {form}"))
-            .hint(format!("Give the value back from the branch and look at it after {form}."))
+        Fault::runtime(format_args!("{name} called inside {form}"))
+            .hint(format_args!("Give the value back from the branch and look at it after {form}."))
     }
 
     /// A fiber has faulted: a branch takes its siblings with it and hands the fault up. `Some` when the

@@ -54,7 +54,7 @@ impl From<DecodeFailure> for Box<Fault> {
     fn from(failure: DecodeFailure) -> Box<Fault> {
         match failure {
             DecodeFailure::Invalid(error) => {
-                Fault::new(Reason::RuntimeError, format!("invalid JSON: {error}"))
+                Fault::new(Reason::RuntimeError, format_args!("invalid JSON: {error}"))
             }
             DecodeFailure::Fault(fault) => fault,
         }

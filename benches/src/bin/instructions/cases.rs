@@ -136,7 +136,7 @@ fn evaluate(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) ->
 fn answer(isolate: &mut Isolate, source: &str, session: &[SessionName<'_>]) -> Result<(), String> {
     evaluate(isolate, source, session)?;
     let text = isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 10_000));
-    black_box(text).map(|_| ()).map_err(|fault| fault.message)
+    black_box(text).map(|_| ()).map_err(|fault| fault.message.into())
 }
 
 fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String> {
@@ -224,7 +224,7 @@ fn json_encode(_: usize) -> Result<Prepared, String> {
                 Ok(())
             }
             Ok(Err(failure)) => Err(failure.to_string()),
-            Err(fault) => Err(fault.message),
+            Err(fault) => Err(fault.message.into()),
         })
     }))
 }

@@ -1,0 +1,290 @@
+//! What a compilation uses up: steps of work and bytes, bounded by one budget, and the interrupt.
+//!
+//! Architecture invariant: every pass is metered where it cannot be bypassed, at the one function through
+//! which it goes on: the reader at the next token, walks over forms in [`Meter::walk`], resolving at a form,
+//! liveness at an expression, code generation at an expression and an instruction, the verifier at an
+//! instruction. Bytes of the arena are seen without being reported; what lies on the heap is reported where it
+//! grows.
+//!
+//! A meter that has stopped stays so. Passes that give no errors of their own skip what is left, at a step for
+//! each of the forms or expressions that are next to the way out; what they made is thrown away.
+
+use crate::diagnostic::Diagnostic;
+use crate::form::Form;
+use crate::resolve::{Failed, List};
+use bumpalo::Bump;
+use ptc_vm::{Interrupt, InterruptKind, Preemption, Reason, Span};
+use std::cell::Cell;
+
+/// Steps between two looks at interrupt and memory: far below a millisecond.
+const SLICE: u64 = 1_024;
+
+/// Steps for each byte of source text. Programs as they are written take one or two; a form that expands into
+/// others, or code that drops many locals on each of its ways, a hundred.
+const STEPS_PER_BYTE: u64 = 250;
+
+/// Bytes of memory that are made at once for one step.
+const BYTES_MADE_PER_STEP: usize = 256;
+
+/// Bytes that are made at once without looking whether there is room.
+const LOOKED_AT: usize = 16 << 10;
+
+/// Bytes of text that are looked at for one step.
+const BYTES_PER_STEP: usize = 32;
+
+/// What one compilation may use up, and who can end or suspend it.
+#[derive(Clone, Debug)]
+pub struct CompileBudget {
+    /// Most bytes held at once: forms, intermediate code, bytecode, constants.
+    pub memory_bytes: u64,
+    /// Raised at the deadline, or when the caller gives up.
+    pub interrupt: Interrupt,
+    /// Lets a driver give its thread to somebody else meanwhile.
+    pub preemption: Preemption,
+}
+
+impl CompileBudget {
+    /// For the program of a run that may hold so many bytes: twice as many, for text takes more room while it
+    /// is compiled than the program does, and as much more as any text of some pages takes.
+    pub fn for_memory(limit: u64, interrupt: Interrupt) -> CompileBudget {
+        const ANYWAY: u64 = 8 << 20;
+        CompileBudget {
+            memory_bytes: limit.saturating_mul(2).saturating_add(ANYWAY),
+            interrupt,
+            preemption: Preemption::default(),
+        }
+    }
+}
+
+impl Default for CompileBudget {
+    /// As for a run of 100 MiB, without a deadline.
+    fn default() -> CompileBudget {
+        CompileBudget::for_memory(100 << 20, Interrupt::default())
+    }
+}
+
+/// The budget is used up, or the caller has given up: [`Meter::verdict`] says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Interrupted(InterruptKind),
+    Memory,
+    Steps,
+}
+
+/// The meter of one compilation.
+#[derive(Debug)]
+pub struct Meter<'a> {
+    arena: &'a Bump,
+    /// Steps until the next look.
+    left: Cell<u64>,
+    /// Steps granted so far, `left` included.
+    granted: Cell<u64>,
+    most_steps: u64,
+    /// Bytes on the heap that passes have reported.
+    held: Cell<u64>,
+    budget: &'a CompileBudget,
+    stopped: Cell<Option<Why>>,
+}
+
+impl<'a> Meter<'a> {
+    /// A full budget for a text.
+    pub(crate) fn new(arena: &'a Bump, budget: &'a CompileBudget, source: &str) -> Meter<'a> {
+        let most_steps = (source.len() as u64 + 100).saturating_mul(STEPS_PER_BYTE);
+        Meter {
+            arena,
+            left: Cell::new(0),
+            granted: Cell::new(0),
+            most_steps,
+            held: Cell::new(0),
+            budget,
+            stopped: Cell::new(None),
+        }
+    }
+
+    /// One step of work: a token, a form, an expression, an instruction.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    #[inline]
+    pub fn step(&self) -> Result<(), Stopped> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => self.look(1),
+        }
+    }
+
+    /// Several steps at once.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    #[inline]
+    pub fn work(&self, steps: usize) -> Result<(), Stopped> {
+        match self.left.get().checked_sub(steps as u64) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => self.look(steps as u64),
+        }
+    }
+
+    /// A step that goes through a text.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    #[inline]
+    pub fn text(&self, bytes: usize) -> Result<(), Stopped> {
+        self.work(1 + bytes / BYTES_PER_STEP)
+    }
+
+    /// Asks for room that is made at once.
+    ///
+    /// # Errors
+    /// It does not fit the budget.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Stopped> {
+        self.work(bytes / BYTES_MADE_PER_STEP)?;
+        if bytes > LOOKED_AT && self.bytes() + bytes as u64 > self.budget.memory_bytes {
+            self.stop(Some(Why::Memory));
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// False once the budget is used up: loops over forms end.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        self.stopped.get().is_none()
+    }
+
+    /// Reports bytes that are held on the heap until the end.
+    #[inline]
+    pub(crate) fn hold(&self, bytes: usize) {
+        self.held.set(self.held.get() + bytes as u64);
+    }
+
+    /// Reports that bytes are held no more.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held.set(self.held.get().saturating_sub(bytes as u64));
+    }
+
+    /// Looks at interrupt, memory and steps.
+    #[cold]
+    #[inline(never)]
+    fn look(&self, steps: u64) -> Result<(), Stopped> {
+        if self.stopped.get().is_some() {
+            return Err(Stopped);
+        }
+        let done = self.steps().saturating_add(steps);
+        self.budget.preemption.point();
+        let why = match self.budget.interrupt.get() {
+            Some(kind) => Some(Why::Interrupted(kind)),
+            None if self.bytes() > self.budget.memory_bytes => Some(Why::Memory),
+            None if done > self.most_steps => Some(Why::Steps),
+            None => None,
+        };
+        self.granted.set(done.saturating_add(SLICE));
+        self.left.set(SLICE);
+        self.stop(why);
+        if why.is_none() { Ok(()) } else { Err(Stopped) }
+    }
+
+    fn stop(&self, why: Option<Why>) {
+        self.stopped.set(why);
+        if why.is_some() {
+            // Nothing is granted any more: each further step looks and finds the reason.
+            self.granted.set(self.steps());
+            self.left.set(0);
+        }
+    }
+
+    /// Bytes held now.
+    fn bytes(&self) -> u64 {
+        let arena = self.arena.allocated_bytes().saturating_sub(self.arena.chunk_capacity());
+        arena as u64 + self.held.get()
+    }
+
+    /// Steps done so far. The same for the same text, in every process.
+    pub(crate) fn steps(&self) -> u64 {
+        self.granted.get() - self.left.get()
+    }
+
+    /// Between two passes: why the compilation ends here, if it does.
+    ///
+    /// # Errors
+    /// The budget is used up.
+    pub(crate) fn verdict(&self) -> Result<(), Failed> {
+        if self.stopped.get().is_none() {
+            // What has grown since the last look counts.
+            let _ = self.look(0);
+        }
+        let Some(why) = self.stopped.get() else { return Ok(()) };
+        let limit = self.budget.memory_bytes;
+        let (reason, message) = match why {
+            Why::Interrupted(InterruptKind::Deadline) => {
+                (Reason::CompileTimeout, "compiling the program took longer than its time limit".to_owned())
+            }
+            Why::Interrupted(InterruptKind::Cancelled) => {
+                (Reason::Cancelled, "the program was cancelled".to_owned())
+            }
+            Why::Steps => (
+                Reason::CompileTimeout,
+                format!("compiling the program takes more than {} steps", self.most_steps),
+            ),
+            Why::Memory => (
+                Reason::CompileMemoryExceeded,
+                format!("compiling the program needs more memory than the limit of {limit} bytes"),
+            ),
+        };
+        Err(Box::new(Diagnostic::error(reason, Span::default(), message)))
+    }
+
+    /// The forms and all forms inside them, a step each; the rest is left out when the budget is used up.
+    pub(crate) fn walk<'f>(&self, forms: &'f [Form<'f>]) -> Walk<'_, 'a, 'f> {
+        let mut waiting = List::with_capacity_in(8, self.arena);
+        waiting.push(forms);
+        Walk { meter: self, waiting }
+    }
+}
+
+/// See [`Meter::walk`].
+pub(crate) struct Walk<'m, 'a, 'f> {
+    meter: &'m Meter<'a>,
+    /// What is left of each form that encloses the next one; forms nest at most as deep as the reader allows.
+    waiting: List<'a, &'f [Form<'f>]>,
+}
+
+impl<'f> Iterator for Walk<'_, '_, 'f> {
+    type Item = &'f Form<'f>;
+
+    fn next(&mut self) -> Option<&'f Form<'f>> {
+        loop {
+            let forms = self.waiting.last_mut()?;
+            let Some((first, rest)) = forms.split_first() else {
+                self.waiting.pop();
+                continue;
+            };
+            *forms = rest;
+            self.meter.step().ok()?;
+            let inside = first.children();
+            if !inside.is_empty() {
+                self.waiting.push(inside);
+            }
+            return Some(first);
+        }
+    }
+}
+
+impl From<Stopped> for Failed {
+    /// Stands for the verdict, which takes its place when the pass has ended.
+    #[cold]
+    fn from(_: Stopped) -> Failed {
+        Box::new(Diagnostic::error(Reason::CompileTimeout, Span::default(), "compiling ended early"))
+    }
+}

@@ -1,0 +1,131 @@
+//! Text of bounded length: what messages and hints are made of.
+//!
+//! A message often quotes a name or a value, which may be as long as the program or its memory allow. Bounded
+//! here, no message can be longer, whoever writes it.
+
+use std::fmt::{self, Write};
+use std::ops::Deref;
+
+/// Characters that a text may have; a longer one is cut and ends with [`CUT`].
+pub const MOST: usize = 1_000;
+
+/// What a text that was cut ends with.
+pub const CUT: char = '…';
+
+/// A text of at most [`MOST`] characters.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Brief(String);
+
+impl Brief {
+    /// The text of something, cut where it gets too long. No more of it is written than is kept.
+    pub fn of(text: impl fmt::Display) -> Brief {
+        let mut writer = Writer { text: String::new(), room: MOST };
+        // The writer ends the rest of a long text with an error.
+        let _ = write!(writer, "{text}");
+        Brief(writer.text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+struct Writer {
+    text: String,
+    /// Characters that fit.
+    room: usize,
+}
+
+impl Write for Writer {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        // As many bytes have at most as many characters.
+        if part.len() <= self.room {
+            self.room -= part.len();
+            self.text.push_str(part);
+            return Ok(());
+        }
+        let had = self.text.chars().count();
+        match part.char_indices().nth(MOST - had) {
+            None => {
+                self.text.push_str(part);
+                self.room = MOST - self.text.chars().count();
+                Ok(())
+            }
+            Some((end, _)) => {
+                self.text.push_str(&part[..end]);
+                self.text.pop();
+                self.text.push(CUT);
+                self.room = 0;
+                Err(fmt::Error)
+            }
+        }
+    }
+}
+
+impl Deref for Brief {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Brief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for Brief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl From<Brief> for String {
+    fn from(brief: Brief) -> String {
+        brief.0
+    }
+}
+
+impl PartialEq<str> for Brief {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Brief {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_texts_are_cut_and_at_a_character() {
+        let as_long = "ä".repeat(MOST);
+        assert_eq!(Brief::of(&as_long), *as_long);
+        for (before, after) in [("", "ä"), ("a", ""), ("", "a")] {
+            let long = Brief::of(format_args!("{before}{as_long}{after}{}", "b".repeat(5_000)));
+            assert_eq!(long.chars().count(), MOST);
+            assert!(long.ends_with(['…']) && long.starts_with(before), "{long}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_is_not_written() {
+        struct Endless;
+        impl fmt::Display for Endless {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                loop {
+                    f.write_str("again ")?;
+                }
+            }
+        }
+        assert_eq!(Brief::of(Endless).chars().count(), MOST);
+    }
+}
