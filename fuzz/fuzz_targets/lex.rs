@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ptc_tests::checks::lex(data));
+use ptc_tests::cost::{MOST_OF_A_CHECK, within};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| within(MOST_OF_A_CHECK, || ptc_tests::checks::lex(data)));

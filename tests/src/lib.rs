@@ -9,7 +9,7 @@
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
-//! - [`collisions`]: keys with equal hashes
+//! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
 //! - [`grammar`]: random programs; [`variants`]: runs programs with optimisations on and off; [`guest`]: takes
 //!   their thread away half-way; [`checks`]: what holds for any input
 //! - [`pr_text`], [`conformance`]: reads printed values as data, and judges answers by them
@@ -27,6 +27,7 @@ pub mod binary;
 pub mod checks;
 pub mod collisions;
 pub mod conformance;
+pub mod cost;
 pub mod grammar;
 pub mod guest;
 pub mod leaks;

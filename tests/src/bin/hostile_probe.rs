@@ -7,6 +7,7 @@
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::{Runtime, RuntimeConfig};
+use ptc_tests::cost::{forget_peak, peak_resident, processor_time, resident};
 use ptc_vm::builtins::{self, Builtin, Category};
 use serde_json::json;
 use std::time::Duration;
@@ -97,28 +98,6 @@ fn name_of(builtin: &Builtin) -> Option<String> {
     Some(format!("{prefix}{}", builtin.name))
 }
 
-/// Processor time of this process.
-fn used() -> Duration {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let time = |task: std::fs::DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    Duration::from_nanos(tasks.filter_map(time).sum())
-}
-
-/// Bytes of resident memory: now, or the most since the last [`forget_peak`].
-fn resident(field: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1_024
-}
-
-fn forget_peak() {
-    // Where the kernel does not know this, the peak is that of the whole process, which is stricter.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
 /// What a call cost.
 struct Cost {
     time: Duration,
@@ -146,16 +125,16 @@ async fn run(runtime: &Runtime, program: &str) -> Cost {
         json_bytes: 1 << 16,
         ..RunOptions::default()
     };
-    let before = resident("VmRSS:");
+    let before = resident();
     forget_peak();
-    let begun = used();
+    let begun = processor_time();
     let outcome = runtime.run(program, options).await;
-    let time = used().saturating_sub(begun);
+    let time = processor_time().saturating_sub(begun);
     let end = match &outcome.result {
         Ok(_) => "ok".to_owned(),
         Err(failure) => failure.reason.raw().to_owned(),
     };
-    Cost { time, resident: resident("VmHWM:").saturating_sub(before), end }
+    Cost { time, resident: peak_resident().saturating_sub(before), end }
 }
 
 /// A call that breaks a limit gets two more chances, and has to keep it in both: the median of three.
