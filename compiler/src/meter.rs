@@ -1,7 +1,7 @@
 //! What a compilation uses up: steps of work and bytes, bounded by one budget, and the interrupt.
 //!
 //! Architecture invariant: every pass is metered where it cannot be bypassed, at the one function through
-//! which it goes on: the reader at the next token, walks over forms in [`Meter::walk`], resolving at a form,
+//! which it goes on: the reader at the next token, walks over forms in `Meter::walk`, resolving at a form,
 //! liveness at an expression, code generation at an expression and an instruction, the verifier at an
 //! instruction. Bytes of the arena are seen without being reported; what lies on the heap is reported where it
 //! grows.
@@ -63,7 +63,7 @@ impl Default for CompileBudget {
     }
 }
 
-/// The budget is used up, or the caller has given up: [`Meter::verdict`] says which.
+/// The budget is used up, or the caller has given up: `Meter::verdict` says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
@@ -253,7 +253,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// See [`Meter::walk`].
+/// See `Meter::walk`.
 pub(crate) struct Walk<'m, 'a, 'f> {
     meter: &'m Meter<'a>,
     /// What is left of each form that encloses the next one; forms nest at most as deep as the reader allows.
