@@ -27,7 +27,7 @@ const STEPS_PER_BYTE: u64 = 250;
 const BYTES_MADE_PER_STEP: usize = 256;
 
 /// Bytes that are made at once without looking whether there is room.
-const LOOKED_AT: usize = 16 << 10;
+const LOOKED_AT: usize = 1 << 10;
 
 /// Bytes of text that are looked at for one step.
 const BYTES_PER_STEP: usize = 32;
@@ -37,8 +37,8 @@ const BYTES_PER_STEP: usize = 32;
 pub struct CompileBudget {
     /// Most bytes held at once: forms, intermediate code, bytecode, constants.
     pub memory_bytes: u64,
-    /// Raised at the deadline, or when the caller gives up.
-    pub interrupt: Interrupt,
+    /// Raised at the deadline, or when the caller gives up; none for a compilation that nobody ends.
+    pub interrupt: Option<Interrupt>,
     /// Lets a driver give its thread to somebody else meanwhile.
     pub preemption: Preemption,
 }
@@ -46,7 +46,7 @@ pub struct CompileBudget {
 impl CompileBudget {
     /// For the program of a run that may hold so many bytes: twice as many, for text takes more room while it
     /// is compiled than the program does, and as much more as any text of some pages takes.
-    pub fn for_memory(limit: u64, interrupt: Interrupt) -> CompileBudget {
+    pub fn for_memory(limit: u64, interrupt: Option<Interrupt>) -> CompileBudget {
         const ANYWAY: u64 = 8 << 20;
         CompileBudget {
             memory_bytes: limit.saturating_mul(2).saturating_add(ANYWAY),
@@ -59,7 +59,7 @@ impl CompileBudget {
 impl Default for CompileBudget {
     /// As for a run of 100 MiB, without a deadline.
     fn default() -> CompileBudget {
-        CompileBudget::for_memory(100 << 20, Interrupt::default())
+        CompileBudget::for_memory(100 << 20, None)
     }
 }
 
@@ -96,8 +96,9 @@ impl<'a> Meter<'a> {
         let most_steps = (source.len() as u64 + 100).saturating_mul(STEPS_PER_BYTE);
         Meter {
             arena,
-            left: Cell::new(0),
-            granted: Cell::new(0),
+            // The first look comes when there is something to see; the verdict looks in any case.
+            left: Cell::new(SLICE),
+            granted: Cell::new(SLICE),
             most_steps,
             held: Cell::new(0),
             budget,
@@ -144,13 +145,25 @@ impl<'a> Meter<'a> {
         self.work(1 + bytes / BYTES_PER_STEP)
     }
 
+    /// Looks at interrupt and memory out of turn, after much was reported.
+    pub(crate) fn look_now(&self) -> Result<(), Stopped> {
+        self.look(0)
+    }
+
     /// Asks for room that is made at once.
     ///
     /// # Errors
     /// It does not fit the budget.
+    #[inline]
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), Stopped> {
+        // What is small is paid for with the form that it is made for.
+        if bytes <= LOOKED_AT { Ok(()) } else { self.reserve_much(bytes) }
+    }
+
+    #[cold]
+    fn reserve_much(&self, bytes: usize) -> Result<(), Stopped> {
         self.work(bytes / BYTES_MADE_PER_STEP)?;
-        if bytes > LOOKED_AT && self.bytes() + bytes as u64 > self.budget.memory_bytes {
+        if self.bytes() + bytes as u64 > self.budget.memory_bytes {
             self.stop(Some(Why::Memory));
             return Err(Stopped);
         }
@@ -183,7 +196,7 @@ impl<'a> Meter<'a> {
         }
         let done = self.steps().saturating_add(steps);
         self.budget.preemption.point();
-        let why = match self.budget.interrupt.get() {
+        let why = match self.budget.interrupt.as_ref().and_then(Interrupt::get) {
             Some(kind) => Some(Why::Interrupted(kind)),
             None if self.bytes() > self.budget.memory_bytes => Some(Why::Memory),
             None if done > self.most_steps => Some(Why::Steps),

@@ -43,9 +43,7 @@ struct Reader<'a, 'n> {
     /// Names that count towards the limit.
     counted_names: usize,
     open: List<'a, Open>,
-    items: Vec<Form<'a>>,
-    /// Room for items that has been reported.
-    held: usize,
+    items: List<'a, Form<'a>>,
     lines: Lines<'a>,
     findings: Findings,
     /// The first form that began in the first column inside of others: its place, and how many were open.
@@ -81,8 +79,7 @@ pub(crate) fn read<'a>(
         max_names,
         counted_names: 0,
         open: List::with_capacity_in(16, arena),
-        items: Vec::with_capacity((source.len() / 8).clamp(8, 256)),
-        held: 0,
+        items: List::with_capacity_in((source.len() / 8).clamp(8, 256), arena),
         lines: Lines::of(source),
         findings: Findings::default(),
         suspect: None,
@@ -92,7 +89,6 @@ pub(crate) fn read<'a>(
         Ok(()) => arena.alloc_slice_copy(&reader.items),
         Err(_) => &[],
     };
-    meter.release(size_of::<Form<'a>>() * reader.held);
     (forms, reader.findings)
 }
 
@@ -141,11 +137,13 @@ const UNREADABLE: &str = "syntax error";
 
 impl<'a> Reader<'a, '_> {
     fn run(&mut self) {
+        // The lexer looks at each byte once, however the tokens are cut.
+        let _ = self.meter.text(self.source.len());
         let mut lexer = Token::lexer(self.source);
         while let Some(token) = lexer.next() {
             let range = lexer.span();
             let span = Span::new(range.start as u32, range.end as u32);
-            if self.meter.text(range.len()).is_err() {
+            if self.meter.step().is_err() {
                 return;
             }
             let read = match token {
@@ -261,18 +259,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn push(&mut self, span: Span, kind: FormKind<'a>) -> Result<(), Broken> {
-        if self.items.len() > self.held {
-            self.note_room();
-        }
         self.items.push(Form::new(span, kind));
         Ok(())
-    }
-
-    #[cold]
-    fn note_room(&mut self) {
-        let room = self.items.capacity();
-        self.meter.hold(size_of::<Form<'a>>() * (room - self.held));
-        self.held = room;
     }
 
     fn intern(&mut self, span: Span, text: &'a str) -> Result<Name, Broken> {

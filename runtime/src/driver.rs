@@ -516,7 +516,7 @@ fn compile(
     let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
     let budget = CompileBudget {
         preemption: PREEMPTION,
-        ..CompileBudget::for_memory(options.limits.memory_bytes, interrupt.clone())
+        ..CompileBudget::for_memory(options.limits.memory_bytes, Some(interrupt.clone()))
     };
     let compile_options =
         ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, ..defaults };

@@ -7,9 +7,8 @@ use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
 use ptc_vm::bytecode::{Dst, Instruction, Pinned, Proto, Shape, Src};
 
-/// Bytes of an instruction and its place: while its function is generated with room to grow, and afterwards; and
-/// of a jump that waits for its target.
-const HELD_BY_INSTRUCTION: usize = 4 * (size_of::<Instruction>() + size_of::<Span>());
+/// Bytes of an instruction and its place, and of a jump that waits for its target.
+const HELD_BY_INSTRUCTION: usize = 2 * (size_of::<Instruction>() + size_of::<Span>());
 
 /// Registers a function may use.
 const MAX_REGISTERS: u8 = 250;
@@ -65,6 +64,8 @@ pub(super) struct Emitter<'g, 'm> {
     /// First free register; everything from it on is empty.
     pub(super) top: u8,
     highest: u8,
+    /// Bytes reported for room that the code has grown into.
+    grown: usize,
     /// Where the last jump was made to arrive.
     last_arrival: usize,
     /// Loop counters that a return leaves behind, outermost first; without last uses, locals too.
@@ -96,6 +97,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
             buffers,
             top: parameters + 1,
             highest: parameters,
+            grown: 0,
             last_arrival: usize::MAX,
             pinned: Vec::new(),
             heads: Vec::new(),
@@ -115,6 +117,9 @@ impl<'g, 'm> Emitter<'g, 'm> {
         }
         emitter.drop_slots(span, arity.unread.get());
         emitter.value(arity.body, Target::Return)?;
+        emitter.generator.meter.release(emitter.grown);
+        emitter.generator.meter.hold(emitter.buffers.code.len() * HELD_BY_INSTRUCTION);
+        emitter.generator.meter.work(emitter.buffers.code.len())?;
         let registers = u16::from(emitter.highest) + 1;
         let Buffers { code, spans, slots } = &mut emitter.buffers;
         let proto = Proto {
@@ -136,11 +141,21 @@ impl<'g, 'm> Emitter<'g, 'm> {
     }
 
     pub(super) fn emit(&mut self, span: Span, instruction: Instruction) {
-        // Whoever emits is told at the next expression.
-        let _ = self.generator.meter.step();
-        self.generator.meter.hold(HELD_BY_INSTRUCTION);
+        if self.buffers.code.len() == self.buffers.code.capacity() {
+            self.note_growth();
+        }
         self.buffers.code.push(instruction);
         self.buffers.spans.push(span);
+    }
+
+    /// The code grows to twice its length: so much is held while the function is generated. Whoever emits is told
+    /// at the next expression.
+    #[cold]
+    fn note_growth(&mut self) {
+        let more = self.buffers.code.capacity() * HELD_BY_INSTRUCTION;
+        self.grown += more;
+        self.generator.meter.hold(more);
+        let _ = self.generator.meter.look_now();
     }
 
     // ----- registers
@@ -172,6 +187,8 @@ impl<'g, 'm> Emitter<'g, 'm> {
         if slots.is_empty() {
             return;
         }
+        // These are not of an expression: many can come of one.
+        let _ = self.generator.meter.step();
         for slot in slots.iter() {
             let register = self.slot(slot);
             self.emit(span, Instruction::Drop { src: take(register) });

@@ -49,7 +49,7 @@ pub(crate) struct Resolver<'a, 'x> {
     nothing: Ref<'a>,
     pub(crate) tables: Tables<'x>,
     pub(crate) globals: Globals<'a>,
-    pub(crate) scopes: Scopes,
+    pub(crate) scopes: Scopes<'a>,
     pub(crate) errors: Vec<Diagnostic>,
     /// Errors beyond those that are kept.
     more_errors: usize,
@@ -93,7 +93,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             nothing: arena.alloc(Expr { span: Span::default(), kind: Kind::Literal(Literal::Nil) }),
             tables: Tables::with_names(meter, known_names),
             globals,
-            scopes: Scopes::new(),
+            scopes: Scopes::new(arena, known_names),
             errors: Vec::new(),
             more_errors: 0,
             more_unbound: 0,
@@ -459,7 +459,10 @@ impl<'a, 'x> Resolver<'a, 'x> {
     /// Resolves forms that are all evaluated for their value, none in tail position.
     pub(crate) fn all(&mut self, forms: &'a [Form<'a>]) -> &'a [Ref<'a>] {
         let mut resolved = self.list(forms.len());
-        for form in forms.iter().take_while(self.goes_on()) {
+        if resolved.capacity() < forms.len() {
+            return &[];
+        }
+        for form in forms {
             resolved.push(self.resolve(form, false));
         }
         resolved.into_bump_slice()
@@ -472,7 +475,10 @@ impl<'a, 'x> Resolver<'a, 'x> {
             [only] => self.resolve(only, tail),
             [before @ .., last] => {
                 let mut resolved = self.list(forms.len());
-                for form in before.iter().take_while(self.goes_on()) {
+                if resolved.capacity() < forms.len() {
+                    return self.nothing;
+                }
+                for form in before {
                     resolved.push(self.resolve(form, false));
                 }
                 resolved.push(self.resolve(last, tail));

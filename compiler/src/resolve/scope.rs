@@ -2,6 +2,8 @@
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::names::{HashState, Name};
+use crate::resolve::List;
+use bumpalo::Bump;
 use std::collections::HashMap;
 
 /// What a name means in the current function.
@@ -34,7 +36,7 @@ pub(crate) struct FunctionScope {
     loops: Vec<(usize, Slots)>,
     pub(crate) captures: Vec<Place>,
     /// Where captures are, once there are many.
-    rows: HashMap<Place, u16, HashState>,
+    rows: Option<HashMap<Place, u16, HashState>>,
     pub(crate) recur: Option<RecurTarget>,
 }
 
@@ -78,15 +80,16 @@ impl FunctionScope {
     fn capture(&mut self, place: Place) -> Place {
         let known = match self.captures.len() > FEW {
             false => self.captures.iter().position(|known| *known == place).map(|row| row as u16),
-            true => self.rows.get(&place).copied(),
+            true => self.rows.as_ref().and_then(|rows| rows.get(&place).copied()),
         };
         let row = known.unwrap_or_else(|| {
             self.captures.push(place);
             let row = self.captures.len() - 1;
             if row == FEW {
-                self.rows.extend(self.captures.iter().enumerate().map(|(row, &place)| (place, row as u16)));
-            } else if row > FEW {
-                self.rows.insert(place, row as u16);
+                let rows = self.captures.iter().enumerate().map(|(row, &place)| (place, row as u16));
+                self.rows = Some(rows.collect());
+            } else if let Some(rows) = &mut self.rows {
+                rows.insert(place, row as u16);
             }
             row as u16
         });
@@ -97,7 +100,7 @@ impl FunctionScope {
         self.depth = 0;
         self.loops.clear();
         self.captures.clear();
-        self.rows.clear();
+        self.rows = None;
         self.recur = None;
     }
 }
@@ -116,24 +119,24 @@ struct Bound {
 /// The functions around the current form, and the names that are bound in them. A name is found at once,
 /// however many there are.
 #[derive(Debug)]
-pub(crate) struct Scopes {
-    functions: Vec<FunctionScope>,
+pub(crate) struct Scopes<'a> {
+    functions: List<'a, FunctionScope>,
     /// Finished functions, for the next ones.
     spare: Vec<FunctionScope>,
     /// All names in scope; those of inner functions stand behind those of outer ones.
-    bound: Vec<Bound>,
+    bound: List<'a, Bound>,
     /// By the number of a name: its innermost binding, counted from 1; 0 for none.
-    innermost: Vec<u32>,
+    innermost: List<'a, u32>,
 }
 
-impl Scopes {
+impl<'a> Scopes<'a> {
     /// The program itself, as the outermost function.
-    pub(crate) fn new() -> Scopes {
+    pub(crate) fn new(arena: &'a Bump, names: usize) -> Scopes<'a> {
         Scopes {
-            functions: vec![FunctionScope::default()],
+            functions: bumpalo::vec![in arena; FunctionScope::default()],
             spare: Vec::new(),
-            bound: Vec::new(),
-            innermost: Vec::new(),
+            bound: List::new_in(arena),
+            innermost: bumpalo::vec![in arena; 0; names],
         }
     }
 

@@ -22,7 +22,7 @@ const MEMORY: u64 = 10 << 20;
 const MIB: f64 = (1 << 20) as f64;
 
 fn options(memory: u64, interrupt: &Interrupt) -> CompileOptions {
-    let budget = CompileBudget::for_memory(memory, interrupt.clone());
+    let budget = CompileBudget::for_memory(memory, Some(interrupt.clone()));
     CompileOptions { budget, ..CompileOptions::default() }
 }
 

@@ -11,7 +11,7 @@ use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
 use ptc_runtime::upstream::SnapshotMode;
 use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
-use ptc_vm::InterruptKind;
+use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -183,8 +183,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A program that does not compile needs no server; its run says what is wrong with it.
 fn named_by(source: &str) -> StartPolicy {
-    let options = CompileOptions::default();
-    let interrupt = options.budget.interrupt.clone();
+    let interrupt = Interrupt::default();
+    let mut options = CompileOptions::default();
+    options.budget.interrupt = Some(interrupt.clone());
     let compiled = std::thread::scope(|scope| {
         let clock = scope.spawn(|| {
             std::thread::park_timeout(LOOK);

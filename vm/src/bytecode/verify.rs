@@ -10,7 +10,6 @@
 use super::instruction::{Effect, Flow, Instruction, Visit};
 use super::program::{Const, Program, Proto};
 use crate::symbol::LONGEST_NAME;
-use std::cell::Cell;
 use std::fmt;
 
 /// Why a program was refused: always a defect of the compiler.
@@ -107,32 +106,39 @@ pub fn verify(program: &Program) -> Result<(), VerifyError> {
     verify_while(program, &|_| true).unwrap_or(Ok(()))
 }
 
-/// Checks a whole program as long as `goes_on`, which is told how many instructions follow; `None` when it
-/// ended the check.
+/// Checks a whole program as long as `goes_on`, which is asked now and then in long functions and told how many
+/// instructions follow; `None` when it ended the check.
 pub fn verify_while(program: &Program, goes_on: &dyn Fn(usize) -> bool) -> Option<Result<(), VerifyError>> {
-    let stopped = Cell::new(false);
-    let goes_on = |instructions: usize| {
-        stopped.set(!goes_on(instructions));
-        !stopped.get()
-    };
-    let checked = verify_program(program, &goes_on);
-    (!stopped.get()).then_some(checked)
+    let mut watch = Watch { goes_on, stopped: false };
+    let checked = verify_program(program, &mut watch);
+    (!watch.stopped).then_some(checked)
+}
+
+/// Who may end the check of a long function.
+struct Watch<'w> {
+    goes_on: &'w dyn Fn(usize) -> bool,
+    stopped: bool,
+}
+
+impl Watch<'_> {
+    #[cold]
+    fn look(&mut self, instructions: usize) -> bool {
+        self.stopped |= !(self.goes_on)(instructions);
+        !self.stopped
+    }
 }
 
 /// Instructions that are checked between two looks.
 const STRIDE: usize = 4_096;
 
 /// Ends early, with whatever, when it must not go on.
-fn verify_program(program: &Program, goes_on: &dyn Fn(usize) -> bool) -> Result<(), VerifyError> {
+fn verify_program(program: &Program, watch: &mut Watch<'_>) -> Result<(), VerifyError> {
     verify_tables(program)?;
     let mut targets = Targets { row: Vec::new(), states: Vec::new() };
     for (index, proto) in program.protos.iter().enumerate() {
         targets.reset(proto);
         let mut walk = Walk { program, proto, index, targets, at: 0 };
-        if !goes_on(proto.code.len().min(STRIDE)) {
-            return Ok(());
-        }
-        walk.run(goes_on)?;
+        walk.run(watch)?;
         targets = walk.targets;
     }
     Ok(())
@@ -301,7 +307,7 @@ impl Walk<'_> {
         VerifyError { proto: self.index, at: self.at, rule }
     }
 
-    fn run(&mut self, goes_on: &dyn Fn(usize) -> bool) -> Result<(), VerifyError> {
+    fn run(&mut self, watch: &mut Watch<'_>) -> Result<(), VerifyError> {
         let proto = self.proto;
         if proto.code.is_empty() || proto.code.len() != proto.spans.len() {
             return Err(self.error(Rule::Malformed));
@@ -315,26 +321,40 @@ impl Walk<'_> {
             }
         }
         let mut reachable = true;
-        for (at, instruction) in proto.code.iter().enumerate() {
-            if at % STRIDE == STRIDE - 1 && !goes_on((proto.code.len() - at).min(STRIDE)) {
+        for (stride, code) in proto.code.chunks(STRIDE).enumerate() {
+            if stride > 0 && !watch.look(code.len()) {
                 return Ok(());
             }
+            reachable = self.walk(stride * STRIDE, code, &mut state, reachable)?;
+        }
+        if reachable { Err(self.error(Rule::NoEnd)) } else { Ok(()) }
+    }
+
+    /// Goes through some instructions that follow each other; true when what comes after them can be reached.
+    fn walk(
+        &mut self,
+        from: usize,
+        code: &[Instruction],
+        state: &mut Full,
+        mut reachable: bool,
+    ) -> Result<bool, VerifyError> {
+        for (at, instruction) in (from..).zip(code) {
             self.at = at;
             match (self.targets.get(at), reachable) {
                 (Some(recorded), true) if *recorded != UNVISITED => {
-                    if let Some(reg) = recorded.first_difference(&state) {
+                    if let Some(reg) = recorded.first_difference(state) {
                         return Err(self.error(Rule::JoinDiffers(reg)));
                     }
                 }
-                (Some(recorded), false) if *recorded != UNVISITED => state = *recorded,
-                (Some(_), true) => self.targets.set(at, state),
+                (Some(recorded), false) if *recorded != UNVISITED => *state = *recorded,
+                (Some(_), true) => self.targets.set(at, *state),
                 (_, true) => {}
                 // Unreachable code: nothing can be said about it, and nothing can run it.
                 (_, false) => continue,
             }
-            reachable = self.step(instruction, &mut state)?;
+            reachable = self.step(instruction, state)?;
         }
-        if reachable { Err(self.error(Rule::NoEnd)) } else { Ok(()) }
+        Ok(reachable)
     }
 
     /// Backward jumps need the state at their target, so the walk records it when it passes.
