@@ -9,9 +9,9 @@ use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::hint::Wanted;
 use crate::interpreter::attend;
+use crate::meter::List;
 use crate::reason::Reason;
 use crate::value::Value;
-use crate::vector::VectorNode;
 use smallvec::SmallVec;
 
 /// Arguments of a call.
@@ -106,14 +106,24 @@ fn call_plain(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) -> 
     run(cx, arguments)
 }
 
+/// The arguments that a `partial` of these parts hands on: given ones and new ones, of each of which there may be
+/// very many.
+///
+/// # Errors
+/// Fuel and memory.
+pub(crate) fn given_first(cx: &mut Context, parts: &[Value], arguments: &mut [Value]) -> Result<Arguments> {
+    let given = parts[1..].iter().cloned();
+    cx.arguments(given.chain(arguments.iter_mut().map(std::mem::take)))
+}
+
+/// Calls a combinator. Its parts nest, so that few of them may be many calls: each polls.
 fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]) -> Result<Value> {
-    cx.fuel.slice -= 1;
+    cx.tick(1)?;
     let parts = node.parts();
     match node.kind {
         CombinatorKind::Constantly => Ok(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut all: Arguments = parts[1..].iter().cloned().collect();
-            all.extend(arguments.iter_mut().map(std::mem::take));
+            let mut all = given_first(cx, parts, arguments)?;
             apply(cx, &parts[0], &mut all)
         }
         CombinatorKind::Fnil => {
@@ -140,12 +150,13 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
             Ok(value)
         }
         CombinatorKind::Juxt => {
-            let mut items = Vec::with_capacity(parts.len());
+            let mut items = List::with_capacity(cx, parts.len())?;
             for part in parts {
-                let mut copy: Arguments = arguments.iter().cloned().collect();
-                items.push(apply(cx, part, &mut copy)?);
+                let mut copy = cx.arguments(arguments.iter().cloned())?;
+                let item = apply(cx, part, &mut copy)?;
+                items.push(cx, item)?;
             }
-            Ok(Value::Vector(VectorNode::new(items)))
+            Ok(items.into_value())
         }
         CombinatorKind::Complement => Ok(Value::Bool(!apply(cx, &parts[0], arguments)?.is_truthy())),
         CombinatorKind::EveryPred => {

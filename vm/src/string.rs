@@ -97,11 +97,6 @@ impl StringNode {
         self.text.get(index..index.checked_add(1)?)
     }
 
-    /// The last grapheme.
-    pub(crate) fn last_grapheme(&self) -> Option<&str> {
-        self.text.graphemes(true).next_back()
-    }
-
     /// The text, if it has at most so many bytes.
     pub fn short(&self, most: usize) -> Option<&str> {
         (self.text.len() <= most).then_some(&*self.text)

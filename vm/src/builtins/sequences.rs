@@ -95,7 +95,7 @@ fn second(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Value::Str(node) = &arguments[0] {
         cx.tick(1)?;
-        let last = node.last_grapheme();
+        let last = cx.last_grapheme(node)?;
         return last.map_or(Ok(Value::Nil), |last| cx.copy_text(last));
     }
     let end = match &arguments[0] {

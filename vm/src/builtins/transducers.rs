@@ -139,17 +139,20 @@ fn check(name: &'static str, position: usize, value: &Value) -> Result<()> {
 }
 
 /// Whether a function can be called with so many arguments, as far as it says so.
-fn accepts(cx: &Context, function: &Value, count: usize) -> bool {
+///
+/// # Errors
+/// Fuel: a `partial` of a `partial` may be any number deep.
+fn accepts(cx: &mut Context, function: &Value, count: usize) -> Result<bool> {
     let (mut function, mut count) = (function, count);
     loop {
-        return match function {
+        return Ok(match function {
             Value::Closure(closure) => {
                 let protos = &cx.units[closure.unit.0 as usize].program.protos;
                 let mut next = Some(closure.proto);
                 while let Some(index) = next {
                     let proto = &protos[usize::from(index.0)];
                     if proto.accepts(count) {
-                        return true;
+                        return Ok(true);
                     }
                     next = proto.next_arity;
                 }
@@ -157,12 +160,13 @@ fn accepts(cx: &Context, function: &Value, count: usize) -> bool {
             }
             Value::Builtin(builtin) => builtin.info().arity.accepts(count),
             Value::Combinator(node) if node.kind == CombinatorKind::Partial => {
-                let Some((inner, given)) = node.parts().split_first() else { return true };
+                let Some((inner, given)) = node.parts().split_first() else { return Ok(true) };
+                cx.tick(1)?;
                 (function, count) = (inner, count + given.len());
                 continue;
             }
             _ => true,
-        };
+        });
     }
 }
 
@@ -194,7 +198,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let transducer = take(&mut arguments[0]);
     let stages = Stage::of(cx, &transducer)?;
     // A function of two arguments only is as good as (completing f).
-    let completes = accepts(cx, &function, 1);
+    let completes = accepts(cx, &function, 1)?;
     let Some(stages) = stages else {
         check("transduce", 1, &transducer)?;
         let source = collection(cx, "transduce", source)?;

@@ -4,7 +4,7 @@ use super::fiber::{Fiber, Frame};
 use super::operations::attend;
 use super::run::After;
 use super::{Machine, Stop};
-use crate::apply::{Arguments, apply, call_data, check_arity, is_direct};
+use crate::apply::{Arguments, apply, call_data, check_arity, given_first, is_direct};
 use crate::builtins::{BuiltinId, HostFunction, Implementation, Step, transducers};
 use crate::bytecode::Proto;
 use crate::bytecode::instruction::Window;
@@ -398,9 +398,8 @@ fn open_combinator(cx: &mut Context, combinator: &Rc<Combinator>, arguments: Arg
         }
         CombinatorKind::Constantly => Step::Return(parts.first().cloned().unwrap_or_default()),
         CombinatorKind::Partial => {
-            let mut all: Arguments = parts[1..].iter().cloned().collect();
-            all.extend(arguments);
-            Step::TailCall(parts[0].clone(), all)
+            let mut arguments = arguments;
+            Step::TailCall(parts[0].clone(), given_first(cx, parts, &mut arguments)?)
         }
         CombinatorKind::Fnil => {
             let mut arguments = arguments;

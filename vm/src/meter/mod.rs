@@ -20,7 +20,7 @@ use crate::string::StringNode;
 use crate::value::{BigIntNode, Value};
 pub use list::List;
 pub(crate) use text::{Case, Text, append, append_node};
-use unicode_segmentation::UnicodeSegmentation;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// Bytes of text looked at for a unit of fuel.
 const BYTES: usize = 16;
@@ -141,6 +141,30 @@ impl Context {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// The last grapheme of a string. Where it begins may depend on all that is before it: whether the last two of
+    /// many regional indicators are one flag. So more and more of the end is looked at, until that is enough.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    pub fn last_grapheme<'s>(&mut self, node: &'s StringNode) -> Result<Option<&'s str>> {
+        /// Bytes that are looked at first, for nothing.
+        const FIRST: usize = 256;
+        let text = node.as_str();
+        let mut window = FIRST;
+        loop {
+            let from = text.floor_char_boundary(text.len().saturating_sub(window));
+            let mut cursor = GraphemeCursor::new(text.len(), text.len(), true);
+            if let Ok(start) = cursor.prev_boundary(&text[from..], from) {
+                return Ok(start.map(|start| &text[start..]));
+            }
+            if from == 0 {
+                return Ok(None);
+            }
+            window = window.saturating_mul(2);
+            self.tick(window as u64)?;
+        }
     }
 
     /// Whether every grapheme of a string is a byte.

@@ -323,7 +323,10 @@ impl Pipeline {
             };
             at += 1;
             match self.stages.get_mut(at) {
-                Some(stage) => outcome = stage.enter(cx, item)?,
+                Some(stage) => {
+                    cx.tick(1)?;
+                    outcome = stage.enter(cx, item)?;
+                }
                 None => return self.give(cx, item),
             }
         }
