@@ -235,6 +235,7 @@ impl Encoder {
 }
 
 /// The escape of a byte that may not stand in a JSON string.
+#[inline]
 fn escape(byte: u8) -> Option<&'static str> {
     const CONTROL: [&str; 32] = [
         "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\b", "\\t",
@@ -245,7 +246,9 @@ fn escape(byte: u8) -> Option<&'static str> {
     match byte {
         b'"' => Some("\\\""),
         b'\\' => Some("\\\\"),
-        _ => CONTROL.get(usize::from(byte)).copied(),
+        // Most bytes are none of these.
+        0x20.. => None,
+        control => CONTROL.get(usize::from(control)).copied(),
     }
 }
 

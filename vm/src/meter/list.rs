@@ -194,6 +194,8 @@ impl List {
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        heap::release(self.0.capacity() * size_of::<T>());
+        if self.0.capacity() > 0 {
+            heap::release(self.0.capacity() * size_of::<T>());
+        }
     }
 }

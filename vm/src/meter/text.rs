@@ -170,31 +170,32 @@ impl Text {
     }
 
     /// Adds text with the escapes of the bytes that need one. Escaped bytes are ASCII.
+    #[inline]
     pub(crate) fn push_escaped(
         &mut self,
         cx: &mut Context,
         more: &str,
-        escape: fn(u8) -> Option<&'static str>,
+        escape: impl Fn(u8) -> Option<&'static str>,
     ) -> Result<()> {
         /// Bytes looked through before they are paid for.
         const STEP: usize = 16 << 10;
-        let mut plain = 0;
-        for (at, byte) in more.bytes().enumerate() {
-            if let Some(escape) = escape(byte) {
-                self.push(cx, &more[plain..at])?;
+        let (bytes, mut plain, mut at) = (more.as_bytes(), 0, 0);
+        while at < bytes.len() {
+            let end = more.floor_char_boundary(at + STEP);
+            let found = bytes[at..end].iter().position(|&byte| escape(byte).is_some());
+            at += found.unwrap_or(end - at);
+            self.push(cx, &more[plain..at])?;
+            plain = at;
+            if let Some(escape) = found.and_then(|_| escape(bytes[at])) {
                 self.push(cx, escape)?;
-                plain = at + 1;
-            } else if at - plain >= STEP && more.is_char_boundary(at) {
-                self.push(cx, &more[plain..at])?;
+                at += 1;
                 plain = at;
-            } else {
-                continue;
             }
             if self.full {
-                return Ok(());
+                break;
             }
         }
-        self.push(cx, &more[plain..])
+        Ok(())
     }
 
     /// Adds a character many times.
@@ -226,7 +227,10 @@ impl Text {
 
 impl Drop for Text {
     fn drop(&mut self) {
-        heap::release(self.charged);
+        // Most texts are short and charged nothing.
+        if self.charged > 0 {
+            heap::release(self.charged);
+        }
     }
 }
 
