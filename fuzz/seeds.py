@@ -56,7 +56,7 @@ def collect():
     seeds = sorted({program for program in programs if len(program) <= LONGEST})
     write_lines(FUZZ / "seeds/programs.jsonl", [json.dumps(seed) for seed in seeds])
     names = {name for seed in seeds for name in re.findall(r"[(#' ]([A-Za-z*<>=+/.?!%-][^\s()\[\]{}\",;'`@~^]*)", seed)}
-    special = re.findall(r'"([^"\s]+)" *=>', (ROOT / "compiler/src/syntax/mod.rs").read_text())
+    special = re.findall(r'^    [A-Z]\w+ "([^"\s]+)" (?:true|false)', (ROOT / "compiler/src/names/special.rs").read_text(), re.M)
     names = {name for name in names if len(name) > 1 and name.isascii()} | set(special)
     quote = lambda text: '"%s"' % "".join(
         c if " " <= c <= "~" and c not in '"\\' else "\\x%02x" % ord(c) for c in text)

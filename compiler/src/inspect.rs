@@ -22,7 +22,7 @@ pub fn tokens(source: &str) -> Vec<(Span, Option<String>)> {
 
 /// The steps of compiling a text, whether it compiles or not.
 pub fn steps(source: &str, externals: &Externals<'_>, options: &CompileOptions) -> u64 {
-    crate::compile_counting(source, externals, options).1
+    crate::pipeline::compile_counting(source, externals, options).1
 }
 
 /// The number of tokens of a text.

@@ -1,7 +1,7 @@
 //! What a compilation uses up: steps of work and bytes, bounded by one budget, and the interrupt.
 //!
 //! Architecture invariant: every pass is metered where it cannot be bypassed, at the one function through
-//! which it goes on: the reader at the next token, walks over forms in `Meter::walk`, resolving at a form,
+//! which it goes on: the reader at the next token, walks over forms in `form::walk`, resolving at a form,
 //! liveness at an expression, code generation at an expression and an instruction, the verifier at an
 //! instruction. Bytes of the arena are seen without being reported; what lies on the heap is reported where it
 //! grows.
@@ -9,12 +9,13 @@
 //! A meter that has stopped stays so. Passes that give no errors of their own skip what is left, at a step for
 //! each of the forms or expressions that are next to the way out; what they made is thrown away.
 
-use crate::diagnostic::Diagnostic;
-use crate::form::Form;
-use crate::resolve::{Failed, List};
+use crate::diagnostic::{Diagnostic, Failed};
 use bumpalo::Bump;
 use ptc_vm::{Interrupt, InterruptKind, Preemption, Reason, Span};
 use std::cell::Cell;
+
+/// A list that grows in the arena and becomes a slice of it.
+pub(crate) type List<'a, T> = bumpalo::collections::Vec<'a, T>;
 
 /// Steps between two looks at interrupt and memory: far below a millisecond.
 const SLICE: u64 = 1_024;
@@ -104,6 +105,11 @@ impl<'a> Meter<'a> {
             budget,
             stopped: Cell::new(None),
         }
+    }
+
+    /// What lives as long as the compilation.
+    pub(crate) fn arena(&self) -> &'a Bump {
+        self.arena
     }
 
     /// One step of work: a token, a form, an expression, an instruction.
@@ -256,41 +262,6 @@ impl<'a> Meter<'a> {
             ),
         };
         Err(Box::new(Diagnostic::error(reason, Span::default(), message)))
-    }
-
-    /// The forms and all forms inside them, a step each; the rest is left out when the budget is used up.
-    pub(crate) fn walk<'f>(&self, forms: &'f [Form<'f>]) -> Walk<'_, 'a, 'f> {
-        let mut waiting = List::with_capacity_in(8, self.arena);
-        waiting.push(forms);
-        Walk { meter: self, waiting }
-    }
-}
-
-/// See `Meter::walk`.
-pub(crate) struct Walk<'m, 'a, 'f> {
-    meter: &'m Meter<'a>,
-    /// What is left of each form that encloses the next one; forms nest at most as deep as the reader allows.
-    waiting: List<'a, &'f [Form<'f>]>,
-}
-
-impl<'f> Iterator for Walk<'_, '_, 'f> {
-    type Item = &'f Form<'f>;
-
-    fn next(&mut self) -> Option<&'f Form<'f>> {
-        loop {
-            let forms = self.waiting.last_mut()?;
-            let Some((first, rest)) = forms.split_first() else {
-                self.waiting.pop();
-                continue;
-            };
-            *forms = rest;
-            self.meter.step().ok()?;
-            let inside = first.children();
-            if !inside.is_empty() {
-                self.waiting.push(inside);
-            }
-            return Some(first);
-        }
     }
 }
 

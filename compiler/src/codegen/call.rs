@@ -1,8 +1,8 @@
 //! Calls and closures.
 
 use super::emitter::{Emitter, Target, take};
+use crate::diagnostic::Failed;
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
-use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::builtins::{BuiltinId, Purity};
 use ptc_vm::bytecode::instruction::Small;

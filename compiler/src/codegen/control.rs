@@ -2,11 +2,10 @@
 //! jump goes through a few drops of its own.
 
 use super::emitter::{Emitter, Patch, Target, keep, take};
+use crate::diagnostic::Failed;
 use crate::ir::{
-    Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Ref, Slots, SomeChain, Test, TestKind,
+    Case, CaseClause, Comparison, Cond, Kind, Literal, Logic, Ref, Slots, SomeChain, Test, TestKind, as_test,
 };
-use crate::resolve::Failed;
-use crate::resolve::operators::as_test;
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{AgainstInt, Far, Near, Relation};
 use ptc_vm::bytecode::{Constant, Dst, Instruction, Src};

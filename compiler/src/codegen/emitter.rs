@@ -1,8 +1,8 @@
 //! The state of one function: instructions, registers, jumps.
 
 use super::Generator;
+use crate::diagnostic::{Failed, too_many_locals};
 use crate::ir::{Arity, Function, Slots};
-use crate::resolve::{Failed, too_many_locals};
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
 use ptc_vm::bytecode::{Dst, Instruction, Pinned, Proto, Shape, Src};

@@ -2,8 +2,8 @@
 
 use super::emitter::{Emitter, Target, take};
 use super::literal::Collection;
+use crate::diagnostic::Failed;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
-use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Int, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};

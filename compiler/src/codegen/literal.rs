@@ -1,8 +1,8 @@
 //! Literals and collections.
 
 use super::emitter::{Emitter, Target, take};
+use crate::diagnostic::Failed;
 use crate::ir::{Kind, Literal, Ref};
-use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::Small;
 use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction};

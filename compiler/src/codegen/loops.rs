@@ -2,8 +2,8 @@
 
 use super::control::Edge;
 use super::emitter::{Emitter, RecurHead, Target, take};
+use crate::diagnostic::{Failed, error};
 use crate::ir::{Each, EachStep, Literal, Loop, RecurArg, Ref};
-use crate::resolve::{Failed, error};
 use ptc_vm::bytecode::instruction::{Far, Small};
 use ptc_vm::bytecode::{Args, Dst, Instruction, Pinned};
 use ptc_vm::{Reason, Span, builtins};

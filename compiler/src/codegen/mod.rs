@@ -12,10 +12,10 @@ mod literal;
 mod loops;
 mod scope;
 
-use crate::constants::Tables;
+use crate::diagnostic::{Failed, error};
 use crate::ir::Function;
+use crate::ir::tables::Tables;
 use crate::meter::Meter;
-use crate::resolve::{Failed, error};
 pub(crate) use emitter::Buffers;
 use emitter::Emitter;
 use ptc_vm::Reason;

@@ -2,8 +2,8 @@
 //! a program does must not depend on who reads a value last.
 
 use super::emitter::{Emitter, take};
+use crate::diagnostic::Failed;
 use crate::ir::Slots;
-use crate::resolve::Failed;
 use ptc_vm::Span;
 use ptc_vm::bytecode::{Dst, Instruction};
 

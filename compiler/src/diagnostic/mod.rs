@@ -8,11 +8,13 @@
 //! - `fallback`: hints by reason
 //! - `habit`: hints that come from how the text is written, for notations of other languages
 
+mod failed;
 mod fallback;
 mod habit;
 mod place;
 mod report;
 
+pub(crate) use failed::{Failed, HintBoxed, error, invalid_form, too_many_locals};
 pub(crate) use place::Lines;
 pub use place::{Place, Position, line_column};
 pub use report::{Call, Palette, Report};

@@ -2,14 +2,13 @@
 //! signature, one line of documentation and examples. `docs/language.md` and `(doc name)` are made of these
 //! entries, and every example is executed by a test.
 //!
-//! Functions come from the builtin table of the VM, special forms from `crate::syntax`; the names that are
+//! Functions come from the builtin table of the VM, special forms from `crate::names`; the names that are
 //! neither stand in `others`, the examples in `examples`.
 
 mod examples;
 mod others;
 
-use crate::names::split_qualified;
-use crate::syntax::Special;
+use crate::names::{Special, split_qualified};
 use ptc_vm::builtins::{self, Category};
 use std::collections::HashMap;
 use std::sync::LazyLock;

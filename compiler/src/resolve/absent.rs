@@ -267,7 +267,7 @@ mod tests {
     fn no_row_names_what_the_language_has() {
         let rows = ABSENT.iter().map(|(names, _)| *names).chain([SYNTAX]);
         let is_present = |name: &&str| {
-            ptc_vm::builtins::lookup(None, name).is_some() || crate::syntax::Special::lookup(name).is_some()
+            ptc_vm::builtins::lookup(None, name).is_some() || crate::names::Special::lookup(name).is_some()
         };
         let present: Vec<&str> = rows.flat_map(str::split_ascii_whitespace).filter(is_present).collect();
         assert_eq!(present, [""; 0]);

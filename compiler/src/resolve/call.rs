@@ -1,8 +1,8 @@
 //! Calls.
 
 use super::symbol::{Meaning, is_placeholder};
-use super::{Failed, HintBoxed, Resolved, Resolver, absent, error};
-use crate::diagnostic::{Diagnostic, Severity};
+use super::{Resolved, Resolver, absent};
+use crate::diagnostic::{Diagnostic, Failed, HintBoxed, Severity, error};
 use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};

@@ -3,35 +3,35 @@
 
 mod absent;
 pub(crate) mod call;
-mod failed;
 pub(crate) mod globals;
 pub(crate) mod operators;
 pub(crate) mod scope;
+mod shape;
 pub(crate) mod suggest;
 pub(crate) mod symbol;
+pub(crate) mod syntax;
 
-use crate::constants::Tables;
-use crate::diagnostic::{Diagnostic, MAX_ERRORS, MAX_WARNINGS};
-use crate::duplicate::{find_duplicate, form_text};
+use crate::diagnostic::{
+    Diagnostic, Failed, HintBoxed, MAX_ERRORS, MAX_WARNINGS, error, invalid_form, too_many_locals,
+};
 use crate::externals::{Externals, ServersUsed};
+use crate::form::duplicate::{find_duplicate, form_text};
 use crate::form::{Form, FormKind};
+use crate::ir::tables::Tables;
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
-use crate::meter::Meter;
-use crate::names::{Name, Names};
-use crate::syntax::Special;
-use crate::syntax::literal_call::looks_at_servers;
+use crate::meter::{List, Meter};
+use crate::names::{Name, Names, Special};
+use crate::resolve::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
-pub(crate) use failed::{Failed, HintBoxed, error, invalid_form, too_many_locals, with_advice, wrong_shape};
 use globals::Globals;
 use ptc_vm::builtins::{self, BuiltinId};
 use ptc_vm::bytecode::Const;
 use ptc_vm::regex::Wrong;
 use ptc_vm::{Reason, Span};
 use scope::{FunctionScope, Place, Scopes};
+pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
 
-/// A list that grows in the arena and becomes a slice of it.
-pub(crate) type List<'a, T> = bumpalo::collections::Vec<'a, T>;
 /// What resolving a form gives.
 pub(crate) type Resolved<'a> = Result<Ref<'a>, Failed>;
 

@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use crate::form::Form;
-use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Slots, Test, TestKind};
+use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Slots, Test, TestKind, as_test};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
 use ptc_vm::bytecode::instruction::Written;
@@ -65,14 +65,6 @@ fn test(kind: TestKind<'_>) -> Kind<'_> {
 
 fn equal<'a>(a: Ref<'a>, b: Ref<'a>) -> TestKind<'a> {
     TestKind::Compare { op: Comparison::Equal, a, b, swapped: false }
-}
-
-/// The condition that an expression is.
-pub(crate) fn as_test(expr: Ref<'_>) -> Test<'_> {
-    match &expr.kind {
-        Kind::Test(test) => *test,
-        _ => Test { negated: false, kind: TestKind::Truthy(expr) },
-    }
 }
 
 fn small(expr: Ref<'_>) -> Option<i16> {

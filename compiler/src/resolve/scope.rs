@@ -1,8 +1,8 @@
 //! Scopes: which name means which slot, capture or closure.
 
 use crate::ir::{MAX_SLOTS, Slots};
+use crate::meter::List;
 use crate::names::{HashState, Name};
-use crate::resolve::List;
 use bumpalo::Bump;
 use std::collections::HashMap;
 

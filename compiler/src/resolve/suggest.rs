@@ -1,11 +1,9 @@
 //! Hints for names that mean nothing: the nearest known name, or the PTC-Lisp way to what a Clojure name
 //! does.
 
-use super::symbol::find_builtin;
 use super::{Resolver, absent};
 use crate::diagnostic::Diagnostic;
-use crate::names::Name;
-use crate::syntax::Special;
+use crate::names::{Name, Special, find_builtin};
 use ptc_vm::builtins::{self, Category};
 pub(crate) use ptc_vm::similar::nearest;
 use ptc_vm::{Brief, Reason, Span};

@@ -2,9 +2,10 @@
 
 use super::scope::Place;
 use super::suggest::{did_you_mean, nearest};
-use super::{Failed, HintBoxed, Resolved, Resolver, absent, error, invalid_form};
+use super::{Resolved, Resolver, absent};
+use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
-use crate::names::{Name, split_qualified};
+use crate::names::{Name, find_builtin, split_qualified};
 use ptc_vm::builtins::{self, Builtin, BuiltinId, Category};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
@@ -54,16 +55,6 @@ pub(crate) enum Meaning {
     Tool,
     /// Recorded as unbound.
     Unbound,
-}
-
-/// The builtin of a name as it is written, qualified or not.
-pub(crate) fn find_builtin(text: &str) -> Option<BuiltinId> {
-    let text = text.strip_prefix("java.time.").unwrap_or(text);
-    let plain = || builtins::lookup(None, text);
-    match split_qualified(text) {
-        (None, _) => plain(),
-        (Some(namespace), name) => builtins::lookup(Some(namespace), name).or_else(plain),
-    }
 }
 
 impl<'a> Resolver<'a, '_> {

@@ -1,16 +1,4 @@
-//! The special forms: one table of names, one module for each family.
-
-mod advice;
-pub(crate) mod binding;
-pub(crate) mod conditional;
-pub(crate) mod definition;
-pub(crate) mod function;
-pub(crate) mod host;
-pub(crate) mod iteration;
-pub(crate) mod letfn;
-pub(crate) mod literal_call;
-pub(crate) mod pattern;
-pub(crate) mod threading;
+//! The special forms: one table of names.
 
 macro_rules! specials {
     ($($variant:ident $name:literal $shadow:literal $usage:literal $doc:literal;)+) => {

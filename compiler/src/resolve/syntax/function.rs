@@ -1,13 +1,12 @@
 //! `fn`, `#()` and what `defn` and `letfn` share with them.
 
-use super::Special;
-use crate::form::{Form, FormKind};
+use crate::diagnostic::{Failed, HintBoxed, invalid_form, too_many_locals};
+use crate::form::{Form, FormKind, walk};
 use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
-use crate::names::Name;
+use crate::meter::List;
+use crate::names::{Name, Special};
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{
-    Failed, HintBoxed, List, Resolved, Resolver, invalid_form, too_many_locals, wrong_shape,
-};
+use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -244,7 +243,7 @@ impl<'a> Resolver<'a, '_> {
     #[expect(clippy::type_complexity, reason = "used once, right above")]
     fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Name, usize)>), Failed> {
         let (mut highest, mut uses_rest, mut found) = (0, false, Vec::new());
-        for form in self.meter.walk(items) {
+        for form in walk(self.meter, items) {
             if matches!(form.kind, FormKind::ShortFn(_)) {
                 return Err(invalid_form(form.span, "Nested #() anonymous functions are not allowed")
                     .hint_boxed("Write the inner one as (fn [x] ...)."));

@@ -8,8 +8,11 @@
 //! - Evaluation order is the order of the fields, except that a local that is an operand of an instruction
 //!   (not an argument of a window call) is read when the instruction runs. Values do not change, so no
 //!   program can tell.
-//! - The cells are filled by the liveness pass ([`crate::liveness`]): last uses, and the locals that die on
+//! - The cells are filled by the liveness pass ([`crate::ir::liveness`]): last uses, and the locals that die on
 //!   an edge between two expressions.
+
+pub(crate) mod liveness;
+pub(crate) mod tables;
 
 use ptc_vm::Span;
 use ptc_vm::builtins::BuiltinId;
@@ -320,4 +323,12 @@ pub(crate) struct Arity<'a> {
     pub(crate) has_recur: bool,
     /// Parameters that the body never reads.
     pub(crate) unread: Cell<Slots>,
+}
+
+/// The condition that an expression is.
+pub(crate) fn as_test(expr: Ref<'_>) -> Test<'_> {
+    match &expr.kind {
+        Kind::Test(test) => *test,
+        _ => Test { negated: false, kind: TestKind::Truthy(expr) },
+    }
 }

@@ -1,11 +1,13 @@
 //! Destructuring: a pattern becomes a list of bindings.
 
+use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::{Form, FormKind};
 use crate::ir::{Binding, Kind, Literal, Ref};
+use crate::meter::List;
 use crate::names::Name;
+use crate::resolve::Resolver;
 use crate::resolve::operators::is_inert;
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Failed, HintBoxed, List, Resolver, error};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;

@@ -1,7 +1,11 @@
 //! Forms: what the reader makes of tokens. They live in the arena of one compilation.
 
+pub(crate) mod duplicate;
+mod walk;
+
 use crate::names::Name;
 use ptc_vm::Span;
+pub(crate) use walk::walk;
 
 /// A form with its place.
 #[derive(Clone, Copy, Debug)]

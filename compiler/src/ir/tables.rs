@@ -1,11 +1,9 @@
 //! The tables of a program: symbols, constants and globals, each row once.
 
-use crate::diagnostic::Diagnostic;
-use crate::index::Index;
+use crate::diagnostic::{Diagnostic, Failed};
 use crate::ir::Literal;
 use crate::meter::{Meter, Stopped};
-use crate::names::{HashState, Name};
-use crate::resolve::Failed;
+use crate::names::{HashState, Index, Name};
 use compact_str::CompactString;
 use ptc_vm::builtins::BuiltinId;
 use ptc_vm::bytecode::{Const, GlobalName};

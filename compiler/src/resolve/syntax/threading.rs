@@ -5,11 +5,12 @@
 //! evaluated first, and a special form as a step gets the steps before it as a form, because it may not
 //! evaluate them at all.
 
-use super::Special;
+use crate::diagnostic::{Failed, error};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Clause, Cond, Kind, Slots, SomeChain};
-use crate::resolve::operators::as_test;
-use crate::resolve::{Failed, List, Resolved, Resolver, error, with_advice, wrong_shape};
+use crate::ir::{Binding, Clause, Cond, Kind, Slots, SomeChain, as_test};
+use crate::meter::List;
+use crate::names::Special;
+use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::builtins::Purity;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;

@@ -1,13 +1,12 @@
 //! `for`, `doseq` and `dotimes`.
 
-use super::Special;
+use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots};
-use crate::resolve::operators::as_test;
+use crate::ir::{Binding, Each, EachStep, Kind, Ref, Slots, as_test};
+use crate::meter::List;
+use crate::names::Special;
 use crate::resolve::suggest::nearest;
-use crate::resolve::{
-    Failed, HintBoxed, List, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape,
-};
+use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -254,7 +253,7 @@ impl<'a> Resolver<'a, '_> {
         if is_collection {
             return Ok(());
         }
-        let text = |form: &Form<'_>| crate::duplicate::form_text(self.source, form.span);
+        let text = |form: &Form<'_>| crate::form::duplicate::form_text(self.source, form.span);
         let message = format!(
             "{} binding '{}' expected a collection, got: {} ({})",
             name(special),

@@ -4,18 +4,18 @@
 //! makers: a maker gets all makers of the group and makes its function, which makes the others anew where it
 //! needs them.
 
-use super::Special;
-use crate::form::{Form, FormKind};
+use crate::diagnostic::Failed;
+use crate::form::{Form, FormKind, walk};
 use crate::ir::{Binding, MAX_SLOTS};
-use crate::meter::Meter;
-use crate::names::Name;
-use crate::resolve::{Failed, List, Resolved, Resolver, wrong_shape};
+use crate::meter::{List, Meter};
+use crate::names::{Name, Special};
+use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
 
 /// The numbers of the names that are symbols somewhere in the forms.
 fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usize>) -> HashSet<usize> {
-    meter.walk(forms).filter_map(|form| numbers.get(&form.symbol()?)).copied().collect()
+    walk(meter, forms).filter_map(|form| numbers.get(&form.symbol()?)).copied().collect()
 }
 
 /// One function of a `letfn` as written.
@@ -46,7 +46,7 @@ impl<'a> Resolver<'a, '_> {
             functions.push(Written { name, form, rest });
         }
         if functions.len() > MAX_SLOTS / 2 {
-            return Err(crate::resolve::too_many_locals(span));
+            return Err(crate::diagnostic::too_many_locals(span));
         }
         let mark = self.scopes.mark();
         let mut bindings = self.list(functions.len());

@@ -1,11 +1,12 @@
 //! Conditionals and logic.
 
-use super::Special;
+use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::form::{Form, FormKind};
-use crate::ir::{Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Slots, Test, TestKind};
-use crate::names::Name;
-use crate::resolve::operators::as_test;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
+use crate::ir::{
+    Binding, Case, CaseClause, Clause, Cond, Kind, Literal, Logic, Ref, Slots, Test, TestKind, as_test,
+};
+use crate::names::{Name, Special};
+use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 //! that can judge it.
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::form::{Form, FormKind};
+use crate::form::{Form, FormKind, walk};
 use crate::meter::Meter;
 use crate::names::{Names, split_qualified};
 use crate::resolve::Resolver;
@@ -66,7 +66,7 @@ pub(crate) fn looks_at_servers(meter: &Meter<'_>, forms: &[Form<'_>], names: &Na
         return false;
     }
     let looks = LOOKS.map(|look| names.find(look));
-    meter.walk(forms).any(|form| form.symbol().is_some_and(|name| looks.contains(&Some(name))))
+    walk(meter, forms).any(|form| form.symbol().is_some_and(|name| looks.contains(&Some(name))))
 }
 
 /// Reads a call whose server is a literal; `None` when the server is computed, or the call is no call.

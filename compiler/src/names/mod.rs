@@ -1,12 +1,15 @@
 //! Names of the source text, interned: symbols and keywords are compared by number, and what a name means
 //! beside the program is looked up once for each.
 
-use crate::index::Index;
-use crate::resolve::List;
-use crate::resolve::symbol::find_builtin;
-use crate::syntax::Special;
+mod advice;
+mod index;
+mod special;
+
+use crate::meter::List;
 use bumpalo::Bump;
-use ptc_vm::builtins::BuiltinId;
+pub(crate) use index::Index;
+use ptc_vm::builtins::{self, BuiltinId};
+pub(crate) use special::Special;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher};
 
@@ -123,5 +126,15 @@ pub(crate) fn split_qualified(text: &str) -> (Option<&str>, &str) {
     match slash.map(|at| (&text[..at], &text[at + 1..])) {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => (Some(namespace), name),
         _ => (None, text),
+    }
+}
+
+/// The builtin of a name as it is written, qualified or not.
+pub(crate) fn find_builtin(text: &str) -> Option<BuiltinId> {
+    let text = text.strip_prefix("java.time.").unwrap_or(text);
+    let plain = || builtins::lookup(None, text);
+    match split_qualified(text) {
+        (None, _) => plain(),
+        (Some(namespace), name) => builtins::lookup(Some(namespace), name).or_else(plain),
     }
 }

@@ -1,7 +1,6 @@
 //! Errors on their way up.
 
-use crate::diagnostic::Diagnostic;
-use crate::syntax::Special;
+use super::Diagnostic;
 use ptc_vm::{Brief, Reason, Span};
 use std::fmt::Display;
 
@@ -14,17 +13,6 @@ pub(crate) fn error(reason: Reason, span: Span, message: impl Display) -> Failed
 
 pub(crate) fn invalid_form(span: Span, message: impl Display) -> Failed {
     error(Reason::InvalidForm, span, message)
-}
-
-/// The error of a special form with the wrong number of parts.
-pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
-    with_advice(error(Reason::InvalidArity, span, format!("expected {}", special.usage())), special)
-}
-
-/// Adds what to do about a form in a wrong shape.
-pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
-    failed.hints.extend(special.advice().map(Brief::of));
-    failed
 }
 
 pub(crate) fn too_many_locals(span: Span) -> Failed {

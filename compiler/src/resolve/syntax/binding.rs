@@ -1,13 +1,13 @@
 //! `let`, `loop` and `recur`.
 
-use super::Special;
-use crate::form::{Form, FormKind};
+use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
+use crate::form::{Form, FormKind, walk};
 use crate::ir::{Binding, Kind, Loop, RecurArg, Ref, Slots};
+use crate::meter::List;
+use crate::names::Special;
 use crate::resolve::operators::{add_reads, is_inert};
 use crate::resolve::scope::RecurTarget;
-use crate::resolve::{
-    Failed, HintBoxed, List, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape,
-};
+use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -66,7 +66,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// Binds every name that a refused pattern mentions, so that its uses are no further errors.
     fn bind_anyway(&mut self, pattern: &'a Form<'a>) {
-        for form in self.meter.walk(std::slice::from_ref(pattern)) {
+        for form in walk(self.meter, std::slice::from_ref(pattern)) {
             if let Some(name) = form.symbol()
                 && let Some(slot) = self.scopes.function().slot()
             {

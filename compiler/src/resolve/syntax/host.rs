@@ -1,11 +1,11 @@
 //! Forms that reach outside the program: tools and early ends.
 
-use super::Special;
+use crate::diagnostic::{Failed, HintBoxed, error};
 use crate::form::Form;
 use crate::ir::{Kind, Literal};
-use crate::names::{Name, split_qualified};
+use crate::names::{Name, Special, split_qualified};
 use crate::resolve::suggest::nearest;
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, wrong_shape};
+use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::bytecode::instruction::Signal;
 use ptc_vm::{Reason, Span};

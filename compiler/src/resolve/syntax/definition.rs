@@ -1,11 +1,11 @@
 //! `def`, `defonce` and `defn`.
 
-use super::Special;
-use crate::duplicate::form_text;
+use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
+use crate::form::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
-use crate::names::{Name, split_qualified};
-use crate::resolve::{Failed, HintBoxed, Resolved, Resolver, error, invalid_form, with_advice, wrong_shape};
+use crate::names::{Name, Special, split_qualified};
+use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;

@@ -1,14 +1,13 @@
 //! Tokens to forms, with an explicit stack: the text may nest 64 levels, the reader does not recurse.
 
+mod unreadable;
+
 use crate::diagnostic::{Diagnostic, Lines, MAX_ERRORS, MAX_WARNINGS};
-use crate::duplicate::form_text;
+use crate::form::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::lexer::{Token, is_symbol_char};
-use crate::meter::Meter;
-use crate::names::{Name, Names};
-use crate::resolve::List;
-use crate::syntax::Special;
-use crate::unreadable;
+use crate::meter::{List, Meter};
+use crate::names::{Name, Names, Special};
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
 use ptc_vm::symbol::LONGEST_NAME;

@@ -1,0 +1,39 @@
+//! Walks over forms, metered.
+
+use super::Form;
+use crate::meter::{List, Meter};
+
+/// The forms and all forms inside them, a step each; the rest is left out when the budget is used up.
+pub(crate) fn walk<'m, 'a, 'f>(meter: &'m Meter<'a>, forms: &'f [Form<'f>]) -> Walk<'m, 'a, 'f> {
+    let mut waiting = List::with_capacity_in(8, meter.arena());
+    waiting.push(forms);
+    Walk { meter, waiting }
+}
+
+/// See [`walk`].
+pub(crate) struct Walk<'m, 'a, 'f> {
+    meter: &'m Meter<'a>,
+    /// What is left of each form that encloses the next one; forms nest at most as deep as the reader allows.
+    waiting: List<'a, &'f [Form<'f>]>,
+}
+
+impl<'f> Iterator for Walk<'_, '_, 'f> {
+    type Item = &'f Form<'f>;
+
+    fn next(&mut self) -> Option<&'f Form<'f>> {
+        loop {
+            let forms = self.waiting.last_mut()?;
+            let Some((first, rest)) = forms.split_first() else {
+                self.waiting.pop();
+                continue;
+            };
+            *forms = rest;
+            self.meter.step().ok()?;
+            let inside = first.children();
+            if !inside.is_empty() {
+                self.waiting.push(inside);
+            }
+            return Some(first);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The passes, one after the other.
+
+use crate::diagnostic::{self, Diagnostic, Failed};
+use crate::externals::{CompileOptions, Compiled, Externals, Rejection};
+use crate::meter::{Meter, Stopped};
+use crate::scratch::Scratch;
+use crate::{codegen, ir, names, reader, resolve};
+use ptc_vm::bytecode::Program;
+use ptc_vm::bytecode::verify::verify_while;
+use ptc_vm::{Reason, Span};
+use std::sync::Arc;
+
+/// Compiles a program.
+///
+/// # Errors
+/// Everything that is wrong with the text, the most basic first; or that the budget is used up.
+pub fn compile(
+    source: &str,
+    externals: &Externals<'_>,
+    options: &CompileOptions,
+) -> Result<Compiled, Rejection> {
+    compile_counting(source, externals, options).0
+}
+
+/// Compiles a program, and counts the steps of the meter.
+pub(crate) fn compile_counting(
+    source: &str,
+    externals: &Externals<'_>,
+    options: &CompileOptions,
+) -> (Result<Compiled, Rejection>, u64) {
+    if source.len() > options.max_program_bytes {
+        let message =
+            format!("program size {} bytes exceeds limit of {}", source.len(), options.max_program_bytes);
+        let error = Diagnostic::error(Reason::ProgramTooLarge, Span::default(), message);
+        return (Err(error.into()), 0);
+    }
+    let mut scratch = Scratch::take(source);
+    let compiled = {
+        let Scratch { arena, buffers } = &mut *scratch;
+        let meter = Meter::new(arena, &options.budget, source);
+        let compiled = compile_in(&meter, arena, buffers, source, externals, options);
+        // Whatever else was found: a compilation that was cut short says only that.
+        let compiled = match meter.verdict() {
+            Ok(()) => compiled,
+            Err(stopped) => Err((*stopped).into()),
+        };
+        (compiled, meter.steps())
+    };
+    scratch.keep(source);
+    compiled
+}
+
+fn compile_in<'a>(
+    meter: &Meter<'a>,
+    arena: &'a bumpalo::Bump,
+    buffers: &mut Vec<codegen::Buffers>,
+    source: &'a str,
+    externals: &Externals<'_>,
+    options: &CompileOptions,
+) -> Result<Compiled, Rejection> {
+    let mut names = names::Names::for_text(arena, source);
+    let (forms, mut read) = reader::read(arena, meter, source, &mut names, options.max_symbols);
+    if read.in_doubt {
+        return Err(read.errors.into());
+    }
+    let defined = &read.defined;
+    let mut resolver = resolve::Resolver::new(arena, meter, source, &mut names, externals, forms, defined);
+    let main = resolver.program(forms);
+    let mut errors = read.errors;
+    let (mut found, mut more) = resolver.finish_errors();
+    errors.append(&mut found);
+    more += errors.len().saturating_sub(diagnostic::MAX_ERRORS);
+    errors.truncate(diagnostic::MAX_ERRORS);
+    if !errors.is_empty() {
+        return Err(Rejection { errors, more });
+    }
+    let mut warnings = std::mem::take(&mut read.warnings);
+    warnings.append(&mut resolver.warnings);
+    if options.last_uses {
+        ir::liveness::analyse(meter, main);
+    }
+    let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
+    let (protos, tables) = codegen::generate(meter, main, resolver.tables, options.last_uses, buffers)
+        .map_err(|error| *error)?;
+    let program = Program {
+        source_bytes: source.len() as u32,
+        protos,
+        entry: ptc_vm::bytecode::ProtoIndex(0),
+        constants: tables.constants,
+        symbols: tables.symbols,
+        globals: tables.globals,
+    };
+    match verify_while(&program, &|instructions| meter.work(instructions).is_ok()) {
+        Some(Ok(())) => Ok(Compiled { program: Arc::new(program), warnings, servers, uses_tools }),
+        Some(Err(error)) => {
+            debug_assert!(false, "{error}\n{}", program.disassemble());
+            let message = format!("internal: {error}");
+            Err(Diagnostic::error(Reason::CompileError, Span::default(), message).into())
+        }
+        None => Err((*Failed::from(Stopped)).into()),
+    }
+}

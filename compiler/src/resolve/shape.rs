@@ -1,0 +1,16 @@
+//! Errors of special forms that are written in a wrong shape.
+
+use crate::diagnostic::{Failed, error};
+use crate::names::Special;
+use ptc_vm::{Brief, Reason, Span};
+
+/// The error of a special form with the wrong number of parts.
+pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
+    with_advice(error(Reason::InvalidArity, span, format!("expected {}", special.usage())), special)
+}
+
+/// Adds what to do about a form in a wrong shape.
+pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
+    failed.hints.extend(special.advice().map(Brief::of));
+    failed
+}
