@@ -4,7 +4,8 @@
 use crate::commitment::Commitments;
 use crate::program_cache::ProgramCache;
 use crate::secrets::SecretRegistry;
-use crate::upstream::{Guardian, SharedCatalog, Upstream};
+use crate::tools::SharedCatalog;
+use crate::upstream::{Guardian, Upstream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::runtime::Handle;

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::outcome::{CallFault, Effect};
 use crate::outgoing::Turn;
 use crate::tool_call::{Encoded, encode, parse};
-use crate::tool_check::{no_such_server, no_such_tool};
+use crate::tools::words::{no_such_server, no_such_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::MapNode;

@@ -10,9 +10,10 @@
 //!   runs next. `coroutine`: suspending one half-way. `commitment`: memory of all together.
 //!   `work`: what a worker holds of one program.
 //! - [`watcher`]: how a caller follows a run. `inline`: tiny programs on their caller's thread.
-//! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `tool_check`: calls
-//!   against tool lists and schemas. `rendering`: its end. `release`: its end without secrets.
-//! - [`discovery`]: what programs can ask about names, servers and tools. `suggest`: the nearest known name.
+//! - `driver`: one program, slice by slice. `host_call`, `tool_call`: what it asks for. `rendering`: its end. `release`: its end
+//!   without secrets.
+//! - [`discovery`]: what programs can ask about names, servers and tools.
+//! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
 //! - [`context`]: the budget and ledger of one run. `outgoing`: its arguments on their way to servers.
 //!   `program_cache`: compiled programs by source.
 //! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
@@ -45,9 +46,8 @@ mod rendering;
 mod runtime;
 pub mod secrets;
 mod startup;
-mod suggest;
 mod tool_call;
-mod tool_check;
+pub mod tools;
 mod turns;
 pub mod upstream;
 mod watchdog;

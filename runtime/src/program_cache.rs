@@ -5,7 +5,7 @@
 //! literal calls were checked against: a program remembers those, and counts only while they are current.
 
 use crate::options::RunOptions;
-use crate::upstream::{Catalog, CatalogServer, SharedCatalog, ToolList};
+use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,10 +11,8 @@ use crate::program_cache::ProgramCache;
 use crate::queue::{Job, Queue, RunHandle, RunId};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
-use crate::upstream::{
-    Catalog, Guardian, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream, Tool, ToolList, Upstream,
-    UpstreamState,
-};
+use crate::tools::{Catalog, SharedCatalog, SnapshotMode, Tool, ToolList};
+use crate::upstream::{Guardian, ServiceOptions, StdioUpstream, Upstream, UpstreamState};
 use crate::watchdog::Watchdog;
 use crate::watcher::{Recipient, RunWatcher};
 use crate::worker::Worker;

@@ -6,7 +6,8 @@ mod common;
 use common::{call, entry, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::upstream::{SnapshotMode, StdioUpstream, Upstream, UpstreamFault, UpstreamState};
+use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::upstream::{StdioUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::json;
 use std::time::Duration;
 

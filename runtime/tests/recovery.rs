@@ -6,7 +6,8 @@ use common::entry;
 use common::programs::{run, runtime_of, value};
 use ptc_runtime::config::{ServerEntry, Startup};
 use ptc_runtime::outcome::{CallFault, CallStatus};
-use ptc_runtime::upstream::{SnapshotMode, UpstreamState};
+use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::upstream::UpstreamState;
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 
 fn lenient(name: &str, arguments: &[&str]) -> ServerEntry {

@@ -6,7 +6,8 @@ use common::entry;
 use common::programs::{failure, run, runtime_of, value};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::outcome::{CallFault, CallStatus};
-use ptc_runtime::upstream::{CallLimits, NameRule, ToolPattern, ToolPolicy};
+use ptc_runtime::tools::{NameRule, ToolPattern, ToolPolicy};
+use ptc_runtime::upstream::CallLimits;
 use ptc_runtime::{Runtime, RuntimeConfig, StartPolicy};
 
 fn patterns(texts: &[&str]) -> Vec<ToolPattern> {

@@ -9,7 +9,7 @@ use crate::tool::catalog::Catalog;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
-use ptc_runtime::upstream::SnapshotMode;
+use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::BTreeSet;

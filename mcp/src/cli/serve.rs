@@ -16,7 +16,7 @@ use crate::tool::definition::definition;
 use crate::tool::description::Facts;
 use clap::ValueEnum;
 use ptc_runtime::limits::Unit;
-use ptc_runtime::upstream::Catalog;
+use ptc_runtime::tools::Catalog;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -8,7 +8,7 @@ use super::style::Style;
 use crate::tool::caps::cut;
 use crate::tool::profile::millis;
 use ptc_runtime::ServerStatus;
-use ptc_runtime::discovery::tool_text::arguments;
+use ptc_runtime::tools::text::arguments;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 //! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
 //! lists, in name order, so that it is the same byte for byte in every run.
 
-use ptc_runtime::discovery::tool_text::one_line;
 use ptc_runtime::discovery::topics;
+use ptc_runtime::tools::text::one_line;
 use std::fmt::Write as _;
 
 /// How much of the catalog the description shows.
@@ -82,7 +82,7 @@ const GUIDANCE: &str =
 
 impl Catalog {
     /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
-    pub fn of(catalog: &ptc_runtime::upstream::Catalog) -> Catalog {
+    pub fn of(catalog: &ptc_runtime::tools::Catalog) -> Catalog {
         let servers = catalog.servers().map(|server| CatalogServer {
             name: server.name.to_string(),
             description: server.description.as_deref().unwrap_or_default().to_owned(),

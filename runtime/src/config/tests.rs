@@ -1,5 +1,6 @@
 use super::*;
-use crate::upstream::{CallLimits, NameRule, ToolPattern, ToolPolicy};
+use crate::tools::{NameRule, ToolPattern, ToolPolicy};
+use crate::upstream::CallLimits;
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {

@@ -1,6 +1,6 @@
 //! `"tools": {"allow": […]}` or `{"block": […]}`, for one server or for all of them.
 
-use crate::upstream::{NameRule, ToolPattern};
+use crate::tools::{NameRule, ToolPattern};
 use serde_json::Value;
 
 /// Reads a rule; an empty object has none. An error comes with the key below `tools` that it is about.

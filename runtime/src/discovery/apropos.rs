@@ -6,8 +6,8 @@
 
 use super::local::{Origin, providers};
 use super::search::Query;
-use super::tool_text::{SUMMARY, hints, one_line, summary};
-use crate::upstream::{Catalog, CatalogServer, Tool};
+use crate::tools::text::{SUMMARY, hints, one_line, summary};
+use crate::tools::{Catalog, CatalogServer, Tool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
 

@@ -2,7 +2,7 @@
 //! name wins. Today there is one: the language itself.
 
 use super::search::Query;
-use super::tool_text::summary;
+use crate::tools::text::summary;
 use ptc_compiler::reference::{self, Entry, EntryKind};
 
 /// A namespace as programs and Clojure write it, and what it holds.

@@ -4,7 +4,6 @@
 //! - `request`: arguments and options; `reply`: answers as plain data, their cap, their values
 //! - `local`: names of the language, and the seam for exports of a host
 //! - `search`: words and scores; `apropos`: everything that matches, in order
-//! - [`tool_text`], `schema_words`: tools and JSON Schemas as text
 //!
 //! Names of the language win over servers of the same name. An answer that needs a server whose tools are
 //! not known asks for that server to be started first. A defect of the program is a fault; a world that does
@@ -14,20 +13,18 @@ mod apropos;
 mod local;
 mod reply;
 mod request;
-mod schema_words;
 mod search;
-pub mod tool_text;
 
 pub(crate) use reply::Reply;
-pub(crate) use schema_words::{alternatives, key, resolve, word};
 pub use search::topics;
 
 use crate::context::RunContext;
 use crate::engine::Engine;
-use crate::suggest::nearest;
 use crate::tool_call::ParsedCall;
-use crate::tool_check::{no_such_server, no_such_tool};
-use crate::upstream::{Catalog, CatalogServer, Tool, Upstream};
+use crate::tools::suggest::nearest;
+use crate::tools::words::{no_such_server, no_such_tool};
+use crate::tools::{Catalog, CatalogServer, Tool, text as tool_text};
+use crate::upstream::Upstream;
 use local::Record;
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};

@@ -2,14 +2,15 @@
 //!
 //! Keyword keys become their names, with `-` turned into `_` where that is how the tool's schema spells
 //! them; string keys pass unchanged, and so does whatever the schema says nothing about. What the schema
-//! proves wrong is refused with the words of [`crate::tool_check`]; an optional entry that is nil and may not
+//! proves wrong is refused with the words of [`crate::tools::words`]; an optional entry that is nil and may not
 //! be null is left out. The walk keeps its own stack, pays fuel for every node and
 //! asks for memory before the text grows, so shared and deep structures end in a typed fault.
 
 use super::{ParsedCall, fault};
-use crate::suggest::nearest;
-use crate::tool_check::{Names, Path, Problem, Shape, Verdict, below, items, mismatch, undeclared_note};
-use crate::upstream::Tool;
+use crate::tools::Tool;
+use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
+use crate::tools::suggest::nearest;
+use crate::tools::words::{Path, Problem, undeclared_note};
 use ptc_vm::map::MapNode;
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Fault, Value};

@@ -1,8 +1,8 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
 use super::{LONGEST_NAME, fault, shown};
-use crate::suggest::nearest;
-use crate::upstream::Refusal;
+use crate::tools::Refusal;
+use crate::tools::suggest::nearest;
 use ptc_vm::{Context, Fault, Value};
 
 /// A call that is well formed; whether its server and tool exist is not known yet.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::outcome::CallFault;
-use crate::upstream::{RawAnswer, Tool};
+use crate::tools::Tool;
+use crate::upstream::RawAnswer;
 use ptc_vm::json::{Dialect, encode as to_json};
 use ptc_vm::map::MapNode;
 use ptc_vm::{Isolate, IsolateOptions};

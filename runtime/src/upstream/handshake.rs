@@ -2,10 +2,11 @@
 
 use super::connection::{Connection, Params, Request, RequestFault};
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
-use super::listing::{Listed, Listing, PAGE_BYTES};
+use super::listing::{Listing, PAGE_BYTES};
 use super::rpc_error::{METHOD_NOT_FOUND, RpcError};
 use super::{RawAnswer, UpstreamFault};
 use crate::secrets::{Class, SecretRegistry, Shape};
+use crate::tools::Listed;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -4,11 +4,10 @@
 use super::handshake::CATALOG;
 use super::rpc_error::spoken;
 use super::scan;
-use super::tool::Tool;
 use super::{RawAnswer, UpstreamFault};
 use crate::secrets::SecretRegistry;
+use crate::tools::{Listed, Tool};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// Most bytes of one page.
 pub(super) const PAGE_BYTES: usize = 8 << 20;
@@ -42,23 +41,6 @@ const VALUE_MEMORY: usize = 96;
 
 /// Pages above this size are read off the I/O threads.
 const READ_INLINE: usize = 16 << 10;
-
-/// The tools that a server lists, and what is wrong with its list.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Listed {
-    /// Tools that can be called.
-    pub(super) tools: Vec<Tool>,
-    /// Names of tools that cannot be read.
-    pub(super) broken: Vec<Arc<str>>,
-    /// What whoever cares for the server should know.
-    pub(super) notes: Vec<String>,
-}
-
-impl From<Vec<Tool>> for Listed {
-    fn from(tools: Vec<Tool>) -> Listed {
-        Listed { tools, ..Listed::default() }
-    }
-}
 
 /// A list under way.
 #[derive(Default)]

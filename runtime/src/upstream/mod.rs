@@ -4,7 +4,6 @@
 //! about one connection (ids, caps, timeouts) lives in `connection`, everything about starts, restarts and
 //! the end of a process in `owner`. What all servers have together is the [`Catalog`].
 
-mod catalog;
 mod connection;
 mod dialect;
 mod frames;
@@ -17,7 +16,6 @@ mod listing;
 mod outbox;
 mod owner;
 mod pace;
-mod policy;
 mod process;
 mod request;
 mod rpc_error;
@@ -25,24 +23,20 @@ mod scan;
 mod service;
 mod stderr;
 mod throttle;
-mod tool;
 mod wire;
 
 pub use crate::outgoing::Arguments;
-pub use catalog::{Catalog, CatalogServer, SharedCatalog, SnapshotMode};
 pub use guardian::Guardian;
-pub use listing::Listed;
-pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub(crate) use process::is_inherited;
 pub use process::{Environment, StdioSpec, resolve_command};
 pub use request::{CallLimits, CallRequest, CallResult, ResultSink};
 pub(crate) use rpc_error::shorten;
 pub use service::{ServiceOptions, StdioUpstream};
-pub use tool::{Annotations, Tool, ToolList};
 pub use wire::RawAnswer;
 pub(crate) use wire::response;
 
 use crate::outcome::CallFault;
+use crate::tools::ToolList;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,16 +1,15 @@
 //! The life of one stdio server: one owner task starts it, watches it, backs off after a crash and shuts it
 //! down. Nobody else touches the process.
 
+use super::UpstreamFault;
 use super::connection::{Connection, Params, Request, RequestFault, StreamSink};
 use super::dialect::Dialect;
 use super::group::{ProcessGroup, Signal};
 use super::handshake::{Hello, Opening, Probe};
 use super::line::LineReader;
-use super::listing::Listed;
 use super::service::{Command, Phase, ServiceOptions, Session};
 use super::stderr::{StderrTail, log_lines};
-use super::tool::ToolList;
-use super::{SnapshotMode, UpstreamFault};
+use crate::tools::{Listed, SnapshotMode, ToolList};
 use futures_util::future::BoxFuture;
 use std::process::ExitStatus;
 use std::sync::Arc;

@@ -4,12 +4,12 @@ use super::connection::{Connection, Params, Request};
 use super::dialect::Dialect;
 use super::owner::Owner;
 use super::process::StdioSpec;
-use super::tool::ToolList;
 use super::{
-    CallLimits, CallRequest, CallResult, Guardian, ResultSink, SharedCatalog, SnapshotMode, ToolPolicy,
-    Upstream, UpstreamFault, UpstreamState, UpstreamStatus,
+    CallLimits, CallRequest, CallResult, Guardian, ResultSink, Upstream, UpstreamFault, UpstreamState,
+    UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
+use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};

@@ -7,9 +7,9 @@ pub(crate) mod programs;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::tools::{SharedCatalog, SnapshotMode};
 use ptc_runtime::upstream::{
-    CallRequest, CallResult, ResultSink, ServiceOptions, SharedCatalog, SnapshotMode, StdioUpstream,
-    Upstream, UpstreamFault,
+    CallRequest, CallResult, ResultSink, ServiceOptions, StdioUpstream, Upstream, UpstreamFault,
 };
 use serde_json::Value;
 use std::path::PathBuf;

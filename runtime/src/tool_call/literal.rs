@@ -1,11 +1,11 @@
 //! Literal calls, judged when a program is compiled (decision 4): only what a complete, current tool list
 //! proves wrong is an error.
 
-use super::expectation::{Names, Shape, Verdict, below, items, mismatch};
-use super::message::{Path, Problem, no_such_server, no_such_tool, undeclared_note};
-use crate::suggest::nearest;
-use crate::tool_call::ParsedCall;
-use crate::upstream::{Catalog, Tool};
+use super::ParsedCall;
+use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
+use crate::tools::suggest::nearest;
+use crate::tools::words::{Path, Problem, no_such_server, no_such_tool, undeclared_note};
+use crate::tools::{Catalog, Tool};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
 use ptc_compiler::{Diagnostic, Severity};

@@ -1,7 +1,7 @@
 //! What a JSON Schema expects of one value, as far as it can be said without looking inside: type, enumeration,
 //! constant. Whatever is not understood is accepted; the upstream has the last word.
 
-use crate::discovery::{alternatives, resolve, word};
+use super::schema::{alternatives, resolve, word};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -101,7 +101,7 @@ impl SharedCatalog {
     }
 
     /// Takes a complete list of a server. A frozen server keeps the first one it had.
-    pub(super) fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
+    pub fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
         self.change(server, |entry| {
             let became_current = !std::mem::replace(&mut entry.is_current, true);
             let keeps =
@@ -115,7 +115,7 @@ impl SharedCatalog {
     }
 
     /// The server that had the last list is gone.
-    pub(super) fn outdate(&self, server: &str) {
+    pub fn outdate(&self, server: &str) {
         self.change(server, |entry| match std::mem::replace(&mut entry.is_current, false) {
             true => Change::Version,
             false => Change::None,
@@ -146,7 +146,7 @@ enum Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::ToolPolicy;
+    use crate::tools::ToolPolicy;
     use serde_json::json;
 
     fn list(names: &[&str]) -> ToolList {

@@ -1,7 +1,7 @@
 //! Tools as text: arguments, a call to edit, documentation, one-line summaries.
 
-use super::schema_words::{Arguments, alternatives, key, resolve, result_shape, word};
-use crate::upstream::{Annotations, Tool};
+use super::schema::{Arguments, alternatives, key, resolve, result_shape, word};
+use super::{Annotations, Tool};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 

@@ -1,10 +1,11 @@
 //! What is wrong with a call, in words.
 
 use super::expectation::{Mismatch, Shape};
-use crate::discovery::{key, tool_text};
-use crate::suggest::nearest;
+use super::schema::key;
+use super::suggest::nearest;
+use super::text;
+use super::{Catalog, CatalogServer, Tool, ToolList};
 use crate::tool_call::ParsedCall;
-use crate::upstream::{Catalog, CatalogServer, Tool, ToolList};
 use ptc_vm::Fault;
 
 /// Where in the arguments: `:filter.state`, `:ids[2]`.
@@ -109,7 +110,7 @@ pub(crate) fn undeclared_note(server: &str, tool: &Tool, name: &str) -> String {
 }
 
 fn signature_hint(server: &str, tool: &Tool) -> String {
-    format!("Signature: {}", tool_text::signature(server, tool))
+    format!("Signature: {}", text::signature(server, tool))
 }
 
 /// The fault of a call to a server that is not configured. What it may have meant: the nearest name, the

@@ -1,6 +1,5 @@
 //! Tools as an upstream lists them.
 
-use super::listing::Listed;
 use super::policy::{Refusal, ToolPolicy};
 use crate::outcome::Effect;
 use serde::{Deserialize, Deserializer};
@@ -80,6 +79,23 @@ impl Tool {
     /// True when the schema has a top-level argument of exactly this name.
     pub fn has_argument(&self, name: &str) -> bool {
         self.input_schema.get("properties").and_then(|properties| properties.get(name)).is_some()
+    }
+}
+
+/// The tools that a server lists, and what is wrong with its list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// Tools that can be called.
+    pub tools: Vec<Tool>,
+    /// Names of tools that cannot be read.
+    pub broken: Vec<Arc<str>>,
+    /// What whoever cares for the server should know.
+    pub notes: Vec<String>,
+}
+
+impl From<Vec<Tool>> for Listed {
+    fn from(tools: Vec<Tool>) -> Listed {
+        Listed { tools, ..Listed::default() }
     }
 }
 

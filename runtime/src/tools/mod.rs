@@ -1,0 +1,20 @@
+//! Tools as data: what servers list, what policies leave of that, what schemas expect, and all of it in words.
+//!
+//! # Layout
+//! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
+//! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words
+//! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
+//! - [`text`]: tools as text; `suggest`: the nearest known name
+
+mod catalog;
+pub(crate) mod expectation;
+mod policy;
+mod schema;
+pub(crate) mod suggest;
+pub mod text;
+mod tool;
+pub(crate) mod words;
+
+pub use catalog::{Catalog, CatalogServer, SharedCatalog, SnapshotMode};
+pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
+pub use tool::{Annotations, Listed, Tool, ToolList};
