@@ -6,9 +6,10 @@ use crate::driver::label;
 use crate::engine::Engine;
 use crate::outcome::{CallFault, Effect};
 use crate::outgoing::Turn;
-use crate::tool_call::{Encoded, encode, parse};
-use crate::tools::words::{no_such_server, no_such_tool};
-use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState};
+use crate::tool_call::{Encoded, encode, parse, programmer_fault};
+use crate::tools::LookUp;
+use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
+use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -96,35 +97,41 @@ fn plan_tool_call(
     let (call, args) = parse(cx, arguments, &servers)?;
     let limits = context.limits();
     let catalog = engine.catalog.snapshot();
-    let (Some(upstream), Some(entry)) =
-        (engine.upstreams.get(call.server.as_str()), catalog.server(&call.server))
-    else {
-        return Err(no_such_server(&call, &catalog));
+    let Some(upstream) = engine.upstreams.get(call.server.as_str()) else {
+        let wrong = no_such_server(&call.server, &call.tool, &catalog, Notation::Lisp);
+        return Err(programmer_fault(wrong));
     };
     let own = upstream.limits();
     let timeout = own.timeout.unwrap_or_else(|| limits.upstream_call_timeout());
     let whole = whole.unwrap_or_else(|| context.call_timeout(timeout));
     let timeout = whole.saturating_sub(waited);
-    let tools = entry.proven();
-    let Some(tool) = tools.and_then(|tools| tools.get(&call.tool)) else {
-        if let Some(refusal) = tools.and_then(|tools| tools.refusal(&call.tool)) {
-            return Err(call.refused_tool(refusal));
+    let tool = match catalog.look_up(&call.server, &call.tool) {
+        LookUp::Ready(tool) => tool,
+        LookUp::NoServer => {
+            let wrong = no_such_server(&call.server, &call.tool, &catalog, Notation::Lisp);
+            return Err(programmer_fault(wrong));
         }
-        let state = upstream.status().state;
+        LookUp::Refused(refusal) => {
+            return Err(programmer_fault(refused_tool(&call.server, &call.tool, refusal)));
+        }
         // Only a healthy upstream's list proves that a tool does not exist.
-        if let Some(tools) = tools.filter(|_| state == UpstreamState::Ready) {
-            return Err(no_such_tool(&call, tools, &catalog));
+        LookUp::NoTool(tools) if upstream.status().state == UpstreamState::Ready => {
+            let wrong = no_such_tool(&call.server, &call.tool, &tools, &catalog, Notation::Lisp);
+            return Err(programmer_fault(wrong));
         }
-        let label = label(&call, Effect::Unknown);
-        if looked_at {
-            // It was there a moment ago, and has gone again.
-            let text = upstream.status().error.unwrap_or_else(|| format!("upstream is {}", state.name()));
-            return Ok(Plan::Refuse { label, reason: CallFault::UpstreamUnavailable, text });
+        LookUp::NotLoaded | LookUp::NoTool(_) => {
+            let label = label(&call, Effect::Unknown);
+            if looked_at {
+                // It was there a moment ago, and has gone again.
+                let UpstreamStatus { state, error, .. } = upstream.status();
+                let text = error.unwrap_or_else(|| format!("upstream is {}", state.name()));
+                return Ok(Plan::Refuse { label, reason: CallFault::UpstreamUnavailable, text });
+            }
+            return Ok(match take_call(context, &**upstream) {
+                Ok(()) => Plan::Load { upstream: upstream.clone(), label, timeout },
+                Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
+            });
         }
-        return Ok(match take_call(context, &**upstream) {
-            Ok(()) => Plan::Load { upstream: upstream.clone(), label, timeout },
-            Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
-        });
     };
     let label = label(&call, tool.effect());
     // Encoding what nobody can answer in time would only keep the program from answering itself.
@@ -139,7 +146,7 @@ fn plan_tool_call(
             Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
         });
     };
-    let Encoded { text, notes } = encode(cx, &call, &args, Some(&**tool))?;
+    let Encoded { text, notes } = encode(cx, &call, &args, Some(&tool))?;
     notes.into_iter().for_each(|note| context.note(note));
     if !looked_at && let Err(text) = take_call(context, &**upstream) {
         return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });

@@ -20,10 +20,10 @@ pub use search::topics;
 
 use crate::context::RunContext;
 use crate::engine::Engine;
-use crate::tool_call::ParsedCall;
+use crate::tool_call::programmer_fault;
 use crate::tools::suggest::nearest;
-use crate::tools::words::{no_such_server, no_such_tool};
-use crate::tools::{Catalog, CatalogServer, Tool, text as tool_text};
+use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
+use crate::tools::{Catalog, CatalogServer, LookUp, Tool, text as tool_text};
 use crate::upstream::Upstream;
 use local::Record;
 use ptc_vm::builtins::DiscoveryForm;
@@ -185,22 +185,29 @@ impl Lookup<'_> {
         if !self.take_operation() {
             return Ok(Step::Answer(Reply::Nil));
         }
-        let Some(tools) = &server.tools else { return Ok(self.load(server)) };
-        let Some(tool) = tools.get(tool_name) else {
-            if !server.is_current && !self.loaded {
+        let mut found = self.catalog.look_up(server_name, tool_name);
+        if matches!(found, LookUp::NotLoaded) {
+            // What a server that has gone had is good enough to be described.
+            found = self.catalog.look_up_last(server_name, tool_name);
+            if !self.loaded && !matches!(found, LookUp::Ready(_)) {
                 return Ok(self.load(server));
             }
-            let call = ParsedCall { server: server_name.to_owned(), tool: tool_name.to_owned() };
-            if let Some(refusal) = tools.refusal(tool_name) {
-                return Err(call.refused_tool(refusal));
+        }
+        let wrong = match found {
+            LookUp::Ready(tool) => {
+                cx.tick(64)?;
+                return Ok(self.capped(match self.form {
+                    DiscoveryForm::Meta => Reply::Json(tool_metadata(server_name, &tool).to_string()),
+                    _ => Reply::Text(tool_text::documentation(server_name, &tool)),
+                }));
             }
-            return Err(no_such_tool(&call, tools, &self.catalog));
+            LookUp::NoServer | LookUp::NotLoaded => return Ok(self.load(server)),
+            LookUp::Refused(refusal) => refused_tool(server_name, tool_name, refusal),
+            LookUp::NoTool(tools) => {
+                no_such_tool(server_name, tool_name, &tools, &self.catalog, Notation::Lisp)
+            }
         };
-        cx.tick(64)?;
-        Ok(self.capped(match self.form {
-            DiscoveryForm::Meta => Reply::Json(tool_metadata(server_name, tool).to_string()),
-            _ => Reply::Text(tool_text::documentation(server_name, tool)),
-        }))
+        Err(programmer_fault(wrong))
     }
 
     /// Starts the server of a form that needs it; nil when that did not help.
@@ -246,8 +253,7 @@ impl Lookup<'_> {
     // ----- defects of the program
 
     fn unknown_server(&self, name: &str) -> Box<Fault> {
-        let call = ParsedCall { server: name.to_owned(), tool: String::new() };
-        let fault = no_such_server(&call, &self.catalog);
+        let fault = programmer_fault(no_such_server(name, "", &self.catalog, Notation::Lisp));
         match local::first(|provider| nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)) {
             Some(near) => fault.hint(format!("A namespace is called `{near}`.")),
             None => fault,

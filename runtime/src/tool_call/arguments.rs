@@ -6,11 +6,11 @@
 //! be null is left out. The walk keeps its own stack, pays fuel for every node and
 //! asks for memory before the text grows, so shared and deep structures end in a typed fault.
 
-use super::{ParsedCall, fault};
+use super::{ParsedCall, fault, programmer_fault};
 use crate::tools::Tool;
 use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
-use crate::tools::words::{Path, Problem, undeclared_note};
+use crate::tools::words::{Notation, Path, Problem, rejected, undeclared_note};
 use ptc_vm::map::MapNode;
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Fault, Value};
@@ -74,10 +74,10 @@ pub(crate) fn encode(
     let mut writer =
         Writer { out: Vec::new(), reserved: 0, frames: Vec::new(), root: schema, undeclared: Vec::new() };
     let done = writer.open_map(cx, map, schema).and_then(|()| writer.run(cx));
-    done.map_err(|why| rejected(call, tool, why))?;
-    let notes = tool
-        .into_iter()
-        .flat_map(|tool| writer.undeclared.iter().map(|name| undeclared_note(&call.server, tool, name)));
+    done.map_err(|why| fault_of(call, tool, why))?;
+    let notes = tool.into_iter().flat_map(|tool| {
+        writer.undeclared.iter().map(|name| undeclared_note(&call.server, tool, name, Notation::Lisp))
+    });
     let notes = notes.collect();
     // Every part written is text or ASCII punctuation.
     let text = String::from_utf8(writer.out)
@@ -101,17 +101,16 @@ impl From<Box<Fault>> for Refusal {
     }
 }
 
-fn rejected(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fault> {
+fn fault_of(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fault> {
     match refusal {
         Refusal::Limit(limit) => limit,
-        Refusal::Problem(problem) => {
-            let fault = fault(problem.message(&call.server, &call.tool));
-            let hints = tool.map(|tool| problem.hints(&call.server, tool)).unwrap_or_default();
-            hints.into_iter().fold(fault, |fault, hint| fault.hint(hint))
-        }
+        Refusal::Problem(problem) => match tool {
+            Some(tool) => programmer_fault(problem.of(&call.server, tool)),
+            None => fault(rejected(&call.server, &call.tool, &problem.what)),
+        },
         Refusal::NotEncodable(why) => {
-            let ParsedCall { server, tool } = call;
-            fault(format!("tool '{server}.{tool}' rejected args: not JSON-encodable ({why})"))
+            let why = format!("not JSON-encodable ({why})");
+            fault(rejected(&call.server, &call.tool, &why))
         }
     }
 }
@@ -191,7 +190,7 @@ impl<'s> Writer<'s> {
 
     /// Where the value is that is being written.
     fn path(&self, cx: &Context) -> Path {
-        self.frames.iter().fold(Path::default(), |path, frame| match frame {
+        self.frames.iter().fold(Path::root(Notation::Lisp), |path, frame| match frame {
             Frame::Map { node, order, next, schema } => {
                 let at = next.checked_sub(1).and_then(|at| order.get(at));
                 let name = at.and_then(|&at| key_name(cx, node.key(at), self.names(*schema).as_ref()).ok());

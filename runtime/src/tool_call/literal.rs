@@ -1,15 +1,16 @@
 //! Literal calls, judged when a program is compiled (decision 4): only what a complete, current tool list
 //! proves wrong is an error.
 
-use super::ParsedCall;
 use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
-use crate::tools::words::{Path, Problem, no_such_server, no_such_tool, undeclared_note};
-use crate::tools::{Catalog, Tool};
+use crate::tools::words::{
+    Notation, Path, Problem, WrongCall, no_such_server, no_such_tool, refused_tool, undeclared_note,
+};
+use crate::tools::{Catalog, LookUp, Tool};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
 use ptc_compiler::{Diagnostic, Severity};
-use ptc_vm::{Brief, Fault, Reason, Span};
+use ptc_vm::{Brief, Reason, Span};
 use serde_json::Value as Json;
 use std::collections::HashSet;
 
@@ -24,33 +25,35 @@ pub(crate) struct StaticCheck<'c> {
 
 impl ToolCatalog for StaticCheck<'_> {
     fn findings(&self, literal: &LiteralCall<'_>, meter: &Meter<'_>) -> Vec<Diagnostic> {
-        let (server_name, server_span) = literal.server;
-        let mut call = ParsedCall { server: server_name.to_owned(), tool: String::new() };
-        let Some(server) = self.catalog.server(server_name) else {
-            call.tool = literal.tool.map(|(tool, _)| tool.to_owned()).unwrap_or_default();
-            return vec![unknown(server_span, *no_such_server(&call, self.catalog))];
+        let (server, server_span) = literal.server;
+        let (name, span) = literal.tool.unwrap_or(("", server_span));
+        let tool = match self.catalog.look_up(server, name) {
+            LookUp::Ready(tool) => tool,
+            LookUp::NoServer => {
+                let wrong = no_such_server(server, name, self.catalog, Notation::Lisp);
+                return vec![unknown(server_span, wrong)];
+            }
+            // Which tool is not known before it runs.
+            _ if literal.tool.is_none() => return Vec::new(),
+            LookUp::NotLoaded => return Vec::new(),
+            LookUp::Refused(refusal) => return vec![unknown(span, refused_tool(server, name, refusal))],
+            LookUp::NoTool(tools) => {
+                return vec![unknown(span, no_such_tool(server, name, &tools, self.catalog, Notation::Lisp))];
+            }
         };
-        let (Some(tools), Some((tool_name, tool_span))) = (server.proven(), literal.tool) else {
-            return Vec::new();
-        };
-        call.tool = tool_name.to_owned();
-        let Some(tool) = tools.get(tool_name) else {
-            return vec![unknown(
-                tool_span,
-                match tools.refusal(tool_name) {
-                    Some(refusal) => *call.refused_tool(refusal),
-                    None => *no_such_tool(&call, tools, self.catalog),
-                },
-            )];
-        };
-        let mut check = ArgumentCheck { server: server_name, tool, meter, findings: Vec::new() };
+        let mut check = ArgumentCheck { server, tool: &tool, meter, findings: Vec::new() };
         check.arguments(literal);
         check.findings
     }
 }
 
-fn unknown(span: Span, fault: Fault) -> Diagnostic {
-    Diagnostic { hints: fault.hints, ..Diagnostic::error(Reason::UnknownTool, span, fault.message) }
+fn unknown(span: Span, wrong: WrongCall) -> Diagnostic {
+    diagnostic(Reason::UnknownTool, span, wrong)
+}
+
+fn diagnostic(reason: Reason, span: Span, wrong: WrongCall) -> Diagnostic {
+    let hints = wrong.hints.into_iter().map(Brief::of).collect();
+    Diagnostic { hints, ..Diagnostic::error(reason, span, wrong.message) }
 }
 
 struct ArgumentCheck<'c> {
@@ -65,7 +68,7 @@ impl<'c> ArgumentCheck<'c> {
         let schema = &self.tool.input_schema;
         match &call.arguments.kind {
             LiteralKind::Map { entries, open } => {
-                self.map(schema, entries, *open, call.span, &Path::default(), true);
+                self.map(schema, entries, *open, call.span, &Path::root(Notation::Lisp), true);
             }
             LiteralKind::Computed | LiteralKind::Nil => {}
             other => {
@@ -103,7 +106,7 @@ impl<'c> ArgumentCheck<'c> {
                 Verdict::Known => {}
                 Verdict::Undeclared if self.nearest(name, &free).is_none() => {
                     if is_top {
-                        let note = undeclared_note(self.server, self.tool, name);
+                        let note = undeclared_note(self.server, self.tool, name, Notation::Lisp);
                         self.add(Diagnostic::warning(Reason::InvalidToolArgs, entry.key_span, note));
                     }
                     continue;
@@ -167,14 +170,12 @@ impl<'c> ArgumentCheck<'c> {
     }
 
     fn error(&mut self, span: Span, problem: Problem) {
-        let message = problem.message(self.server, &self.tool.name);
-        let mut hints = problem.hints(self.server, self.tool);
-        if self.has_error() && hints.len() > 1 {
+        let mut wrong = problem.of(self.server, self.tool);
+        if self.has_error() && wrong.hints.len() > 1 {
             // The signature stands beside the first error of the call.
-            hints.pop();
+            wrong.hints.pop();
         }
-        let hints = hints.into_iter().map(Brief::of).collect();
-        self.add(Diagnostic { hints, ..Diagnostic::error(Reason::InvalidToolArgs, span, message) });
+        self.add(diagnostic(Reason::InvalidToolArgs, span, wrong));
     }
 
     fn add(&mut self, finding: Diagnostic) {

@@ -16,6 +16,7 @@ pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
 pub(crate) use payload::Payload;
 
+use crate::tools::WrongCall;
 use ptc_vm::{Context, Fault, Reason, Value};
 
 /// Longest rendering of a value inside an error message.
@@ -28,6 +29,11 @@ pub(crate) const LONGEST_NAME: usize = 1_000;
 /// A programmer fault.
 fn fault(message: impl std::fmt::Display) -> Box<Fault> {
     Fault::new(Reason::RuntimeError, message)
+}
+
+/// The programmer fault that a wrong call is.
+pub(crate) fn programmer_fault(wrong: WrongCall) -> Box<Fault> {
+    wrong.hints.into_iter().fold(fault(wrong.message), Fault::hint)
 }
 
 /// `pr-str` of a value, short enough for a message.

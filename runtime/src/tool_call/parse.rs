@@ -1,8 +1,8 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
 use super::{LONGEST_NAME, fault, shown};
-use crate::tools::Refusal;
 use crate::tools::suggest::nearest;
+use crate::tools::words::{configured, rejected};
 use ptc_vm::{Context, Fault, Value};
 
 /// A call that is well formed; whether its server and tool exist is not known yet.
@@ -114,54 +114,7 @@ fn check_args(cx: &mut Context, call: &ParsedCall, args: Value) -> Result<Value,
         Value::Nil | Value::Map(_) => Ok(args),
         other => {
             let text = shown(cx, &other)?;
-            let ParsedCall { server, tool } = call;
-            Err(fault(format!("tool '{server}.{tool}' rejected args: :args must be a map, got {text}")))
-        }
-    }
-}
-
-impl ParsedCall {
-    /// The fault of a call to a server that is not configured.
-    pub(crate) fn no_such_server(&self, servers: &[&str]) -> Box<Fault> {
-        fault(format!("no upstream '{}' configured.{}", self.server, configured(servers)))
-            .hint_closest(&self.server, servers)
-    }
-
-    /// The fault of a call to a tool that a complete list does not have.
-    pub(crate) fn no_such_tool(&self, tools: &[&str]) -> Box<Fault> {
-        const LISTED: usize = 40;
-        let mut known = tools.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
-        if tools.len() > LISTED {
-            known.push_str(&format!(", … ({} more)", tools.len() - LISTED));
-        }
-        fault(format!("no tool '{}' in upstream '{}'. Known tools: {known}", self.tool, self.server))
-            .hint_closest(&self.tool, tools)
-    }
-
-    /// The fault of a call to a tool that the server has and the configuration refuses.
-    pub(crate) fn refused_tool(&self, refusal: Refusal) -> Box<Fault> {
-        fault(format!("no tool '{}' in upstream '{}': {refusal}", self.tool, self.server))
-    }
-}
-
-fn configured(servers: &[&str]) -> String {
-    if servers.is_empty() {
-        " No upstreams are configured.".to_owned()
-    } else {
-        format!(" Configured upstreams: {}", servers.join(", "))
-    }
-}
-
-/// Adds "Did you mean" to a fault.
-trait HintClosest {
-    fn hint_closest(self, wanted: &str, known: &[&str]) -> Self;
-}
-
-impl HintClosest for Box<Fault> {
-    fn hint_closest(self, wanted: &str, known: &[&str]) -> Box<Fault> {
-        match nearest(wanted, known) {
-            Some(name) => self.hint(format!("Did you mean {name:?}?")),
-            None => self,
+            Err(fault(rejected(&call.server, &call.tool, &format!(":args must be a map, got {text}"))))
         }
     }
 }

@@ -80,11 +80,6 @@ fn the_documented_programmer_faults() {
         let both = map(cx, &[(keyword, Value::Nil), (string, Value::Nil)]);
         assert!(text(cx, &[both]).starts_with("tool/call got duplicate key "));
     });
-    let call = ParsedCall { server: "gitub".into(), tool: "reed".into() };
-    let fault = call.no_such_server(&SERVERS);
-    assert_eq!(fault.message, "no upstream 'gitub' configured. Configured upstreams: fs, github");
-    assert_eq!(fault.hints, ["Did you mean \"github\"?"]);
-    assert_eq!(call.no_such_tool(&["read"]).message, "no tool 'reed' in upstream 'gitub'. Known tools: read");
 }
 
 #[test]

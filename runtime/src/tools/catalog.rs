@@ -3,6 +3,7 @@
 //! A reader takes a snapshot and works on it in peace; writers (the owners of the upstreams) publish the
 //! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
 
+use super::policy::Refusal;
 use super::tool::{Tool, ToolList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,6 +72,48 @@ impl Catalog {
     /// The tool of this name in the last list of a server.
     pub fn tool(&self, server: &str, tool: &str) -> Option<&Arc<Tool>> {
         self.server(server)?.tools.as_ref()?.get(tool)
+    }
+
+    /// Looks a tool up in what is proven at this moment.
+    pub fn look_up(&self, server: &str, tool: &str) -> LookUp {
+        match self.server(server) {
+            Some(server) => LookUp::within(server.proven(), tool),
+            None => LookUp::NoServer,
+        }
+    }
+
+    /// Looks a tool up in the last list of a server, whether or not that still proves anything: for descriptions.
+    pub fn look_up_last(&self, server: &str, tool: &str) -> LookUp {
+        match self.server(server) {
+            Some(server) => LookUp::within(server.tools.as_ref(), tool),
+            None => LookUp::NoServer,
+        }
+    }
+}
+
+/// What is known about one tool.
+#[derive(Clone, Debug)]
+pub enum LookUp {
+    /// No server of this name is configured.
+    NoServer,
+    /// The server is configured, and nothing proves what it has.
+    NotLoaded,
+    /// The server has the tool, and it may not be called.
+    Refused(Refusal),
+    /// The server has these tools, and this is none of them.
+    NoTool(Arc<ToolList>),
+    /// The tool.
+    Ready(Arc<Tool>),
+}
+
+impl LookUp {
+    fn within(tools: Option<&Arc<ToolList>>, name: &str) -> LookUp {
+        let Some(tools) = tools else { return LookUp::NotLoaded };
+        match (tools.get(name), tools.refusal(name)) {
+            (Some(tool), _) => LookUp::Ready(tool.clone()),
+            (None, Some(refusal)) => LookUp::Refused(refusal),
+            (None, None) => LookUp::NoTool(tools.clone()),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod text;
 mod tool;
 pub(crate) mod words;
 
-pub use catalog::{Catalog, CatalogServer, SharedCatalog, SnapshotMode};
+pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use tool::{Annotations, Listed, Tool, ToolList};
+pub use words::WrongCall;

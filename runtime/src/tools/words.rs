@@ -4,26 +4,93 @@ use super::expectation::{Mismatch, Shape};
 use super::schema::key;
 use super::suggest::nearest;
 use super::text;
-use super::{Catalog, CatalogServer, Tool, ToolList};
-use crate::tool_call::ParsedCall;
-use ptc_vm::Fault;
+use super::{Catalog, CatalogServer, Refusal, Tool, ToolList};
+use std::borrow::Cow;
+
+/// Tools that a message lists.
+const LISTED: usize = 40;
+
+/// A defect of a call, which nobody is asked to carry out: what is wrong with it, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongCall {
+    /// One line that says what is wrong.
+    pub message: String,
+    /// What to change, the most likely first.
+    pub hints: Vec<String>,
+}
+
+impl WrongCall {
+    fn new(message: String) -> WrongCall {
+        WrongCall { message, hints: Vec::new() }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> WrongCall {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds "Did you mean" when a known name is near.
+    fn hint_closest(self, wanted: &str, known: &[&str]) -> WrongCall {
+        match nearest(wanted, known) {
+            Some(name) => self.hint(format!("Did you mean {name:?}?")),
+            None => self,
+        }
+    }
+}
+
+/// How the caller writes names and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// `:name`, `nil`, and discovery forms in hints.
+    Lisp,
+    /// `name`, `null`.
+    Json,
+}
+
+impl Notation {
+    /// The name of an entry.
+    fn key(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Notation::Lisp => Cow::Owned(key(name)),
+            Notation::Json => Cow::Borrowed(name),
+        }
+    }
+
+    /// A value in a message.
+    fn shown(self, shape: &Shape<'_>) -> String {
+        match (self, shape) {
+            (Notation::Json, Shape::Nil) => "null".to_owned(),
+            (Notation::Json, Shape::Map) => "an object".to_owned(),
+            _ => shape.shown(),
+        }
+    }
+}
 
 /// Where in the arguments: `:filter.state`, `:ids[2]`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Path {
     text: String,
+    notation: Notation,
 }
 
 impl Path {
+    /// The arguments themselves.
+    pub(crate) fn root(notation: Notation) -> Path {
+        Path { text: String::new(), notation }
+    }
+
     /// The entry of a map.
     pub(crate) fn entry(&self, name: &str) -> Path {
-        let text = if self.text.is_empty() { key(name) } else { format!("{}.{name}", self.text) };
-        Path { text }
+        let text = match self.text.as_str() {
+            "" => self.notation.key(name).into_owned(),
+            text => format!("{text}.{name}"),
+        };
+        Path { text, notation: self.notation }
     }
 
     /// The item of a list.
     pub(crate) fn item(&self, at: usize) -> Path {
-        Path { text: format!("{}[{at}]", self.text) }
+        Path { text: format!("{}[{at}]", self.text), notation: self.notation }
     }
 }
 
@@ -37,22 +104,25 @@ pub(crate) struct Problem {
 impl Problem {
     /// A value that does not fit.
     pub(crate) fn mismatch(path: &Path, mismatch: &Mismatch<'_>, shape: &Shape<'_>) -> Problem {
-        let what = format!("{} must be {}, got {}", path.text, mismatch.wanted(), shape.shown());
+        let what = format!("{} must be {}, got {}", path.text, mismatch.wanted(), path.notation.shown(shape));
         let near = match shape {
             Shape::Text(text) => {
                 nearest(text, &mismatch.texts()).map(|near| format!("Did you mean {near:?}?"))
             }
             _ => None,
         };
-        let hint = near.or_else(|| Problem::conversion(mismatch, shape));
+        let hint = near.or_else(|| Problem::conversion(mismatch, shape, path.notation));
         Problem { what, hint }
     }
 
     /// How to write the same value in the type that is wanted.
-    fn conversion(mismatch: &Mismatch<'_>, shape: &Shape<'_>) -> Option<String> {
-        let shown = shape.shown();
+    fn conversion(mismatch: &Mismatch<'_>, shape: &Shape<'_>, notation: Notation) -> Option<String> {
+        let shown = notation.shown(shape);
         if matches!(shape, Shape::Nil) {
-            return Some("nil counts as left out; give it a value.".to_owned());
+            return Some(match notation {
+                Notation::Lisp => "nil counts as left out; give it a value.".to_owned(),
+                Notation::Json => "Leave it out, or give it a value.".to_owned(),
+            });
         }
         let Mismatch::Type(word) = mismatch else { return None };
         let wants = |kind: &str| word.split('|').any(|wanted| wanted == kind);
@@ -75,7 +145,7 @@ impl Problem {
 
     /// A name that the schema does not take. `declared` are those it has and the call does not give.
     pub(crate) fn unknown(path: &Path, name: &str, declared: &[&str]) -> Problem {
-        let hint = nearest(name, declared).map(|near| format!("Did you mean {}?", key(near)));
+        let hint = nearest(name, declared).map(|near| format!("Did you mean {}?", path.notation.key(near)));
         Problem { what: format!("unknown arg {}", path.text), hint }
     }
 
@@ -88,23 +158,26 @@ impl Problem {
         Problem { what, hint: None }
     }
 
-    /// The message of a call with this problem.
-    pub(crate) fn message(&self, server: &str, tool: &str) -> String {
-        format!("tool '{server}.{tool}' rejected args: {}", self.what)
-    }
-
-    /// The hints of a call with this problem: what to do, and how the tool is called.
-    pub(crate) fn hints(self, server: &str, tool: &Tool) -> Vec<String> {
-        self.hint.into_iter().chain(std::iter::once(signature_hint(server, tool))).collect()
+    /// The call with this problem: what is wrong, what to do, and how the tool is called.
+    pub(crate) fn of(self, server: &str, tool: &Tool) -> WrongCall {
+        WrongCall {
+            message: rejected(server, &tool.name, &self.what),
+            hints: self.hint.into_iter().chain(std::iter::once(signature_hint(server, tool))).collect(),
+        }
     }
 }
 
+/// The message of a call whose arguments cannot be sent.
+pub(crate) fn rejected(server: &str, tool: &str, why: &str) -> String {
+    format!("tool '{server}.{tool}' rejected args: {why}")
+}
+
 /// The remark about a name that a schema does not declare and does not refuse.
-pub(crate) fn undeclared_note(server: &str, tool: &Tool, name: &str) -> String {
+pub(crate) fn undeclared_note(server: &str, tool: &Tool, name: &str, notation: Notation) -> String {
     format!(
         "the schema of {server}/{} has no argument {}; it may be ignored. {}",
         tool.name,
-        key(name),
+        notation.key(name),
         signature_hint(server, tool)
     )
 }
@@ -113,46 +186,103 @@ fn signature_hint(server: &str, tool: &Tool) -> String {
     format!("Signature: {}", text::signature(server, tool))
 }
 
-/// The fault of a call to a server that is not configured. What it may have meant: the nearest name, the
-/// server in a longer name, or the server that has a tool of one of the names.
-pub(crate) fn no_such_server(call: &ParsedCall, catalog: &Catalog) -> Box<Fault> {
-    let known: Vec<&str> = catalog.servers().map(|server| &*server.name).collect();
-    let fault = call.no_such_server(&known);
-    if !fault.hints.is_empty() || known.is_empty() {
-        return fault;
+/// The names of the configured servers, after a message.
+pub(crate) fn configured(servers: &[&str]) -> String {
+    if servers.is_empty() {
+        " No upstreams are configured.".to_owned()
+    } else {
+        format!(" Configured upstreams: {}", servers.join(", "))
     }
-    let parts = call.server.split("__").chain(call.server.split('/'));
-    if let Some(inner) = parts.filter_map(|part| known.iter().find(|name| **name == part)).next() {
-        return fault.hint(format!("Did you mean {inner:?}?"));
-    }
-    for tool in [&call.tool, &call.server] {
-        if let Some(server) = server_with(catalog, tool) {
-            return fault.hint(format!("{tool:?} is a tool of {server:?}."));
-        }
-    }
-    fault.hint("(apropos \"words\") searches the tools of all servers.")
 }
 
-/// The fault of a call to a tool that a complete list does not have, with the nearest tool and its signature.
-pub(crate) fn no_such_tool(call: &ParsedCall, tools: &ToolList, catalog: &Catalog) -> Box<Fault> {
+/// A call to a server that is not configured. What it may have meant: the nearest name, the server in a longer
+/// name, or the server that has a tool of one of the names.
+pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notation: Notation) -> WrongCall {
+    let known: Vec<&str> = catalog.servers().map(|server| &*server.name).collect();
+    let wrong = WrongCall::new(format!("no upstream '{server}' configured.{}", configured(&known)))
+        .hint_closest(server, &known);
+    if !wrong.hints.is_empty() || known.is_empty() {
+        return wrong;
+    }
+    let parts = server.split("__").chain(server.split('/'));
+    if let Some(inner) = parts.filter_map(|part| known.iter().find(|name| **name == part)).next() {
+        return wrong.hint(format!("Did you mean {inner:?}?"));
+    }
+    for tool in [tool, server] {
+        if let Some(server) = server_with(catalog, tool) {
+            return wrong.hint(format!("{tool:?} is a tool of {server:?}."));
+        }
+    }
+    match notation {
+        Notation::Lisp => wrong.hint("(apropos \"words\") searches the tools of all servers."),
+        Notation::Json => wrong,
+    }
+}
+
+/// A call to a tool that a complete list does not have, with the nearest tool and its signature.
+pub(crate) fn no_such_tool(
+    server: &str,
+    tool: &str,
+    tools: &ToolList,
+    catalog: &Catalog,
+    notation: Notation,
+) -> WrongCall {
     let known: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-    let fault = call.no_such_tool(&known);
-    if let Some(tool) = nearest(&call.tool, &known).and_then(|near| tools.get(near)) {
-        return fault.hint(signature_hint(&call.server, tool));
+    let mut listed = known.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+    if known.len() > LISTED {
+        listed.push_str(&format!(", … ({} more)", known.len() - LISTED));
+    }
+    let wrong = WrongCall::new(format!("no tool '{tool}' in upstream '{server}'. Known tools: {listed}"))
+        .hint_closest(tool, &known);
+    if let Some(near) = nearest(tool, &known).and_then(|near| tools.get(near)) {
+        return wrong.hint(signature_hint(server, near));
     }
     // `server/tool`, or `mcp__server__tool` as hosts write it.
-    let inner = call.tool.rsplit('/').next().into_iter().chain(call.tool.rsplit("__").next());
+    let inner = tool.rsplit('/').next().into_iter().chain(tool.rsplit("__").next());
     if let Some(tool) = inner.filter_map(|name| tools.get(name)).next() {
-        return fault.hint(format!("Did you mean {:?}?", tool.name)).hint(signature_hint(&call.server, tool));
+        return wrong.hint(format!("Did you mean {:?}?", tool.name)).hint(signature_hint(server, tool));
     }
-    match server_with(catalog, &call.tool) {
-        Some(server) => fault.hint(format!("{:?} is a tool of {server:?}.", call.tool)),
-        None => fault.hint(format!("(dir '{}) lists its tools with descriptions.", call.server)),
+    match (server_with(catalog, tool), notation) {
+        (Some(server), _) => wrong.hint(format!("{tool:?} is a tool of {server:?}.")),
+        (None, Notation::Lisp) => wrong.hint(format!("(dir '{server}) lists its tools with descriptions.")),
+        (None, Notation::Json) => wrong,
     }
+}
+
+/// A call to a tool that the server has and the configuration refuses.
+pub(crate) fn refused_tool(server: &str, tool: &str, refusal: Refusal) -> WrongCall {
+    WrongCall::new(format!("no tool '{tool}' in upstream '{server}': {refusal}"))
 }
 
 /// The first server that has a tool of this name.
 fn server_with<'c>(catalog: &'c Catalog, tool: &str) -> Option<&'c str> {
     let has = |server: &&CatalogServer| server.tools.as_ref().is_some_and(|tools| tools.get(tool).is_some());
     catalog.servers().find(has).map(|server| &*server.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::{SharedCatalog, ToolPolicy};
+    use serde_json::json;
+
+    #[test]
+    fn a_wrong_name_is_told_with_the_nearest_in_the_notation_of_the_caller() {
+        let catalog = SharedCatalog::new(["fs", "github"].map(|name| (name.into(), None))).snapshot();
+        for notation in [Notation::Lisp, Notation::Json] {
+            let wrong = no_such_server("gitub", "reed", &catalog, notation);
+            assert_eq!(wrong.message, "no upstream 'gitub' configured. Configured upstreams: fs, github");
+            assert_eq!(wrong.hints, ["Did you mean \"github\"?"]);
+        }
+        let read: Tool = serde_json::from_value(json!({"name": "read"})).unwrap();
+        let tools = ToolList::new("fs", vec![read], &ToolPolicy::default());
+        let hints = |tool, notation| {
+            let wrong = no_such_tool("fs", tool, &tools, &catalog, notation);
+            assert_eq!(wrong.message, format!("no tool '{tool}' in upstream 'fs'. Known tools: read"));
+            wrong.hints
+        };
+        assert_eq!(hints("reed", Notation::Json), ["Did you mean \"read\"?", "Signature: fs/read {}"]);
+        assert_eq!(hints("xyz", Notation::Lisp), ["(dir 'fs) lists its tools with descriptions."]);
+        assert!(hints("xyz", Notation::Json).is_empty());
+    }
 }
