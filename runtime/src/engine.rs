@@ -1,8 +1,8 @@
 //! What every worker shares: the upstreams, the I/O runtime, the secrets, the program cache, the memory
 //! account.
 
-use crate::commitment::Commitments;
-use crate::program_cache::ProgramCache;
+use crate::exec::commitment::Commitments;
+use crate::guest::lisp::program_cache::ProgramCache;
 use crate::secrets::SecretRegistry;
 use crate::tools::SharedCatalog;
 use crate::upstream::{Guardian, Upstream};

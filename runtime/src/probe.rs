@@ -1,6 +1,6 @@
 //! Parts of a run by themselves, for measurements only.
 
-use crate::tool_call::{Payload, unwrap};
+use crate::guest::lisp::tool_call::{Payload, unwrap};
 use crate::upstream::response;
 use ptc_vm::{Context, Value};
 

@@ -1,22 +1,23 @@
 //! The public face: start servers and workers, run programs, shut down.
 
-use crate::commitment::Commitments;
 use crate::config::{ServerEntry, Startup};
 use crate::engine::Engine;
-use crate::inline::{Now, Warm};
-use crate::limits::Limits;
-use crate::options::RunOptions;
-use crate::outcome::Outcome;
-use crate::program_cache::ProgramCache;
-use crate::queue::{Job, Queue, RunHandle, RunId};
+use crate::exec::commitment::Commitments;
+use crate::exec::queue::{Job, Queue, RunHandle, RunId};
+use crate::exec::watchdog::Watchdog;
+use crate::exec::worker::Worker;
+use crate::guest::lisp::inline::{Now, Warm};
+use crate::guest::lisp::program_cache::ProgramCache;
+use crate::guest::lisp::{inline, rendering};
+use crate::run::account::RunAccount;
+use crate::run::limits::Limits;
+use crate::run::options::RunOptions;
+use crate::run::outcome::Outcome;
+use crate::run::watcher::{Recipient, RunWatcher};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, Tool, ToolList};
 use crate::upstream::{Guardian, ServiceOptions, StdioUpstream, Upstream, UpstreamState};
-use crate::watchdog::Watchdog;
-use crate::watcher::{Recipient, RunWatcher};
-use crate::worker::Worker;
-use crate::{context::RunContext, inline, rendering};
 use ptc_vm::Interrupt;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -407,7 +408,7 @@ impl Future for Run {
         self.handle = None;
         // A watcher is always told an outcome, so a closed channel is a defect.
         Poll::Ready(outcome.unwrap_or_else(|_| {
-            let context = RunContext::new(Limits::default(), Interrupt::default());
+            let context = RunAccount::new(Limits::default(), Interrupt::default());
             rendering::without_isolate(rendering::defect("the program was lost"), &context)
         }))
     }

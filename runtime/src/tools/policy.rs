@@ -3,7 +3,7 @@
 //! The policy acts where tool lists are made, so that a refused tool exists for no front end.
 
 use super::tool::Tool;
-use crate::outcome::Effect;
+use crate::run::outcome::Effect;
 use std::fmt;
 
 /// The rules of one server. All of them must admit a tool.

@@ -1,7 +1,7 @@
 //! Tools as an upstream lists them.
 
 use super::policy::{Refusal, ToolPolicy};
-use crate::outcome::Effect;
+use crate::run::outcome::Effect;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;

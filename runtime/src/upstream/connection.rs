@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::rpc_error::RpcError;
 use super::throttle::Throttle;
 use super::wire::{self, Incoming, OversizeKind, RawAnswer};
-use crate::outgoing::Arguments;
+use crate::run::outgoing::Arguments;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

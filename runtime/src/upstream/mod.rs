@@ -2,7 +2,7 @@
 //!
 //! [`Upstream`] knows nothing of processes or sockets; `stdio` is the first implementation. Everything
 //! about one connection (ids, caps, timeouts) lives in `connection`, everything about starts, restarts and
-//! the end of a process in `owner`. What all servers have together is the [`Catalog`].
+//! the end of a process in `owner`. What all servers have together is the [`crate::tools::Catalog`].
 
 mod connection;
 mod dialect;
@@ -25,7 +25,7 @@ mod stderr;
 mod throttle;
 mod wire;
 
-pub use crate::outgoing::Arguments;
+pub use crate::run::outgoing::Arguments;
 pub use guardian::Guardian;
 pub(crate) use process::is_inherited;
 pub use process::{Environment, StdioSpec, resolve_command};
@@ -35,7 +35,7 @@ pub use service::{ServiceOptions, StdioUpstream};
 pub use wire::RawAnswer;
 pub(crate) use wire::response;
 
-use crate::outcome::CallFault;
+use crate::run::outcome::CallFault;
 use crate::tools::ToolList;
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! a time, and what the peer itself causes (answers to its requests, notices of cancelled calls), which is dropped
 //! beyond a bound: a peer that does not read does not get a queue for it.
 
-use crate::outgoing::Arguments;
+use crate::run::outgoing::Arguments;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};

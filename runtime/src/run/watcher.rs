@@ -1,11 +1,11 @@
 //! How a caller follows one run.
 
-use crate::context::RunContext;
-use crate::limits::Limits;
-use crate::outcome::Outcome;
-use crate::queue::RunHandle;
-use crate::release::release;
-use crate::rendering;
+use crate::exec::queue::RunHandle;
+use crate::guest::lisp::rendering;
+use crate::run::account::RunAccount;
+use crate::run::limits::Limits;
+use crate::run::outcome::Outcome;
+use crate::run::release::release;
 use crate::secrets::SecretRegistry;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -95,7 +95,7 @@ impl Drop for Recipient {
             Some(_) => rendering::cancelled(),
             None => rendering::defect("the program could not be started"),
         };
-        let context = RunContext::new(self.limits, self.handle.interrupt.clone());
+        let context = RunAccount::new(self.limits, self.handle.interrupt.clone());
         watcher.ended(release(rendering::without_isolate(failure, &context), &self.secrets));
     }
 }

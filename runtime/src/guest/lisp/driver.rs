@@ -1,18 +1,18 @@
 //! Drives one program: runs slices of its isolate, hands its host calls out, answers them, and turns the
 //! end into an outcome.
 
-use crate::context::{CallLabel, RunContext};
-use crate::coroutine::PREEMPTION;
+use super::{inline, rendering};
 use crate::engine::Engine;
-use crate::host_call::{self, Earlier, Plan};
-use crate::options::RunOptions;
-use crate::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
-use crate::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
-use crate::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
-use crate::tool_call::{self, ParsedCall, Payload, StaticCheck};
+use crate::exec::coroutine::PREEMPTION;
+use crate::exec::queue::{Inbox, Job, Message, Reply, ReplyBody, RunHandle, RunId};
+use crate::guest::lisp::host_call::{self, Earlier, Plan};
+use crate::guest::lisp::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
+use crate::guest::lisp::tool_call::{self, ParsedCall, Payload, StaticCheck};
+use crate::run::account::{CallLabel, RunAccount};
+use crate::run::options::RunOptions;
+use crate::run::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
+use crate::run::watcher::Recipient;
 use crate::upstream::{CallRequest, CallResult, Upstream, UpstreamFault};
-use crate::watcher::Recipient;
-use crate::{inline, rendering};
 use ptc_compiler::CompileBudget;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
@@ -27,7 +27,7 @@ const SLICE: u64 = 100_000;
 /// A started program.
 pub(crate) struct Execution {
     pub(crate) handle: Arc<RunHandle>,
-    pub(crate) context: Arc<RunContext>,
+    pub(crate) context: Arc<RunAccount>,
     isolate: Isolate,
     engine: Arc<Engine>,
     inbox: Arc<Inbox>,
@@ -74,7 +74,7 @@ impl Execution {
     /// Compiles and loads a program; `None` when that already gave its outcome.
     pub(crate) fn begin(
         job: Job,
-        context: Arc<RunContext>,
+        context: Arc<RunAccount>,
         engine: &Arc<Engine>,
         inbox: &Arc<Inbox>,
     ) -> Option<Execution> {
@@ -414,7 +414,7 @@ impl Execution {
     }
 
     /// Ends the program and gives its caller the outcome.
-    pub(crate) fn finish(&mut self, result: Result<crate::outcome::Answer, Failure>) {
+    pub(crate) fn finish(&mut self, result: Result<crate::run::outcome::Answer, Failure>) {
         let mut open: Vec<InFlight> = self.in_flight.drain().map(|(_, call)| call).collect();
         open.sort_by_key(|call| call.begun);
         for call in open {
@@ -464,7 +464,7 @@ impl Execution {
 }
 
 /// A call, and what comes back of it.
-async fn send(upstream: Arc<dyn Upstream>, request: CallRequest, context: Arc<RunContext>) -> ReplyBody {
+async fn send(upstream: Arc<dyn Upstream>, request: CallRequest, context: Arc<RunAccount>) -> ReplyBody {
     let answer = match upstream.call(request).await {
         Ok(CallResult::Inline(answer)) => answer,
         Err(fault) => return ReplyBody::Fault(fault),
@@ -542,6 +542,6 @@ fn compile(
 }
 
 /// A call as the ledger shows it.
-pub(crate) fn label(call: &ParsedCall, effect: crate::outcome::Effect) -> CallLabel {
+pub(crate) fn label(call: &ParsedCall, effect: crate::run::outcome::Effect) -> CallLabel {
     CallLabel { server: call.server.clone(), tool: call.tool.clone(), effect }
 }

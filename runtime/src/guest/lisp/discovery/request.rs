@@ -1,6 +1,6 @@
 //! Reads the arguments of discovery forms, with the documented texts.
 
-use crate::tool_call::{LONGEST_NAME, shown};
+use crate::guest::lisp::tool_call::{LONGEST_NAME, shown};
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::string::StringNode;
 use ptc_vm::{Context, Fault, Reason, Value};

@@ -7,14 +7,14 @@
 //!
 //! A caller that runs many keeps some isolates with their programs loaded; see [`Warm`].
 
-use crate::driver::isolate_options;
 use crate::engine::Engine;
-use crate::limits::Limits;
-use crate::options::RunOptions;
-use crate::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
-use crate::program_cache::{CachedProgram, has_usual_symbols};
-use crate::release::release;
-use crate::rendering;
+use crate::guest::lisp::driver::isolate_options;
+use crate::guest::lisp::program_cache::{CachedProgram, has_usual_symbols};
+use crate::guest::lisp::rendering;
+use crate::run::limits::Limits;
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
+use crate::run::release::release;
 use ptc_vm::print::{Extent, pr_str_into};
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
 use std::borrow::Cow;

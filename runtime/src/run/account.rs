@@ -1,9 +1,9 @@
 //! What one run owns beside its isolate: budget, ledger, deadline, cancellation (decision 23). A front
 //! end for another language, an agent loop or a proxy would own the same.
 
-use crate::limits::Limits;
-use crate::outcome::{CallFault, CallRecord, CallStatus, Effect};
-use crate::outgoing::Outgoing;
+use crate::run::limits::Limits;
+use crate::run::outcome::{CallFault, CallRecord, CallStatus, Effect};
+use crate::run::outgoing::Outgoing;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ const MOST_NOTES: usize = 10;
 const MARGIN: Duration = Duration::from_millis(500);
 
 /// The account of one run. Shared by everything that works for it.
-pub struct RunContext {
+pub struct RunAccount {
     limits: Limits,
     interrupt: Interrupt,
     begun: Instant,
@@ -42,10 +42,10 @@ pub struct CallLabel {
     pub effect: Effect,
 }
 
-impl RunContext {
+impl RunAccount {
     /// A run that begins now.
-    pub fn new(limits: Limits, interrupt: Interrupt) -> RunContext {
-        RunContext {
+    pub fn new(limits: Limits, interrupt: Interrupt) -> RunAccount {
+        RunAccount {
             limits,
             interrupt,
             begun: Instant::now(),
@@ -152,7 +152,7 @@ impl RunContext {
         self.waiting_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
 
-    /// Ends [`RunContext::hold`].
+    /// Ends [`RunAccount::hold`].
     pub fn release(&self, bytes: usize) {
         self.waiting_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
@@ -200,8 +200,8 @@ impl RunContext {
 mod tests {
     use super::*;
 
-    fn context(limits: Limits) -> RunContext {
-        RunContext::new(limits, Interrupt::default())
+    fn context(limits: Limits) -> RunAccount {
+        RunAccount::new(limits, Interrupt::default())
     }
 
     #[test]

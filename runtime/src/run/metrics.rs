@@ -2,7 +2,7 @@
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 
-use crate::outcome::{CallFault, CallRecord, CallStatus, Outcome};
+use crate::run::outcome::{CallFault, CallRecord, CallStatus, Outcome};
 use serde::Serialize;
 
 const CONSERVATIVE_NOTE: &str = "Bytes of successful upstream tool results that the program collapsed into its \
@@ -151,7 +151,7 @@ fn round2(ratio: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Effect;
+    use crate::run::outcome::Effect;
     use std::time::Duration;
 
     fn call(status: CallStatus, bytes: Option<u64>) -> CallRecord {

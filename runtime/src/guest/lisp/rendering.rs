@@ -1,8 +1,8 @@
 //! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
-use crate::context::RunContext;
-use crate::options::RunOptions;
-use crate::outcome::{Answer, Completion, Failure, JsonRefusal, Outcome, Report, Usage};
+use crate::run::account::RunAccount;
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Answer, Completion, Failure, JsonRefusal, Outcome, Report, Usage};
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
@@ -131,7 +131,7 @@ fn plain(report: Report) -> Failure {
 }
 
 /// The outcome of a program that has no isolate (any more).
-pub(crate) fn without_isolate(failure: Failure, context: &RunContext) -> Outcome {
+pub(crate) fn without_isolate(failure: Failure, context: &RunAccount) -> Outcome {
     let usage =
         Usage { duration: context.elapsed(), upstream_calls: context.calls_made(), ..Usage::default() };
     Outcome {

@@ -4,7 +4,7 @@
 //! it holds. So however many programs have begun, they grow only as far as there is room; when there is none, one
 //! of them goes on until it ends, and the others wait for it.
 
-use crate::queue::RunId;
+use crate::exec::queue::RunId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a program may add in one turn before anybody looks. A single bulk operation may add more, up to the

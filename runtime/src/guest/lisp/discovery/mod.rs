@@ -18,9 +18,9 @@ mod search;
 pub(crate) use reply::Reply;
 pub use search::topics;
 
-use crate::context::RunContext;
 use crate::engine::Engine;
-use crate::tool_call::programmer_fault;
+use crate::guest::lisp::tool_call::programmer_fault;
+use crate::run::account::RunAccount;
 use crate::tools::suggest::nearest;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::tools::{Catalog, CatalogServer, LookUp, Tool, text as tool_text};
@@ -43,7 +43,7 @@ pub(crate) enum Step {
 pub(crate) fn step(
     cx: &mut Context,
     engine: &Engine,
-    context: &RunContext,
+    context: &RunAccount,
     form: DiscoveryForm,
     arguments: &[Value],
     loaded: bool,
@@ -81,7 +81,7 @@ pub(crate) fn step(
 /// One form under way.
 struct Lookup<'e> {
     engine: &'e Engine,
-    context: &'e RunContext,
+    context: &'e RunAccount,
     catalog: Arc<Catalog>,
     form: DiscoveryForm,
     loaded: bool,
@@ -305,7 +305,7 @@ impl Lookup<'_> {
 }
 
 /// Takes one operation from the discovery budget; a note says so when it is used up (decision 35).
-pub(crate) fn take_operation(context: &RunContext) -> bool {
+pub(crate) fn take_operation(context: &RunAccount) -> bool {
     let granted = context.take_discovery();
     if !granted {
         let limit = context.limits().max_catalog_ops;

@@ -1,7 +1,7 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
 use super::payload::{Chosen, Content, Payload, looks_like_json};
-use crate::outcome::CallFault;
+use crate::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Value};

@@ -1,11 +1,11 @@
 //! How work reaches the isolate workers: one shared queue of programs that have not started, and one inbox
 //! a worker for what concerns the programs it has started.
 
-use crate::options::RunOptions;
-use crate::outgoing::Turn;
-use crate::tool_call::Payload;
+use crate::guest::lisp::tool_call::Payload;
+use crate::run::options::RunOptions;
+use crate::run::outgoing::Turn;
+use crate::run::watcher::Recipient;
 use crate::upstream::UpstreamFault;
-use crate::watcher::Recipient;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};

@@ -1,7 +1,7 @@
 //! Raises the interrupt of a program that runs past its deadline, so that even one long native operation
 //! stops soon. Programs that wait are their worker's business.
 
-use crate::context::RunContext;
+use crate::run::account::RunAccount;
 use ptc_vm::InterruptKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub(crate) struct Watchdog {
 
 struct Watched {
     deadline: Instant,
-    context: Arc<RunContext>,
+    context: Arc<RunAccount>,
 }
 
 impl Watchdog {
@@ -44,7 +44,7 @@ impl Watchdog {
     }
 
     /// The worker runs this program from now on.
-    pub(crate) fn enter(&self, worker: usize, context: &Arc<RunContext>) {
+    pub(crate) fn enter(&self, worker: usize, context: &Arc<RunAccount>) {
         let Some(deadline) = context.deadline() else { return };
         self.set(worker, Some(Watched { deadline, context: context.clone() }));
         if self.asleep.swap(false, Ordering::SeqCst) {

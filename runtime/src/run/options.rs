@@ -1,6 +1,6 @@
 //! What a caller may ask of one run.
 
-use crate::limits::Limits;
+use crate::run::limits::Limits;
 
 /// Options of one run.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! What a host call of a program asks for, decided while its arguments are at hand.
 
-use crate::context::{CallLabel, RunContext};
-use crate::discovery::{self, Reply, Step};
-use crate::driver::label;
 use crate::engine::Engine;
-use crate::outcome::{CallFault, Effect};
-use crate::outgoing::Turn;
-use crate::tool_call::{Encoded, encode, parse, programmer_fault};
+use crate::guest::lisp::discovery::{self, Reply, Step};
+use crate::guest::lisp::driver::label;
+use crate::guest::lisp::tool_call::{Encoded, encode, parse, programmer_fault};
+use crate::run::account::{CallLabel, RunAccount};
+use crate::run::outcome::{CallFault, Effect};
+use crate::run::outgoing::Turn;
 use crate::tools::LookUp;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
@@ -59,7 +59,7 @@ pub(crate) struct Earlier {
 pub(crate) fn plan(
     cx: &mut Context,
     engine: &Engine,
-    context: &RunContext,
+    context: &RunAccount,
     function: HostFunction,
     arguments: &[Value],
     earlier: Earlier,
@@ -88,7 +88,7 @@ pub(crate) fn plan(
 fn plan_tool_call(
     cx: &mut Context,
     engine: &Engine,
-    context: &RunContext,
+    context: &RunAccount,
     arguments: &[Value],
     earlier: Earlier,
 ) -> Result<Plan, Box<Fault>> {
@@ -162,7 +162,7 @@ fn plan_tool_call(
 }
 
 /// Takes a call from the budgets of the program; says which of them is used up.
-fn take_call(context: &RunContext, upstream: &dyn Upstream) -> Result<(), String> {
+fn take_call(context: &RunAccount, upstream: &dyn Upstream) -> Result<(), String> {
     let cap = CallFault::CapExhausted.name();
     if let Some(limit) = upstream.limits().max_calls_per_program
         && !context.take_call_of(upstream.name(), limit)

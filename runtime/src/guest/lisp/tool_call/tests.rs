@@ -1,5 +1,5 @@
 use super::*;
-use crate::outcome::CallFault;
+use crate::run::outcome::CallFault;
 use crate::tools::Tool;
 use crate::upstream::RawAnswer;
 use ptc_vm::json::{Dialect, encode as to_json};

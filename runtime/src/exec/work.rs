@@ -2,18 +2,18 @@
 //! Everything that may take long happens in here: compiling, decoding the context and the answers of upstreams,
 //! running, rendering the result, freeing.
 
-use crate::context::RunContext;
-use crate::coroutine::Task;
-use crate::driver::{Execution, Progress};
 use crate::engine::Engine;
-use crate::queue::{Inbox, Job, Reply};
+use crate::exec::coroutine::Task;
+use crate::exec::queue::{Inbox, Job, Reply};
+use crate::guest::lisp::driver::{Execution, Progress};
+use crate::run::account::RunAccount;
 use ptc_vm::CallId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A program, at some point of its life.
 pub(crate) struct Work {
-    context: Arc<RunContext>,
+    context: Arc<RunAccount>,
     stage: Stage,
     /// Answers of upstreams that it has not looked at.
     pub(crate) replies: Vec<(CallId, Reply)>,
@@ -34,7 +34,7 @@ impl Work {
     /// A program that begins with its first turn.
     pub(crate) fn new(
         job: Box<Job>,
-        context: Arc<RunContext>,
+        context: Arc<RunAccount>,
         engine: &Arc<Engine>,
         inbox: &Arc<Inbox>,
     ) -> Work {

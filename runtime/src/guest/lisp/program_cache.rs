@@ -4,7 +4,7 @@
 //! a runtime, except the length limit, which is checked before the cache is asked, and the tool lists that
 //! literal calls were checked against: a program remembers those, and counts only while they are current.
 
-use crate::options::RunOptions;
+use crate::run::options::RunOptions;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;

@@ -1,14 +1,14 @@
 //! An isolate worker: a plain thread that runs many programs in turn and owns no sockets.
 
-use crate::commitment::Commitment;
-use crate::context::RunContext;
-use crate::coroutine::{Coroutines, Suspended, Switch, TURN};
-use crate::driver::Progress;
 use crate::engine::Engine;
-use crate::queue::{Found, Inbox, Job, Message, Queue, Reply, RunId};
-use crate::turns::{Next, Turns};
-use crate::watchdog::Watchdog;
-use crate::work::Work;
+use crate::exec::commitment::Commitment;
+use crate::exec::coroutine::{Coroutines, Suspended, Switch, TURN};
+use crate::exec::queue::{Found, Inbox, Job, Message, Queue, Reply, RunId};
+use crate::exec::turns::{Next, Turns};
+use crate::exec::watchdog::Watchdog;
+use crate::exec::work::Work;
+use crate::guest::lisp::driver::Progress;
+use crate::run::account::RunAccount;
 use ptc_vm::{CallId, InterruptKind};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 
 /// A program that has begun.
 struct Program {
-    context: Arc<RunContext>,
+    context: Arc<RunAccount>,
     place: Place,
     /// Answers that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
@@ -150,7 +150,7 @@ impl Worker {
 
     fn begin(&mut self, job: Box<Job>, commitment: Commitment) {
         let run = job.handle.id;
-        let context = Arc::new(RunContext::new(job.options.limits, job.handle.interrupt.clone()));
+        let context = Arc::new(RunAccount::new(job.options.limits, job.handle.interrupt.clone()));
         let work = Work::new(job, context.clone(), &self.engine, &self.inbox);
         let program = Program {
             context,

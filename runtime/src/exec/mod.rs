@@ -1,0 +1,13 @@
+//! How runs get their turns: plain threads, each with many runs, and nothing of any language.
+//!
+//! # Layout
+//! - `queue`, `worker`: runs on threads; `work`: what a worker holds of one run; `turns`: which of them is next
+//! - `coroutine`: suspending one half-way; `watchdog`: deadlines; `commitment`: memory of all together
+
+pub(crate) mod commitment;
+pub(crate) mod coroutine;
+pub(crate) mod queue;
+mod turns;
+pub(crate) mod watchdog;
+mod work;
+pub(crate) mod worker;

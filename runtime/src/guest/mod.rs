@@ -1,0 +1,3 @@
+//! What runs on the workers.
+
+pub mod lisp;
