@@ -3,10 +3,12 @@
 //! # Layout
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
 //! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words
+//! - `check`: arguments that are JSON already, against their schema
 //! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
 //! - [`text`]: tools as text; `suggest`: the nearest known name
 
 mod catalog;
+mod check;
 pub(crate) mod expectation;
 mod policy;
 mod schema;
@@ -16,6 +18,7 @@ mod tool;
 pub(crate) mod words;
 
 pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
+pub use check::check_arguments;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use tool::{Annotations, Listed, Tool, ToolList};
 pub use words::WrongCall;

@@ -1,6 +1,6 @@
 //! What is wrong with a call, in words.
 
-use super::expectation::{Mismatch, Shape};
+use super::expectation::{Mismatch, Names, Shape, Verdict};
 use super::schema::key;
 use super::suggest::nearest;
 use super::text;
@@ -57,7 +57,7 @@ impl Notation {
     }
 
     /// A value in a message.
-    fn shown(self, shape: &Shape<'_>) -> String {
+    pub(super) fn shown(self, shape: &Shape<'_>) -> String {
         match (self, shape) {
             (Notation::Json, Shape::Nil) => "null".to_owned(),
             (Notation::Json, Shape::Map) => "an object".to_owned(),
@@ -165,6 +165,35 @@ impl Problem {
             hints: self.hint.into_iter().chain(std::iter::once(signature_hint(server, tool))).collect(),
         }
     }
+}
+
+/// A call whose arguments cannot be sent.
+pub(super) fn not_sent(server: &str, tool: &str, why: &str) -> WrongCall {
+    WrongCall::new(rejected(server, tool, why))
+}
+
+/// Judges the names of a map that is complete: names that the schema refuses, or that are near to one that it
+/// declares and the map does not have; names that must be there. Gives the other names that it does not declare.
+pub(crate) fn review<'n>(
+    names: &Names<'_>,
+    given: impl Iterator<Item = &'n str>,
+    has: impl Fn(&str) -> bool,
+    path: impl Fn() -> Path,
+) -> Result<Vec<&'n str>, Problem> {
+    let mut unknown: Vec<&str> = given.filter(|name| names.judge(name) != Verdict::Known).collect();
+    unknown.sort_unstable();
+    let mut free = Vec::new();
+    if !unknown.is_empty() {
+        free = names.declared();
+        free.retain(|name| !has(name));
+    }
+    for name in &unknown {
+        if names.judge(name) == Verdict::Refused || nearest(name, &free).is_some() {
+            return Err(Problem::unknown(&path().entry(name), name, &free));
+        }
+    }
+    let missing: Vec<&str> = names.required().filter(|name| !has(name)).collect();
+    if missing.is_empty() { Ok(unknown) } else { Err(Problem::missing(&path(), &missing)) }
 }
 
 /// The message of a call whose arguments cannot be sent.

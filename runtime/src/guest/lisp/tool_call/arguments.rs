@@ -8,9 +8,8 @@
 
 use super::{ParsedCall, fault, programmer_fault};
 use crate::tools::Tool;
-use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
-use crate::tools::suggest::nearest;
-use crate::tools::words::{Notation, Path, Problem, rejected, undeclared_note};
+use crate::tools::expectation::{Names, Shape, below, items, mismatch};
+use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
 use ptc_vm::map::MapNode;
 use ptc_vm::vector::VectorNode;
 use ptc_vm::{Context, Fault, Value};
@@ -164,28 +163,13 @@ impl<'s> Writer<'s> {
         names: &Names<'s>,
         given: &HashSet<String>,
     ) -> Result<(), Refusal> {
-        let mut unknown: Vec<&String> =
-            given.iter().filter(|name| names.judge(name) != Verdict::Known).collect();
-        unknown.sort_unstable();
-        let mut free = Vec::new();
-        if !unknown.is_empty() {
-            free = names.declared();
-            free.retain(|name| !given.contains(*name));
+        let given_names = given.iter().map(String::as_str);
+        let undeclared = review(names, given_names, |name| given.contains(name), || self.path(cx));
+        let undeclared = undeclared.map_err(Refusal::Problem)?;
+        if self.frames.is_empty() {
+            self.undeclared.extend(undeclared.into_iter().map(str::to_owned));
         }
-        for name in unknown {
-            if names.judge(name) == Verdict::Refused || nearest(name, &free).is_some() {
-                let path = self.path(cx).entry(name);
-                return Err(Refusal::Problem(Problem::unknown(&path, name, &free)));
-            }
-            if self.frames.is_empty() {
-                self.undeclared.push(name.clone());
-            }
-        }
-        let missing: Vec<&str> = names.required().filter(|name| !given.contains(*name)).collect();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(Refusal::Problem(Problem::missing(&self.path(cx), &missing))),
-        }
+        Ok(())
     }
 
     /// Where the value is that is being written.

@@ -1,0 +1,138 @@
+//! Arguments that are JSON already, against the schema of their tool: the check for every caller that has no
+//! values of its own, such as a proxied call or another language.
+
+use super::Tool;
+use super::expectation::{Names, Shape, below, items, mismatch};
+use super::words::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
+use serde_json::Value as Json;
+
+/// Judges the text of the arguments of a call, which must be a JSON object. Gives remarks for whoever reads the
+/// result: arguments that the schema neither declares nor refuses.
+///
+/// # Errors
+/// What the schema proves wrong: types, enumerations, constants and names. The upstream has the last word about
+/// everything else.
+pub fn check_arguments(server: &str, tool: &Tool, arguments: &str) -> Result<Vec<String>, WrongCall> {
+    // The parser refuses what nests deeper than it can itself, which bounds the walk as well.
+    let arguments = match serde_json::from_str(arguments) {
+        Ok(Json::Object(arguments)) => arguments,
+        Ok(other) => {
+            let got = Notation::Json.shown(&shape(&other));
+            return Err(not_sent(server, &tool.name, &format!("they must be an object, got {got}")));
+        }
+        Err(error) => return Err(not_sent(server, &tool.name, &format!("they are no JSON ({error})"))),
+    };
+    let schema = &tool.input_schema;
+    let mut check = Check { root: schema, undeclared: Vec::new() };
+    match check.object(schema, &arguments, &Path::root(Notation::Json), true) {
+        Ok(()) => {
+            let note = |name: &String| undeclared_note(server, tool, name, Notation::Json);
+            Ok(check.undeclared.iter().map(note).collect())
+        }
+        Err(problem) => Err(problem.of(server, tool)),
+    }
+}
+
+struct Check<'s> {
+    /// The whole input schema.
+    root: &'s Json,
+    /// Arguments that the schema neither has nor refuses.
+    undeclared: Vec<String>,
+}
+
+impl<'s> Check<'s> {
+    fn object(
+        &mut self,
+        schema: &'s Json,
+        object: &serde_json::Map<String, Json>,
+        path: &Path,
+        is_top: bool,
+    ) -> Result<(), Problem> {
+        let names = Names::of(self.root, schema);
+        let given = object.keys().map(String::as_str);
+        let undeclared = review(&names, given, |name| object.contains_key(name), || path.clone())?;
+        if is_top {
+            self.undeclared.extend(undeclared.into_iter().map(str::to_owned));
+        }
+        for (name, value) in object {
+            if let Some(below) = below(self.root, schema, name) {
+                self.value(below, value, &path.entry(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, schema: &'s Json, value: &Json, path: &Path) -> Result<(), Problem> {
+        let shape = shape(value);
+        if let Some(why) = mismatch(self.root, schema, &shape) {
+            return Err(Problem::mismatch(path, &why, &shape));
+        }
+        match value {
+            Json::Object(object) => self.object(schema, object, path, false),
+            Json::Array(list) => {
+                let Some(schema) = items(self.root, schema) else { return Ok(()) };
+                list.iter().enumerate().try_for_each(|(at, item)| self.value(schema, item, &path.item(at)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What the checks look at of a value.
+fn shape(value: &Json) -> Shape<'_> {
+    match value {
+        Json::Null => Shape::Nil,
+        Json::Bool(value) => Shape::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), ..) => Shape::Int(number),
+            (None, Some(number), _) => Shape::BigInt(number.to_string().into()),
+            (None, None, Some(number)) => Shape::Float(number),
+            (None, None, None) => Shape::Unknown,
+        },
+        Json::String(text) => Shape::Text(text.into()),
+        Json::Array(_) => Shape::List,
+        Json::Object(_) => Shape::Map,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn json_arguments_are_judged_like_computed_ones_in_their_own_notation() {
+        let tool: Tool = serde_json::from_value(json!({"name": "t", "inputSchema": {
+            "required": ["path"], "properties": {
+                "path": {"type": "string"}, "mode": {"enum": ["r", "w"]}, "ids": {"items": {"type": "integer"}},
+                "filter": {"type": "object", "additionalProperties": false, "properties": {"state": {}}}}}}))
+        .unwrap();
+        let wrong = |arguments: Json| {
+            let WrongCall { message, hints } =
+                check_arguments("s", &tool, &arguments.to_string()).unwrap_err();
+            let message = message.strip_prefix("tool 's.t' rejected args: ").unwrap().to_owned();
+            (message, hints.first().cloned().unwrap_or_default())
+        };
+        let cases = [
+            (json!([]), "they must be an object, got a list", ""),
+            (json!({}), "missing required args path", "Signature: s/t {:path string"),
+            (json!({"path": 1}), "path must be string, got 1", "Write \"1\" with quotes."),
+            (json!({"path": null}), "path must be string, got null", "Leave it out, or give it a value."),
+            (json!({"path": "a", "mode": "R"}), "mode must be one of \"r\", \"w\"", "Did you mean \"r\"?"),
+            (json!({"path": "a", "mod": "r"}), "unknown arg mod", "Did you mean mode?"),
+            (json!({"path": "a", "ids": [1, "2"]}), "ids[1] must be integer, got \"2\"", "Write 2 without"),
+            (json!({"path": "a", "filter": {"x": {}}}), "unknown arg filter.x", "Signature: "),
+        ];
+        for (arguments, message, hint) in cases {
+            let (told, hinted) = wrong(arguments);
+            assert!(told.starts_with(message) && hinted.starts_with(hint), "{told} / {hinted}");
+        }
+        assert!(check_arguments("s", &tool, "{\"path\": ").is_err());
+        assert_eq!(check_arguments("s", &tool, r#"{"path":"a","ids":[1]}"#), Ok(Vec::new()));
+        let notes = check_arguments("s", &tool, r#"{"path":"a","unheard":1}"#).unwrap();
+        assert!(
+            notes[0].starts_with("the schema of s/t has no argument unheard; it may be ignored."),
+            "{notes:?}"
+        );
+    }
+}
