@@ -30,6 +30,25 @@ async fn a_value_a_return_and_a_failure() {
 }
 
 #[tokio::test]
+async fn a_failure_keeps_its_value_once() {
+    let runtime = bare().await;
+    let long = "(let [s (apply str (repeat 300000 \"é\"))]";
+    for (program, first) in [(format!("{long} (fail s))"), "é"), (format!("{long} (fail [s s]))"), "[")] {
+        let failed = failure(&runtime, &program).await;
+        assert!(failed.value.as_ref().unwrap().len() > 600_000);
+        for message in [&failed.message, &failed.reports[0].message] {
+            assert!(message.chars().count() == 1_000 && message.starts_with(first) && message.ends_with('…'));
+        }
+        let (compact, text) = (failed.compact(), failed.text("program", Palette::PLAIN));
+        assert!(compact.len() < 4_000 && text.len() < 4_000, "{} {}", compact.len(), text.len());
+    }
+    // Cut to what its caller wants, the value takes no more than that.
+    let options = RunOptions { result_bytes: 10_000, ..options() };
+    let failed = runtime.run(format!("{long} (fail s))"), options).await.result.unwrap_err();
+    assert!(failed.value.unwrap().len() <= 10_000 && failed.message.chars().count() == 1_000);
+}
+
+#[tokio::test]
 async fn prints_before_a_failure_are_kept() {
     let outcome = run(&bare().await, "(println 1) (/ 1 0)").await;
     assert_eq!(outcome.prints, ["1"]);

@@ -47,7 +47,7 @@ fn assert_clean(what: &str, text: &str) {
 }
 
 /// Programs that take a secret, `v`, and all its forms, `vs`, to where text leaves.
-const SINKS: [&str; 24] = [
+const SINKS: [&str; 25] = [
     "vs",
     "v",
     "{v vs}",
@@ -69,6 +69,7 @@ const SINKS: [&str; 24] = [
     "(tool/call {:server \"leaky\" :tool v})",
     "(str (apply str (repeat 24560 \"x\")) (str/join \" \" vs))",
     "(fail (str (apply str (repeat 24560 \"x\")) (str/join \" \" vs)))",
+    "(fail (str (apply str (repeat 990 \"x\")) (str/join \" \" vs)))",
     "(map (fn [i] (tool/call {:server \"leaky\" :tool \"refuse\" :args {:secret s :form i}})) (range (count vs)))",
     "(map (fn [i] (tool/call {:server \"leaky\" :tool \"fail\" :args {:secret s :form i}})) (range (count vs)))",
     "(map (fn [i] (tool/call {:server \"leaky\" :tool \"say\" :args {:secret s :form i}})) (range (count vs)))",

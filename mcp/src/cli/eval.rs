@@ -119,7 +119,7 @@ fn print_json(outcome: Outcome) -> Result<(), Abort> {
             let json = json.and_then(Result::ok).and_then(|json| RawValue::from_string(json).ok());
             (Some(text), json, None)
         }
-        Err(failure) => (failure.value.clone(), None, Some(failure)),
+        Err(mut failure) => (failure.value.take(), None, Some(failure)),
     };
     console::write_json(&JsonReport {
         ok: failure.is_none(),

@@ -65,9 +65,9 @@ pub enum JsonRefusal {
 pub struct Failure {
     /// The raw reason.
     pub reason: Reason,
-    /// One line that says what is wrong.
+    /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`.
     pub message: String,
-    /// For `(fail v)`: `pr-str` of `v`.
+    /// For `(fail v)`: `pr-str` of `v`, cut at `RunOptions::result_bytes`.
     pub value: Option<String>,
     /// The same with places and hints, for every rendering. A rejected program may have several errors,
     /// which stand in the order of their importance; a program that ran has one.

@@ -25,10 +25,12 @@ pub(crate) fn result(
     isolate.result(|cx, value| {
         let printed = ptc_vm::print::pr_str(cx, value, options.result_bytes)?;
         if let Exit::Fail(fault) = exit {
-            let message = match value.as_str() {
-                Some(text) if !printed.truncated => text.to_owned(),
-                _ => printed.text.clone(),
-            };
+            let message = String::from(match value.as_str() {
+                Some(text) if !printed.truncated => Brief::of(text),
+                _ => Brief::of(&printed.text),
+            });
+            // The value is kept once, whole; the failure and its report begin with as much of it as a message has.
+            cx.holding(printed.text.len(), |cx| cx.reserve(2 * message.len()))?;
             let report = Report { message, ..Report::of_fault(fault, source) };
             return Ok(Err(Failure { value: Some(printed.text), ..plain(report) }));
         }
