@@ -141,8 +141,9 @@ async fn deadlines_are_kept_beside_long_operations() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_grow_together_only_as_far_as_there_is_room() {
-    // Each holds some 60 MB for a while; together they would hold 1.2 GB.
-    let program = "(let [v (vec (range 1000000 4500000))] (reduce + (map (fn [i] (nth v i)) (range 1000))))";
+    // Each holds some 24 MB for a while; together they would hold 480 MB.
+    let program =
+        "(let [v (vec (map inc (range 1500000)))] (reduce + (map (fn [i] (nth v i)) (range 1000))))";
     let load = Load { total_bytes: 100 << 20, ..Load::default() };
     let config = RuntimeConfig { workers: 2, load, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.unwrap();
@@ -159,4 +160,51 @@ async fn programs_grow_together_only_as_far_as_there_is_room() {
         assert!(run.await.result.is_ok());
     }
     assert_eq!(runtime.run("(+ 1 2)", options()).await.result.unwrap().text, "3");
+}
+
+/// Programs that come to hold 4.25 MiB each and then go on for ever: they call a tool that never answers, or loop.
+const HOARDERS: [(&str, &str); 3] = [
+    (
+        "hoarders that wait",
+        "(let [v [(vec (map inc (range 262144))) (vec (map inc (range 16384)))]] (tool/call 'fake/hang) (count v))",
+    ),
+    (
+        "hoarders that loop",
+        "(let [v [(vec (map inc (range 262144))) (vec (map inc (range 16384)))]] (loop [n 0] (if (nil? v) n (recur (inc n)))))",
+    ),
+    (
+        "hoarders that grow",
+        "(loop [v []] (recur (if (< (count v) 272) (conj v (vec (map inc (range 1024)))) v)))",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn short_programs_run_beside_others_that_hold_all_memory() {
+    for workers in [1, 2] {
+        for (name, program) in HOARDERS {
+            // Nine of them fill what there is, so that only one of them can go on.
+            let load = Load { total_bytes: 40 << 20, ..Load::default() };
+            let servers = vec![entry("fake", &[])];
+            let config = RuntimeConfig { servers, workers, load, ..RuntimeConfig::default() };
+            let runtime = Runtime::start(config).await.unwrap();
+            let limits =
+                Limits { memory_bytes: 8 << 20, upstream_call_timeout_ms: 600_000, ..roomy().limits };
+            let options = || RunOptions { limits, ..roomy() };
+            let mut hoarders: Vec<_> = (0..9).map(|_| runtime.run(program, options())).collect();
+            // A long program that holds nothing goes on as well. When it ends, the others have had as many turns as they
+            // could use.
+            let long = runtime.run("(loop [n 0] (if (< n 2000000) (recur (inc n)) n))", roomy());
+            let outcome = tokio::time::timeout(Duration::from_secs(60), long).await;
+            let outcome = outcome.unwrap_or_else(|_| panic!("a small program waits for {name}"));
+            assert_eq!(outcome.result.unwrap().text, "2000000");
+            short_programs_end(&runtime, name).await;
+            for hoarder in &mut hoarders {
+                assert!(futures_util::poll!(hoarder).is_pending(), "{name}");
+            }
+            // When they have gone, everything is as before.
+            drop(hoarders);
+            let large = runtime.run("(count (vec (map inc (range 1000000))))", roomy()).await;
+            assert_eq!(large.result.unwrap().text, "1000000");
+        }
+    }
 }

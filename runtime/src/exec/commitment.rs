@@ -3,76 +3,176 @@
 //! A program that has a turn is counted with what it holds and what it may add in that turn, any other with what
 //! it holds. So however many programs have begun, they grow only as far as there is room; when there is none, one
 //! of them goes on until it ends, and the others wait for it.
+//!
+//! *The reserve*, an eighth of the total, is for small programs: those that hold next to nothing, as every program
+//! does when it begins. A program that grows leaves it with the turn in which it did, and from then on waits for
+//! room in the rest, so that whatever large programs do, small ones begin and end beside them. Size decides, not age:
+//! age is time, and on a busy machine every program is old before it ends.
 
-use crate::exec::queue::RunId;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a program may add in one turn before anybody looks. A single bulk operation may add more, up to the
 /// program's own limit; that is the most by which a worker can overdraw.
 const TURN_BYTES: u64 = 16 << 20;
 
-/// No run.
-const NOBODY: u64 = u64::MAX;
+/// The part of the total that is kept for small programs.
+const RESERVE: u64 = 8;
+
+/// What a small program holds at most, and no more than this part of the reserve.
+const SMALL_BYTES: u64 = 256 << 10;
+const SMALL_SHARE: u64 = 16;
+
+/// The part of the reserve that a small program commits for a turn, at most: for all we know it stays small.
+const TURN_SHARE: u64 = 4;
 
 /// The account of a runtime.
 pub(crate) struct Commitments {
-    total: AtomicU64,
-    committed: AtomicU64,
-    /// The run that may go beyond the total.
-    overdrawing: AtomicU64,
+    books: Mutex<Books>,
+}
+
+struct Books {
+    total: u64,
+    /// Committed for small programs.
+    small: u64,
+    /// Committed for all others but the one that goes beyond the total.
+    large: u64,
+    /// Committed for the one that goes beyond the total.
+    beyond: u64,
+    /// There is such a one.
+    is_overdrawn: bool,
 }
 
 /// What is committed for one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Commitment(u64);
+pub(crate) struct Commitment {
+    bytes: u64,
+    class: Class,
+}
+
+/// In which sum a commitment stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Class {
+    #[default]
+    Small,
+    Large,
+    Beyond,
+}
 
 impl Commitments {
     /// An empty account.
     pub(crate) fn new(total: u64) -> Commitments {
-        Commitments {
-            total: AtomicU64::new(total),
-            committed: AtomicU64::new(0),
-            overdrawing: AtomicU64::new(NOBODY),
-        }
+        Commitments { books: Mutex::new(Books { total, small: 0, large: 0, beyond: 0, is_overdrawn: false }) }
     }
 
     /// Changes the total.
     pub(crate) fn set_total(&self, total: u64) {
-        self.total.store(total, Ordering::Relaxed);
+        self.lock().total = total;
     }
 
-    /// Commits what a turn of a run with this limit may need; false when it has to wait.
-    pub(crate) fn begin_turn(&self, run: RunId, limit: u64, commitment: &mut Commitment) -> bool {
-        let more = limit.saturating_sub(commitment.0).min(TURN_BYTES);
-        let total = self.total.load(Ordering::Relaxed);
-        let add = |committed: u64| committed.checked_add(more).filter(|&sum| sum <= total);
-        let fits = self.committed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
-        if !fits {
-            let claimed =
-                self.overdrawing.compare_exchange(NOBODY, run.0, Ordering::Relaxed, Ordering::Relaxed);
-            if claimed.is_err_and(|holder| holder != run.0) {
+    /// Commits what a turn of a program with this limit may need; false when it has to wait.
+    pub(crate) fn begin_turn(&self, limit: u64, commitment: &mut Commitment) -> bool {
+        let mut books = self.lock();
+        let more = limit.saturating_sub(commitment.bytes).min(TURN_BYTES);
+        let more = match commitment.class {
+            Class::Small => more.min(books.reserve() / TURN_SHARE).max(1),
+            Class::Large | Class::Beyond => more,
+        };
+        let mut class = commitment.class;
+        if class != Class::Beyond && !books.has_room(more, class) {
+            if books.is_overdrawn {
                 return false;
             }
-            self.committed.fetch_add(more, Ordering::Relaxed);
+            books.is_overdrawn = true;
+            class = Class::Beyond;
         }
-        commitment.0 += more;
+        books.change(commitment, commitment.bytes.saturating_add(more), class);
         true
     }
 
-    /// After a turn a run is counted with what it holds.
+    /// After a turn a program is counted with what it holds. One that was beyond the total is not any more once
+    /// there is room for that.
     pub(crate) fn end_turn(&self, held: u64, commitment: &mut Commitment) {
-        let before = std::mem::replace(&mut commitment.0, held);
-        if held > before {
-            self.committed.fetch_add(held - before, Ordering::Relaxed);
-        } else {
-            self.committed.fetch_sub(before - held, Ordering::Relaxed);
+        let mut books = self.lock();
+        let was_beyond = commitment.class == Class::Beyond;
+        let mut class = if held <= books.small_bytes() { Class::Small } else { Class::Large };
+        if was_beyond {
+            books.change(commitment, 0, Class::Beyond);
+            books.is_overdrawn = !books.has_room(held, class);
+            class = if books.is_overdrawn { Class::Beyond } else { class };
+        }
+        books.change(commitment, held, class);
+    }
+
+    /// A program that waits for its host does not keep others from going beyond the total, unless what it holds is
+    /// beyond it: else each in turn would grow to its limit, and wait.
+    pub(crate) fn rest(&self, commitment: &mut Commitment) {
+        if commitment.class == Class::Beyond {
+            let mut books = self.lock();
+            if books.sum() <= books.total {
+                books.is_overdrawn = false;
+                books.change(commitment, commitment.bytes, Class::Large);
+            }
         }
     }
 
-    /// A run that has ended, or waits for its host, lets another one go beyond the total.
-    pub(crate) fn rest(&self, run: RunId) {
-        // Most runs never went beyond it.
-        let _ = self.overdrawing.compare_exchange(run.0, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+    /// A program has ended.
+    pub(crate) fn end(&self, mut commitment: Commitment) {
+        let mut books = self.lock();
+        if commitment.class == Class::Beyond {
+            books.is_overdrawn = false;
+        }
+        books.change(&mut commitment, 0, Class::Small);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Books {
+    fn reserve(&self) -> u64 {
+        self.total / RESERVE
+    }
+
+    fn small_bytes(&self) -> u64 {
+        SMALL_BYTES.min(self.reserve() / SMALL_SHARE)
+    }
+
+    fn sum(&self) -> u64 {
+        self.small.saturating_add(self.large).saturating_add(self.beyond)
+    }
+
+    /// True when a program of this class may commit so much more. What has left the reserve may overfill the rest,
+    /// in which nothing grows then; once it fills the total, nothing more begins either.
+    fn has_room(&self, more: u64, class: Class) -> bool {
+        let fits = |sum: u64, most: u64| sum.saturating_add(more) <= most;
+        match class {
+            Class::Small => {
+                let is_reserved = fits(self.small, self.reserve()) && self.large <= self.total;
+                is_reserved || fits(self.sum(), self.total)
+            }
+            Class::Large | Class::Beyond => {
+                let large = self.large.saturating_add(self.beyond);
+                fits(large, self.total - self.reserve()) && fits(self.sum(), self.total)
+            }
+        }
+    }
+
+    /// Enters a commitment anew.
+    fn change(&mut self, commitment: &mut Commitment, bytes: u64, class: Class) {
+        let before = self.of(commitment.class);
+        *before = before.saturating_sub(commitment.bytes);
+        *commitment = Commitment { bytes, class };
+        let after = self.of(class);
+        *after = after.saturating_add(bytes);
+    }
+
+    fn of(&mut self, class: Class) -> &mut u64 {
+        match class {
+            Class::Small => &mut self.small,
+            Class::Large => &mut self.large,
+            Class::Beyond => &mut self.beyond,
+        }
     }
 }
 
@@ -80,30 +180,135 @@ impl Commitments {
 mod tests {
     use super::*;
 
+    const MIB: u64 = 1 << 20;
+    const LIMIT: u64 = 100 * MIB;
+    const TINY: u64 = 20 << 10;
+
+    /// A program on an account.
+    struct Program<'a> {
+        account: &'a Commitments,
+        commitment: Commitment,
+    }
+
+    impl<'a> Program<'a> {
+        fn new(account: &'a Commitments) -> Program<'a> {
+            Program { account, commitment: Commitment::default() }
+        }
+
+        /// Gives it a turn after which it holds so much; false when it has to wait.
+        fn turn(&mut self, held: u64) -> bool {
+            let begins = self.account.begin_turn(LIMIT, &mut self.commitment);
+            if begins {
+                self.account.end_turn(held, &mut self.commitment);
+            }
+            begins
+        }
+
+        fn rest(&mut self) {
+            self.account.rest(&mut self.commitment);
+        }
+
+        fn end(self) {
+            self.account.end(self.commitment);
+        }
+    }
+
+    /// Programs that hold more and more, 8 MiB a turn, until only one of them can go on.
+    fn hoarders(account: &Commitments) -> Vec<Program<'_>> {
+        let mut hoarders: Vec<_> = (0..40).map(|_| Program::new(account)).collect();
+        for turn in 1..=12 {
+            hoarders.iter_mut().for_each(|hoarder| {
+                hoarder.turn(turn * 8 * MIB);
+            });
+        }
+        hoarders
+    }
+
+    fn sums(account: &Commitments) -> (u64, u64, bool) {
+        let books = account.lock();
+        (books.small, books.large, books.is_overdrawn)
+    }
+
     #[test]
     fn programs_grow_only_as_far_as_there_is_room() {
-        let account = Commitments::new(100);
-        let (mut first, mut second) = (Commitment::default(), Commitment::default());
-        assert!(account.begin_turn(RunId(1), 80, &mut first));
-        account.end_turn(60, &mut first);
-        assert!(account.begin_turn(RunId(2), 80, &mut second));
-        account.end_turn(50, &mut second);
+        let account = &Commitments::new(64 * MIB);
+        let new = || Program::new(account);
+        let (mut first, mut second) = (new(), new());
+        assert!(first.turn(30 * MIB) && second.turn(30 * MIB));
         // The second goes beyond the total, so the first waits until it has ended.
-        assert!(!account.begin_turn(RunId(1), 80, &mut first));
-        assert!(account.begin_turn(RunId(2), 80, &mut second));
-        account.end_turn(0, &mut second);
-        account.rest(RunId(2));
-        assert!(account.begin_turn(RunId(1), 80, &mut first));
-        account.end_turn(0, &mut first);
-        account.rest(RunId(1));
-        assert_eq!(account.committed.load(Ordering::Relaxed), 0);
+        assert!(second.turn(60 * MIB));
+        assert!(!first.turn(31 * MIB));
+        assert!(second.turn(90 * MIB) && !first.turn(31 * MIB));
+        second.end();
+        assert!(first.turn(40 * MIB));
+        first.end();
+        assert_eq!(sums(account), (0, 0, false));
     }
 
     #[test]
     fn one_program_always_may_run() {
-        let account = Commitments::new(1);
-        let mut commitment = Commitment::default();
-        assert!(account.begin_turn(RunId(1), 1_000, &mut commitment));
-        assert!(!account.begin_turn(RunId(2), 1_000, &mut Commitment::default()));
+        let account = &Commitments::new(1);
+        let new = || Program::new(account);
+        let (mut first, mut second) = (new(), new());
+        assert!(first.turn(TINY) && second.turn(TINY) && !first.turn(TINY) && second.turn(90 * MIB));
+        second.end();
+        assert!(first.turn(TINY));
+    }
+
+    #[test]
+    fn small_programs_begin_and_end_though_others_hold_everything() {
+        let account = &Commitments::new(1 << 30);
+        let new = || Program::new(account);
+        let hoarders = hoarders(account);
+        let (_, large, beyond) = sums(account);
+        assert!(beyond && large > (1 << 30) * 6 / 8, "{large}");
+        // Any number, one after the other, and many that wait for their hosts.
+        for _ in 0..10_000 {
+            let mut tiny = new();
+            assert!(tiny.turn(TINY) && tiny.turn(TINY));
+            tiny.end();
+        }
+        let mut waiting: Vec<_> = (0..1_000).map(|_| new()).collect();
+        assert!(waiting.iter_mut().all(|tiny| tiny.turn(TINY)));
+        waiting.into_iter().chain(hoarders).for_each(Program::end);
+        assert_eq!(sums(account), (0, 0, false));
+    }
+
+    #[test]
+    fn who_has_grown_leaves_the_reserve_and_waits() {
+        let account = &Commitments::new(1 << 30);
+        let new = || Program::new(account);
+        let mut hoarders = hoarders(account);
+        // One after the other begins small, grows, and may not go on.
+        for _ in 0..20 {
+            let mut next = new();
+            assert!(next.turn(4 * MIB) && !next.turn(5 * MIB));
+            let (small, large, _) = sums(account);
+            assert!(small == 0 && large <= 1 << 30, "{small} {large}");
+            hoarders.push(next);
+            let mut tiny = new();
+            assert!(tiny.turn(TINY));
+            tiny.end();
+        }
+        // What they hold in all is bounded: in the end small ones wait as well.
+        let more = (0..20).take_while(|_| new().turn(8 * MIB)).count();
+        assert!(more < 20, "{more}");
+        hoarders.into_iter().for_each(Program::end);
+        assert!(new().turn(TINY));
+    }
+
+    #[test]
+    fn programs_that_wait_do_not_go_beyond_the_total_one_after_the_other() {
+        let account = &Commitments::new(64 * MIB);
+        let new = || Program::new(account);
+        let (mut first, mut second, mut third) = (new(), new(), new());
+        assert!(first.turn(30 * MIB) && second.turn(30 * MIB) && third.turn(8 * MIB));
+        assert!(second.turn(60 * MIB));
+        second.rest();
+        assert!(!first.turn(60 * MIB) && !third.turn(60 * MIB), "the second holds 60 MiB while it waits");
+        second.end();
+        assert!(third.turn(20 * MIB) && first.turn(40 * MIB) && !third.turn(30 * MIB));
+        first.rest();
+        assert!(third.turn(30 * MIB), "what they hold fits");
     }
 }

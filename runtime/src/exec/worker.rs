@@ -30,6 +30,10 @@ pub(crate) struct Worker {
     turns: Turns,
     /// Programs that could run if there were memory.
     starved: Vec<RunId>,
+    /// When they get their next chance.
+    feeding: Instant,
+    /// Until when no program begins between the turns of others, because there was no memory for it.
+    closed_until: Option<Instant>,
     /// Deadlines of the programs that were not over with their first turn.
     deadlines: BTreeSet<(Instant, RunId)>,
     stopping: bool,
@@ -76,6 +80,8 @@ impl Worker {
             programs: HashMap::new(),
             turns: Turns::default(),
             starved: Vec::new(),
+            feeding: Instant::now(),
+            closed_until: None,
             deadlines: BTreeSet::new(),
             stopping: false,
         }
@@ -93,13 +99,14 @@ impl Worker {
             self.end_overdue();
             self.feed();
             // With nothing else to do a worker takes whatever there is.
-            let offered = if self.turns.is_empty() { None } else { self.queue.offer() };
+            let offered = if self.turns.is_empty() || self.is_closed() { None } else { self.queue.offer() };
             match self.turns.next(offered) {
                 Some(Next::Begun(run)) => self.give_turn(run),
                 Some(Next::New) => {
                     let mut commitment = Commitment::default();
-                    if let Some(job) = self.queue.take(|job| may_begin(&self.engine, job, &mut commitment)) {
-                        self.begin(job, commitment);
+                    match self.queue.take(|job| may_begin(&self.engine, job, &mut commitment)) {
+                        Some(job) => self.begin(job, commitment),
+                        None => self.closed_until = Some(Instant::now() + MEMORY_PATIENCE),
                     }
                 }
                 None => self.look_for_work(),
@@ -171,15 +178,29 @@ impl Worker {
     fn give_turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
         let limit = program.context.limits().memory_bytes;
-        if self.engine.commitments.begin_turn(run, limit, &mut program.commitment) {
+        if self.engine.commitments.begin_turn(limit, &mut program.commitment) {
             self.turn(run);
         } else {
             self.starved.push(run);
         }
     }
 
-    /// Gives programs that lacked memory another chance.
+    /// True while no program may begin. As long as one was offered that may not, nobody else would get a turn: turns
+    /// that could not be given are not charged.
+    fn is_closed(&mut self) -> bool {
+        let is_closed = self.closed_until.is_some_and(|until| Instant::now() < until);
+        if !is_closed {
+            self.closed_until = None;
+        }
+        is_closed
+    }
+
+    /// Gives programs that lacked memory another chance, now and then: else others would get no turn.
     fn feed(&mut self) {
+        if self.starved.is_empty() || Instant::now() < self.feeding {
+            return;
+        }
+        self.feeding = Instant::now() + MEMORY_PATIENCE;
         for run in std::mem::take(&mut self.starved) {
             if let Some(program) = self.programs.get(&run) {
                 self.turns.push(run, program.used, Instant::now());
@@ -225,7 +246,7 @@ impl Worker {
             Progress::Waiting => {
                 program.waits = true;
                 self.queue.runnable(-1);
-                self.engine.commitments.rest(run);
+                self.engine.commitments.rest(&mut program.commitment);
             }
             Progress::Finished => self.remove(run),
         }
@@ -233,8 +254,8 @@ impl Worker {
 
     fn remove(&mut self, run: RunId) {
         self.queue.runnable(-1);
-        self.engine.commitments.rest(run);
         let Some(program) = self.programs.remove(&run) else { return };
+        self.engine.commitments.end(program.commitment);
         if let Some(deadline) = program.context.deadline() {
             self.deadlines.remove(&(deadline, run));
         }
@@ -264,5 +285,5 @@ impl Worker {
 }
 
 fn may_begin(engine: &Engine, job: &Job, commitment: &mut Commitment) -> bool {
-    engine.commitments.begin_turn(job.handle.id, job.options.limits.memory_bytes, commitment)
+    engine.commitments.begin_turn(job.options.limits.memory_bytes, commitment)
 }
