@@ -9,18 +9,9 @@ use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::hint::Wanted;
 use crate::interpreter::attend;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::reason::Reason;
 use crate::value::Value;
-use smallvec::SmallVec;
-
-/// Arguments of a call.
-pub type Arguments = SmallVec<[Value; 3]>;
-
-/// The arguments of a call with a few.
-pub(crate) fn arguments_of<const N: usize>(arguments: [Value; N]) -> Arguments {
-    arguments.into_iter().collect()
-}
 
 /// Combinators nest this deep before a machine takes over; [`apply`] recurses as deep.
 const DEPTH: u8 = 4;

@@ -38,9 +38,9 @@ pub(crate) mod transducers;
 pub(crate) mod updates;
 mod walks;
 
-pub use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::Result;
+pub use crate::meter::Arguments;
 use crate::native::Native;
 use crate::value::Value;
 pub use arity::Arity;

@@ -1,10 +1,11 @@
 //! `update` and `update-in`.
 
 use super::Step;
-use crate::apply::{Arguments, apply, is_direct};
+use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
+use crate::meter::Arguments;
 use crate::native::update::Update;
 use crate::value::Value;
 use std::mem::take;
@@ -39,7 +40,7 @@ pub(super) fn update(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> 
         return update_at_once(cx, arguments);
     }
     let target = take(&mut arguments[0]);
-    let path = Arguments::from_elem(take(&mut arguments[1]), 1);
+    let path = Arguments::of([take(&mut arguments[1])]);
     update_path(cx, "update", target, path, false, &mut arguments[2..])
 }
 
@@ -68,7 +69,7 @@ pub(super) fn update_in(cx: &mut Context, arguments: &mut [Value]) -> Result<Ste
     };
     if path.is_empty() {
         // As in Clojure, an empty path acts on the key nil.
-        path.push(Value::Nil);
+        path.push(cx, Value::Nil)?;
     }
     update_path(cx, "update-in", target, path, true, &mut arguments[2..])
 }
@@ -86,9 +87,11 @@ fn update_path(
         return Err(Fault::type_error(format_args!("{name}: arg 1 expected map, got {word}")));
     }
     let function = take(&mut rest[0]);
-    let extra = cx.arguments(rest[1..].iter_mut().map(take))?;
+    // The first is what will be found at the end of the path.
+    let mut all = Arguments::of([Value::Nil]);
+    all.extend(cx, rest[1..].iter_mut().map(take))?;
     if let Value::Builtin(builtin) = function {
-        let (info, count) = (builtin.info(), extra.len() + 1);
+        let (info, count) = (builtin.info(), all.len());
         if !info.arity.accepts(count) && count > 1 {
             return Err(Fault::new(
                 crate::Reason::ArityError,
@@ -101,5 +104,5 @@ fn update_path(
             ));
         }
     }
-    Update::new(function, extra, target, path, flexible).start(cx)
+    Update::new(function, all, target, path, flexible).start(cx)
 }

@@ -4,7 +4,7 @@ use super::fiber::{Fiber, Frame};
 use super::operations::attend;
 use super::run::After;
 use super::{Machine, Stop};
-use crate::apply::{Arguments, apply, call_data, check_arity, given_first, is_direct};
+use crate::apply::{apply, call_data, check_arity, given_first, is_direct};
 use crate::builtins::{BuiltinId, HostFunction, Implementation, Step, transducers};
 use crate::bytecode::Proto;
 use crate::bytecode::instruction::Window;
@@ -12,13 +12,12 @@ use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
+use crate::meter::{Arguments, List};
 use crate::native::combine::Combine;
 use crate::native::memoize::Memoize;
 use crate::native::{Action, Native};
 use crate::reason::Reason;
 use crate::value::{Closure, Value};
-use crate::vector::VectorNode;
-use smallvec::smallvec;
 use std::rc::Rc;
 
 /// What became of a call.
@@ -88,11 +87,11 @@ impl Machine<'_> {
                         "call" => HostFunction::ToolCall,
                         "servers" => HostFunction::Servers,
                         _ => {
-                            arguments.insert(0, Value::Symbol(name));
+                            arguments.push_first(self.cx, Value::Symbol(name))?;
                             HostFunction::Tool
                         }
                     };
-                    return Ok(Called::Stop(Stop::Host { function, arguments: arguments.into_vec(), dst }));
+                    return Ok(Called::Stop(Stop::Host { function, arguments, dst }));
                 }
                 other => return call_data(self.cx, &other, &mut arguments).map(Called::Value),
             }
@@ -104,8 +103,7 @@ impl Machine<'_> {
         let at = base + usize::from(window.at);
         let stack = &mut self.fiber.stack;
         let callee = std::mem::take(&mut stack[at]);
-        let arguments =
-            stack[at + 1..=at + usize::from(window.count)].iter_mut().map(std::mem::take).collect();
+        let arguments = Arguments::taken(self.cx, &mut stack[at + 1..=at + usize::from(window.count)])?;
         let called = self.call(callee, arguments, at as u32, (base + usize::from(proto.registers)) as u32)?;
         self.finish_call(called, at)
     }
@@ -150,7 +148,7 @@ impl Machine<'_> {
         Ok(Opened::Called(match builtin.info().implementation {
             Implementation::Plain(run) => Called::Value(run(self.cx, arguments)?),
             Implementation::Host(function) => {
-                let arguments = arguments.iter_mut().map(std::mem::take).collect();
+                let arguments = Arguments::taken(self.cx, arguments)?;
                 Called::Stop(Stop::Host { function, arguments, dst })
             }
             Implementation::Callback(run) => match run(self.cx, arguments)? {
@@ -192,13 +190,18 @@ impl Machine<'_> {
         let unit_id = closure.unit;
         let fixed = usize::from(proto.shape.fixed);
         Fiber::reserve_window(&mut self.fiber.stack, base as usize);
+        // Before anything moves: what is in a window without a frame would stay there.
+        let rest = match proto.shape.variadic {
+            true => Some(List::with_capacity(self.cx, count.saturating_sub(fixed))?),
+            false => None,
+        };
         let window = &mut self.fiber.stack[base as usize..];
         for (slot, argument) in window[1..=fixed].iter_mut().zip(arguments.by_ref()) {
             *slot = argument;
         }
-        if proto.shape.variadic {
-            let rest: Vec<Value> = arguments.collect();
-            window[fixed + 1] = Value::Vector(VectorNode::new(rest));
+        if let Some(mut rest) = rest {
+            rest.fill(arguments);
+            window[fixed + 1] = rest.into_value();
         }
         window[0] = Value::Closure(closure);
         self.fiber.frames.push(Frame::Code { unit: unit_id, proto: index, pc: 0, base });
@@ -374,7 +377,7 @@ impl Machine<'_> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [argument].into_iter(), dst, top),
             callee if is_direct(&callee) => apply(self.cx, &callee, &mut [argument]).map(Called::Value),
-            callee => self.call(callee, smallvec![argument], dst, top),
+            callee => self.call(callee, Arguments::of([argument]), dst, top),
         }
     }
 
@@ -383,7 +386,7 @@ impl Machine<'_> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [first, second].into_iter(), dst, top),
             callee if is_direct(&callee) => apply(self.cx, &callee, &mut [first, second]).map(Called::Value),
-            callee => self.call(callee, smallvec![first, second], dst, top),
+            callee => self.call(callee, Arguments::of([first, second]), dst, top),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::bytecode::instruction::Signal;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::globals::Globals;
+use crate::meter::Arguments;
 use crate::native::Action;
 use crate::unit::Unit;
 use crate::value::Value;
@@ -42,7 +43,7 @@ pub(crate) enum Stop {
     /// It called `(return v)` or `(fail v)`.
     Signal(Signal, Value),
     /// It waits for the host; the answer goes to `dst`.
-    Host { function: HostFunction, arguments: Vec<Value>, dst: u32 },
+    Host { function: HostFunction, arguments: Arguments, dst: u32 },
     /// The parallel machine on top waits for its branches.
     Fork,
     /// The slice is used up.

@@ -10,7 +10,7 @@ use super::operations::{
     take_args, target, unbound,
 };
 use super::{Machine, Stop};
-use crate::apply::{Arguments, check_arity};
+use crate::apply::check_arity;
 use crate::arith;
 use crate::builtins::Implementation;
 use crate::bytecode::Proto;
@@ -20,6 +20,7 @@ use crate::equal::equal;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::map::MapNode;
+use crate::meter::Arguments;
 use crate::reason::Reason;
 use crate::set::SetNode;
 use crate::unit::Unit;
@@ -527,8 +528,7 @@ impl Machine<'_> {
                         safepoint!();
                         break 'one;
                     }
-                    let mut arguments: Arguments =
-                        registers[from..from + count].iter_mut().map(mem::take).collect();
+                    let mut arguments = check!(Arguments::taken(cx, &mut registers[from..from + count]));
                     save!();
                     let dst = base + usize::from(window.at);
                     let top = base + usize::from(proto.registers);

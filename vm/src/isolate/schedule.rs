@@ -4,7 +4,6 @@
 //! order they became ready, and branches start in index order.
 
 use super::CallId;
-use crate::apply::Arguments;
 use crate::builtins::HostFunction;
 use crate::bytecode::ProtoIndex;
 use crate::context::Context;
@@ -12,6 +11,7 @@ use crate::fault::{CallSite, Fault, Result};
 use crate::globals::Globals;
 use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::{Machine, Stop};
+use crate::meter::Arguments;
 use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::reason::Reason;
@@ -26,7 +26,7 @@ pub(super) struct FiberId(u32);
 pub(super) struct PendingCall {
     fiber: FiberId,
     pub(super) function: HostFunction,
-    pub(super) arguments: Vec<Value>,
+    pub(super) arguments: Arguments,
     dst: u32,
 }
 
@@ -166,7 +166,7 @@ impl Schedule {
         &mut self,
         id: FiberId,
         function: HostFunction,
-        arguments: Vec<Value>,
+        arguments: Arguments,
         dst: u32,
         cx: &Context,
     ) -> CallId {

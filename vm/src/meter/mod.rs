@@ -3,21 +3,22 @@
 //! Architecture invariant: in `builtins` and `native` there is no other way. The collections and strings of the
 //! standard library, and direct looks into text and big integers, are disallowed there (`vm/clippy.toml`), so what is
 //! written there pays by construction:
-//! - [`List`] and `Text` grow only as far as the memory limit allows and are on the account while they exist;
+//! - [`List`], `Text` and [`Arguments`] grow only as far as the memory limit allows and are on the account while they exist;
 //! - [`Context::read`] and [`Context::limbs`] pay for a leaf's length before they show it: whatever
 //!   is done with it once, from end to end, is paid for then;
 //! - [`Context::tick`] pays for everything else, by the element. It looks at deadline and cancellation, too.
 
+mod arguments;
 mod find;
 mod list;
 mod text;
 
-use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::string::StringNode;
 use crate::value::{BigIntNode, Value};
+pub use arguments::Arguments;
 pub use list::List;
 pub(crate) use text::{Case, Text, append, append_node};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
@@ -75,23 +76,6 @@ impl Context {
         let mut list = List::default();
         list.extend(self, items)?;
         Ok(list)
-    }
-
-    /// Arguments for a call; each costs a unit of fuel.
-    ///
-    /// # Errors
-    /// Fuel and memory.
-    #[inline]
-    pub fn arguments(&mut self, items: impl Iterator<Item = Value>) -> Result<Arguments> {
-        let mut arguments = Arguments::new();
-        for item in items {
-            self.tick(1)?;
-            if arguments.len() == arguments.capacity() {
-                self.reserve_items(arguments.len().saturating_mul(2))?;
-            }
-            arguments.push(item);
-        }
-        Ok(arguments)
     }
 
     /// A string value of this text, which is copied and paid for.

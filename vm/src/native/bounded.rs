@@ -2,9 +2,9 @@
 //! builtin is called again.
 
 use super::Action;
-use crate::apply::Arguments;
 use crate::builtins::{self, BuiltinId};
 use crate::fault::{Fault, Result};
+use crate::meter::Arguments;
 use crate::value::Value;
 use std::mem::take;
 

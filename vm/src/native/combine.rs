@@ -1,11 +1,10 @@
 //! Calls of combinators that call more than one function, or look at the result.
 
 use super::Action;
-use crate::apply::Arguments;
 use crate::combinator::{Combinator, CombinatorKind};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::value::Value;
 use std::rc::Rc;
 

@@ -2,11 +2,10 @@
 //! the isolate, in a table for each `memoize`, until the program ends.
 
 use super::Action;
-use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::value::Value;
 use std::mem::take;
 use std::rc::Rc;

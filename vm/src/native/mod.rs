@@ -25,9 +25,9 @@ pub mod tree;
 pub mod update;
 pub mod walk;
 
-use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::meter::Arguments;
 use crate::value::Value;
 use std::rc::Rc;
 

@@ -2,10 +2,9 @@
 //! overlap. The isolate's scheduler starts the branches and fills the results in (decision 9).
 
 use super::Action;
-use crate::apply::Arguments;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::prints::Prints;
 use crate::reason::Reason;
 use crate::value::Value;

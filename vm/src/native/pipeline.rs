@@ -6,14 +6,12 @@
 
 use super::Action;
 use super::stage::{Outcome, Stage};
-use crate::apply::Arguments;
-use crate::apply::arguments_of;
 use crate::builtins::construction::add;
 use crate::builtins::seq::check_memory;
 use crate::combinator::{Combinator, CombinatorKind, Endless};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -394,7 +392,7 @@ impl Pipeline {
             Sink::Vector => Action::Return(self.out.take_vector()),
             Sink::Into(collection) => Action::Return(take(collection)),
             Sink::Fold { function, accumulator, finish: Finish::Complete } => {
-                Action::TailCall(take(function), arguments_of([take(accumulator)]))
+                Action::TailCall(take(function), Arguments::of([take(accumulator)]))
             }
             Sink::Fold { accumulator, finish: Finish::Step, .. } if self.closed > 0 => Action::Return(
                 Value::Combinator(Combinator::of(CombinatorKind::Reduced, [take(accumulator)])),

@@ -2,7 +2,6 @@
 
 use super::forward::Forward;
 use super::{Action, is_running, takes_as_they_are};
-use crate::apply::arguments_of;
 use crate::apply::{apply, is_direct};
 use crate::bytecode::instruction::Src;
 use crate::combinator::CombinatorKind;
@@ -10,7 +9,7 @@ use crate::context::Context;
 use crate::fault::Result;
 use crate::interpreter::WINDOW;
 use crate::interpreter::slots::{fill, fill_value};
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -218,7 +217,7 @@ impl Reduce {
             Value::Vector(pair) if self.pairs => {
                 let key = pair.get(0).unwrap_or_default();
                 let value = pair.get(1).unwrap_or_default();
-                Action::Call(function, arguments_of([accumulator, key, value]))
+                Action::Call(function, Arguments::of([accumulator, key, value]))
             }
             _ => Action::Call2(function, accumulator, item),
         }

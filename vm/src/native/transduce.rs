@@ -3,8 +3,8 @@
 
 use super::pipeline::{Finish, Pipeline, Sink};
 use super::{Action, Native};
-use crate::apply::Arguments;
 use crate::fault::Result;
+use crate::meter::Arguments;
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;

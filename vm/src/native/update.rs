@@ -2,12 +2,12 @@
 //! updated in place on the way back.
 
 use super::{Action, Native};
-use crate::apply::{Arguments, apply, is_direct};
+use crate::apply::{apply, is_direct};
 use crate::builtins::Step;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::map::MapNode;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::value::Value;
 use crate::vector::VectorNode;
 use std::mem::take;
@@ -25,7 +25,8 @@ struct Parent {
 /// The machine.
 pub struct Update {
     function: Value,
-    extra: Arguments,
+    /// The first is what is found at the end of the path.
+    arguments: Arguments,
     target: Value,
     path: Arguments,
     parents: List<Parent>,
@@ -34,9 +35,15 @@ pub struct Update {
 }
 
 impl Update {
-    /// Changes what is at `path` in `target` to `(function old extra …)`.
-    pub fn new(function: Value, extra: Arguments, target: Value, path: Arguments, flexible: bool) -> Update {
-        Update { function, extra, target, path, parents: List::default(), flexible }
+    /// Changes what is at `path` in `target` to `(function old extra …)`; the first argument is a place for `old`.
+    pub fn new(
+        function: Value,
+        arguments: Arguments,
+        target: Value,
+        path: Arguments,
+        flexible: bool,
+    ) -> Update {
+        Update { function, arguments, target, path, parents: List::default(), flexible }
     }
 
     /// Makes the change at once where the function needs no frame.
@@ -56,18 +63,18 @@ impl Update {
         match returned {
             None => {
                 let old = self.descend(cx)?;
+                let mut arguments = take(&mut self.arguments);
+                let first = arguments.first_mut().map(|first| *first = old);
+                debug_assert!(first.is_some(), "there is a place for what is found");
                 if is_direct(&self.function) {
-                    let mut arguments = Arguments::from_elem(old, 1);
-                    arguments.append(&mut self.extra);
                     let value = apply(cx, &self.function, &mut arguments)?;
+                    drop(arguments);
                     return self.ascend(cx, value).map(Action::Return);
                 }
-                if self.extra.is_empty() {
-                    return Ok(Action::Call1(self.function.clone(), old));
-                }
-                let mut arguments = Arguments::from_elem(old, 1);
-                arguments.append(&mut self.extra);
-                Ok(Action::Call(self.function.clone(), arguments))
+                Ok(match &mut *arguments {
+                    [only] => Action::Call1(self.function.clone(), take(only)),
+                    _ => Action::Call(self.function.clone(), arguments),
+                })
             }
             Some(value) => self.ascend(cx, value).map(Action::Return),
         }

@@ -2,13 +2,12 @@
 //! collection of the same type is built of the results.
 
 use super::Action;
-use crate::apply::arguments_of;
 use crate::builtins::construction::add_entries;
 use crate::builtins::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::map::MapNode;
-use crate::meter::List;
+use crate::meter::{Arguments, List};
 use crate::set::SetNode;
 use crate::value::Value;
 use crate::vector::VectorNode;
@@ -89,7 +88,7 @@ impl Walk {
                 let form = take(&mut self.form);
                 if !is_collection(&form) {
                     return Ok(match direction {
-                        Direction::Once => Action::TailCall(take(&mut self.outer), arguments_of([form])),
+                        Direction::Once => Action::TailCall(take(&mut self.outer), Arguments::of([form])),
                         _ => self.call(form),
                     });
                 }
@@ -115,7 +114,9 @@ impl Walk {
             let Some(done) = self.levels.pop() else { return Ok(Action::Return(Value::Nil)) };
             let whole = done.output.finish();
             match self.direction {
-                Direction::Once => return Ok(Action::TailCall(take(&mut self.outer), arguments_of([whole]))),
+                Direction::Once => {
+                    return Ok(Action::TailCall(take(&mut self.outer), Arguments::of([whole])));
+                }
                 Direction::Post => return Ok(self.call(whole)),
                 Direction::Pre => {
                     cx.tick(1)?;
