@@ -77,8 +77,8 @@ fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if matches!(target, Value::Nil) && !items.is_empty() {
         target = Value::row([]);
     }
-    cx.tick(items.len() as u64)?;
     for item in items {
+        cx.tick(1)?;
         target = add(cx, target, take(item), "conj")?;
     }
     Ok(target)
@@ -127,9 +127,9 @@ pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
         return Ok(from.clone());
     }
     cx.reserve(from.len().saturating_mul(ENTRY_BYTES))?;
-    cx.tick(from.len() as u64)?;
     let mut into = into;
     for entry in from.entries() {
+        cx.tick(1)?;
         into = MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?;
     }
     Ok(into)
@@ -191,9 +191,9 @@ pub(super) fn add_members(
             return Ok(more);
         }
         cx.reserve_items(more.len())?;
-        cx.tick(more.len() as u64)?;
         let mut set = set;
         for member in more.members() {
+            cx.tick(1)?;
             set = SetNode::insert(set, cx, member.clone())?;
         }
         return Ok(set);

@@ -91,9 +91,9 @@ fn assoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             arguments.len()
         )));
     }
-    cx.tick(arguments.len() as u64 / 2)?;
     let mut target = take(&mut arguments[0]);
     for pair in arguments[1..].chunks_exact_mut(2) {
+        cx.tick(1)?;
         target = associate(cx, target, take(&mut pair[0]), take(&mut pair[1]), "assoc")?;
     }
     Ok(target)
@@ -189,9 +189,9 @@ fn map_of(cx: &mut Context, arguments: &mut [Value], name: &'static str) -> Resu
     }
     let pairs = arguments.len() / 2;
     cx.reserve(pairs * ENTRY_BYTES)?;
-    cx.tick(pairs as u64)?;
     let mut map: Rc<MapNode> = MapNode::with_capacity(pairs);
     for pair in arguments.chunks_exact_mut(2) {
+        cx.tick(1)?;
         map = MapNode::insert(map, cx, take(&mut pair[0]), take(&mut pair[1]))?;
     }
     Ok(Value::Map(map))

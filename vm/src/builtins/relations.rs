@@ -119,9 +119,9 @@ fn map_invert(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         other => return Err(expected("map-invert", 1, "map", &other)),
     };
     cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
-    cx.tick(map.len() as u64)?;
     let mut inverted: Rc<MapNode> = MapNode::empty();
     for &row in map.order(cx)? {
+        cx.tick(1)?;
         let entry = map.entry(row as usize);
         inverted = MapNode::insert(inverted, cx, entry.value.clone(), entry.key.clone())?;
     }

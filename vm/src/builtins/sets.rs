@@ -31,9 +31,9 @@ fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn hash_set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     cx.reserve_items(arguments.len())?;
-    cx.tick(arguments.len() as u64)?;
     let mut set: Rc<SetNode> = SetNode::with_capacity(arguments.len());
     for item in arguments {
+        cx.tick(1)?;
         set = SetNode::insert(set, cx, take(item))?;
     }
     Ok(Value::Set(set))

@@ -74,9 +74,9 @@ fn change_keys(
 ) -> Result<Value> {
     let Value::Map(map) = value else { return Ok(value) };
     cx.reserve(map.len().saturating_mul(ENTRY_BYTES))?;
-    cx.tick(map.len() as u64)?;
     let mut changed = MapNode::with_capacity(map.len());
     for &row in map.order(cx)? {
+        cx.tick(1)?;
         let entry = map.entry(row as usize);
         let key = change(cx, entry.key)?.unwrap_or_else(|| entry.key.clone());
         changed = MapNode::insert(changed, cx, key, entry.value.clone())?;
