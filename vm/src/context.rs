@@ -66,11 +66,6 @@ impl Run {
 const KEY_DEPTH: u32 = 24;
 
 impl Context {
-    /// A string value of this text.
-    pub fn string(&mut self, text: &str) -> Value {
-        Value::string(text)
-    }
-
     /// A keyword named by the host.
     pub fn keyword(&mut self, text: &str) -> Value {
         Value::Keyword(self.symbols.intern(text))

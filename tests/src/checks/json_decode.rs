@@ -148,7 +148,7 @@ fn same(cx: &mut Context, ours: &Value, theirs: &Theirs) -> bool {
             ours.len() == distinct.len()
                 && distinct.iter().all(|&index| {
                     let (key, value) = &theirs[index];
-                    let key = cx.string(key);
+                    let key = Value::string(key);
                     let found = ours.get(cx, &key).expect("within limits").cloned();
                     found.is_some_and(|found| same(cx, &found, value))
                 })

@@ -41,7 +41,7 @@ fn the_representation_is_not_printed() {
 fn a_printed_string_is_the_string() {
     for_all(1_000, texts(), |text| {
         let literal = in_isolate(|cx| {
-            let value = cx.string(&text);
+            let value = Value::string(&text);
             printed(cx, &value)
         });
         let program = format!("(return (json/generate-string {literal}))");

@@ -89,6 +89,16 @@ impl Context {
         Ok(Value::string(text))
     }
 
+    /// A string value of a text of the host's, which is paid for as what is looked at: it was there before.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub fn host_text(&mut self, text: &str) -> Result<Value> {
+        self.look(text)?;
+        self.reserve(text.len())?;
+        Ok(Value::string(text))
+    }
+
     /// The text of a string, to be looked at once from end to end.
     ///
     /// # Errors

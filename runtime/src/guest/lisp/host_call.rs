@@ -186,22 +186,25 @@ pub(crate) fn servers(cx: &mut Context, engine: &Engine) -> Result<Value, Box<Fa
     for server in catalog.servers() {
         let status = engine.upstreams.get(&server.name).map(|upstream| upstream.status());
         let count = server.tools.as_ref().map_or(0, |tools| tools.len());
-        let description = server.description.as_ref().map_or(Value::Nil, |text| cx.string(text));
+        let description = match &server.description {
+            Some(text) => cx.host_text(text)?,
+            None => Value::Nil,
+        };
         let mut entries = vec![
-            ("name", cx.string(&server.name)),
+            ("name", cx.host_text(&server.name)?),
             ("description", description),
             ("tool_count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX))),
             ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
         if let Some(status) = status {
-            entries.push(("state", cx.string(status.state.name())));
+            entries.push(("state", cx.host_text(status.state.name())?));
             if let Some(error) = status.error {
-                entries.push(("error", cx.string(&engine.secrets.scrub(&error))));
+                entries.push(("error", cx.host_text(&engine.secrets.scrub(&error))?));
             }
         }
         let mut row = MapNode::with_capacity(entries.len());
         for (key, value) in entries {
-            let key = cx.string(key);
+            let key = cx.host_text(key)?;
             row = MapNode::insert(row, cx, key, value)?;
         }
         rows.push(Value::Map(row));

@@ -69,12 +69,12 @@ impl Reply {
         cx.tick(1)?;
         Ok(match self {
             Reply::Nil => Value::Nil,
-            Reply::Text(text) => string(cx, &text)?,
+            Reply::Text(text) => cx.host_text(&text)?,
             Reply::Lines(lines) => {
                 cx.reserve_items(lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());
                 for line in lines {
-                    items.push(string(cx, &line)?);
+                    items.push(cx.host_text(&line)?);
                 }
                 Value::vector(items)
             }
@@ -90,7 +90,7 @@ impl Reply {
             Reply::Named(entries) => {
                 let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
-                    let key = string(cx, &key)?;
+                    let key = cx.host_text(&key)?;
                     let value = value.into_value(cx)?;
                     map = MapNode::insert(map, cx, key, value)?;
                 }
@@ -109,12 +109,6 @@ impl Reply {
             }
         })
     }
-}
-
-fn string(cx: &mut Context, text: &str) -> Result<Value, Box<Fault>> {
-    cx.tick(text.len() as u64 / 16)?;
-    cx.reserve(text.len())?;
-    Ok(cx.string(text))
 }
 
 #[cfg(test)]

@@ -80,15 +80,13 @@ fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Kind), Box<Fault>>
             Err(DecodeFailure::Invalid(_)) => {}
         }
     }
-    cx.tick(text.len() as u64 / 16)?;
-    cx.reserve(text.len())?;
-    Ok((cx.string(text), Kind::Text))
+    Ok((cx.host_text(text)?, Kind::Text))
 }
 
 /// The value of a recoverable failure.
 pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) -> Result<Value, Box<Fault>> {
     let reason = cx.keyword(reason.name());
-    let message = cx.string(message);
+    let message = cx.host_text(message)?;
     tagged(cx, [("ok", Some(Value::Bool(false))), ("reason", Some(reason)), ("message", Some(message))])
 }
 
@@ -115,7 +113,7 @@ fn refused(
     [blocks, structured]: [Option<Value>; 2],
 ) -> Result<Unwrapped, Box<Fault>> {
     let name = cx.keyword(reason.name());
-    let message = cx.string(text);
+    let message = cx.host_text(text)?;
     let entries = [
         ("ok", Some(Value::Bool(false))),
         ("reason", Some(name)),

@@ -76,7 +76,7 @@ fn the_documented_programmer_faults() {
             text(cx, &[unqualified]),
             "tool/call symbol form requires a qualified symbol like 'server/tool"
         );
-        let (keyword, string) = (cx.keyword("server"), cx.string("server"));
+        let (keyword, string) = (cx.keyword("server"), Value::string("server"));
         let both = map(cx, &[(keyword, Value::Nil), (string, Value::Nil)]);
         assert!(text(cx, &[both]).starts_with("tool/call got duplicate key "));
     });
@@ -90,9 +90,9 @@ fn every_form_of_a_call() {
         let args = call_map(cx, json!({"path": "x"}));
         let pairs = [
             cx.keyword("server"),
-            cx.string("fs"),
+            Value::string("fs"),
             cx.keyword("tool"),
-            cx.string("read"),
+            Value::string("read"),
             cx.keyword("args"),
             args.clone(),
         ];
@@ -126,7 +126,7 @@ fn keyword_keys_become_names_and_string_keys_stay() {
             (cx.keyword("with-hyphen"), Value::Int(1)),
             (cx.keyword("user-id"), Value::Int(2)),
             (cx.keyword("not-in-schema"), Value::Int(3)),
-            (cx.string("str-key"), cx.keyword("value-kw")),
+            (Value::string("str-key"), cx.keyword("value-kw")),
             (deep, inner),
         ];
         let args = map(cx, &entries);
