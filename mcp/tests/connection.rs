@@ -1,14 +1,14 @@
 //! What one connection promises: ids, cancellation, holding back, oversize lines, the end of input.
 //!
-//! The engine is replaced, so that a program ends exactly when a test says so.
+//! What runs programs is replaced, so that a program ends exactly when a test says so.
 
 use ptc_mcp::edge::{Filtered, Form, shapes};
-use ptc_mcp::engine::{Cancel, Engine};
-use ptc_mcp::protocol::{Handler, Surface};
-use ptc_mcp::server::admission::Load;
-use ptc_mcp::server::connection::Connection;
-use ptc_mcp::server::stdio::{StdioConfig, Tools, serve};
-use ptc_mcp::tool::caps::Profile;
+use ptc_mcp::server::outbox::Lines;
+use ptc_mcp::server::stdio::serve;
+use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Surface};
+use ptc_mcp::tools::catalog::{Catalog, CatalogServer};
+use ptc_mcp::tools::lisp_eval::Evaluator;
+use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Answer, Completion, Outcome, Usage};
@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, watch};
 
 /// `hold` never ends, `gate` ends when the test opens the gate, `calls` has ended 1, 2 and then 5 calls before the gate, anything else is its own answer at once.
+#[derive(Clone)]
 struct Script {
     gate: Arc<Semaphore>,
     dropped: mpsc::Sender<()>,
@@ -37,10 +38,8 @@ impl Drop for SayWhenDropped {
     }
 }
 
-impl Engine for Script {
-    type Warm = ();
-
-    fn run_now(&self, (): &mut (), program: &str, _: &RunOptions) -> Option<Outcome> {
+impl Evaluator for Script {
+    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
         (program == "tiny").then(|| outcome(program.into()))
     }
 
@@ -90,15 +89,18 @@ fn outcome(text: String) -> Outcome {
     }
 }
 
-fn handler() -> Arc<Handler> {
+fn handler(script: &Script) -> Arc<Handler> {
     let surface = Surface {
-        tools: Vec::new(),
+        registry: Registry::of_server(Arc::new(script.clone()), Limits::default()),
+        facts: Facts::default(),
         changes: true,
         instructions: String::new(),
-        profile: Profile::Slim,
-        limits: Limits::default(),
     };
     Arc::new(Handler::new(surface).expect("handler"))
+}
+
+fn load(jobs: usize, queued: usize, queued_bytes: usize) -> Load {
+    Load { jobs, memory_bytes: u64::MAX, queued, queued_bytes }
 }
 
 fn call_line(id: u32, program: &str) -> String {
@@ -112,12 +114,12 @@ struct Client {
     gate: Arc<Semaphore>,
     dropped: mpsc::Receiver<()>,
     started: Arc<AtomicUsize>,
-    tools: watch::Sender<Tools>,
+    facts: watch::Sender<Arc<Facts>>,
     server: JoinHandle<()>,
 }
 
 impl Client {
-    /// A server that gives the engine so many programs at once.
+    /// A server that starts so many programs at once.
     fn start(programs: usize) -> Client {
         Client::start_with(programs, 10_000, false)
     }
@@ -130,20 +132,18 @@ impl Client {
         let gate = Arc::new(Semaphore::new(0));
         let started = Arc::new(AtomicUsize::new(0));
         let script = Script { gate: Arc::clone(&gate), dropped: sender, started: Arc::clone(&started) };
-        let (tools, changes) = watch::channel(Tools::default());
+        let (facts, changes) = watch::channel(Arc::default());
         let server = std::thread::spawn(move || {
-            let handler = handler();
-            let load = Load { programs, queued, queued_bytes: 1 << 20 };
-            let config = StdioConfig { max_frame_bytes: 1_000, load };
+            let gate = Gate::new(load(programs, queued, 1 << 20));
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .start_paused(paused)
                 .build()
                 .expect("runtime")
                 .block_on(serve(
-                    &script,
-                    handler,
-                    config,
+                    handler(&script),
+                    &gate,
+                    1_000,
                     server_input,
                     Filtered::new(server_output, Form::Json(&shapes::MCP), SecretRegistry::new()),
                     changes,
@@ -151,7 +151,7 @@ impl Client {
                 ))
                 .expect("served");
         });
-        Client { input: Some(input), output: BufReader::new(output), gate, dropped, started, tools, server }
+        Client { input: Some(input), output: BufReader::new(output), gate, dropped, started, facts, server }
     }
 
     fn send(&mut self, line: &str) {
@@ -304,12 +304,27 @@ fn while_there_is_room_cancellations_are_seen_before_programs_end() {
 }
 
 /// A connection whose transport does as the test says.
-struct Held<'s> {
-    connection: Connection<'s, Script>,
-    script: &'s Script,
+struct Held {
+    connection: ClientConnection<Lines>,
+    script: Script,
 }
 
-impl Held<'_> {
+impl Held {
+    fn new(load: Load) -> Held {
+        Held::at(&Gate::new(load))
+    }
+
+    fn at(gate: &Arc<Gate>) -> Held {
+        let (dropped, _) = mpsc::channel();
+        let script = Script { gate: Arc::new(Semaphore::new(0)), dropped, started: Arc::default() };
+        let connection = ClientConnection::new(handler(&script), gate, 1_000, Lines::default());
+        Held { connection, script }
+    }
+
+    fn call(&mut self, id: u32, program: &str) {
+        self.connection.message(call_line(id, program).as_bytes());
+    }
+
     fn started(&self) -> usize {
         self.script.started.load(Ordering::SeqCst)
     }
@@ -322,64 +337,53 @@ impl Held<'_> {
     }
 
     fn sent(&mut self) -> String {
-        String::from_utf8(self.connection.take_output()).expect("text")
+        String::from_utf8(self.connection.outbox().take()).expect("text")
     }
-}
-
-fn script() -> Script {
-    let (dropped, _) = mpsc::channel();
-    Script { gate: Arc::new(Semaphore::new(0)), dropped, started: Arc::default() }
 }
 
 #[tokio::test]
 async fn without_room_a_transport_that_reads_on_is_told_busy() {
-    let script = script();
-    let load = Load { programs: 1, queued: 1, queued_bytes: 1 << 20 };
-    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    let mut held = Held::new(load(1, 1, 1 << 20));
     for (id, program) in [(1, "gate"), (2, "queued")] {
         assert!(held.connection.has_room());
-        held.connection.line(call_line(id, program).as_bytes());
+        held.call(id, program);
     }
     assert!(!held.connection.has_room());
-    held.connection.line(call_line(3, "refused").as_bytes());
+    held.call(3, "refused");
     let answer = held.sent();
     assert!(
         answer.contains("busy: server busy: 2 concurrent calls in flight; retry the same call"),
         "{answer}"
     );
-    script.gate.add_permits(1);
+    held.script.gate.add_permits(1);
     held.settle().await;
     assert!(held.connection.has_room() && held.sent().contains("gate"));
 }
 
 #[tokio::test]
 async fn what_waits_is_bounded_by_bytes_too() {
-    let script = script();
-    let load = Load { programs: 1, queued: 1_000, queued_bytes: 500 };
-    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
-    held.connection.line(call_line(1, "gate").as_bytes());
+    let mut held = Held::new(load(1, 1_000, 500));
+    held.call(1, "gate");
     let mut queued = 0;
     while held.connection.has_room() {
         queued += 1;
-        held.connection.line(call_line(1 + queued, &"x".repeat(100)).as_bytes());
+        held.call(1 + queued, &"x".repeat(100));
     }
     assert_eq!(queued, 3);
     // A cancelled request leaves its bytes to others.
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
-    held.connection.line(cancel.to_string().as_bytes());
+    held.connection.message(cancel.to_string().as_bytes());
     assert!(held.connection.has_room());
 }
 
 #[tokio::test]
 async fn while_answers_are_not_read_no_program_begins() {
-    let script = script();
-    let load = Load { programs: 10, queued: 1_000, queued_bytes: 1 << 20 };
-    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
-    held.connection.line(call_line(1, "first").as_bytes());
+    let mut held = Held::new(load(10, 1_000, 1 << 20));
+    held.call(1, "first");
     held.connection.hold(true);
     for id in 2..20 {
-        held.connection.line(call_line(id, "later").as_bytes());
+        held.call(id, "later");
     }
     held.settle().await;
     assert_eq!(held.started(), 1);
@@ -391,14 +395,12 @@ async fn while_answers_are_not_read_no_program_begins() {
     assert_eq!(held.started(), 19);
 }
 
-/// The engine is not given more than it can begin soon: what it has cannot be held back.
+/// No more programs are started than can begin soon: what was started cannot be held back.
 #[tokio::test]
 async fn few_programs_are_handed_out_ahead() {
-    let script = script();
-    let load = Load { programs: 1_000, queued: 1_000, queued_bytes: 1 << 20 };
-    let mut held = Held { connection: Connection::new(&script, handler(), 1_000, load), script: &script };
+    let mut held = Held::new(load(1_000, 1_000, 1 << 20));
     for id in 0..200 {
-        held.connection.line(call_line(id, "gate").as_bytes());
+        held.call(id, "gate");
     }
     assert_eq!(held.started(), 64);
     while held.started() < 200 {
@@ -543,21 +545,26 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
     assert_eq!(client.receive()["params"]["notifications"], json!({}));
     client.send(&stateless(1, "tools/list", json!({})));
     assert_eq!(client.receive()["error"]["code"], -32600, "the id of a subscription is in flight");
-    let tool = json!({ "name": "lisp_eval", "description": "new" });
-    client.tools.send(Arc::new(vec![tool.clone()])).expect("served");
+    let server = |name: &str| CatalogServer { name: name.into(), description: String::new(), tools: None };
+    let with = |names: &[&str]| {
+        let catalog = Catalog { servers: names.iter().copied().map(server).collect() };
+        Arc::new(Facts { catalog, ..Facts::default() })
+    };
+    client.facts.send(with(&["shop"])).expect("served");
     assert_eq!(
         client.receive(),
         json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed",
             "params": { "_meta": { "io.modelcontextprotocol/subscriptionId": 1 } } })
     );
     client.send(&stateless(3, "tools/list", json!({})));
-    assert_eq!(client.receive()["result"]["tools"], json!([tool]));
+    let list = client.receive()["result"]["tools"][0]["description"].to_string();
+    assert!(list.contains("- shop"), "{list}");
     // The same list again is no change; a client with handshake hears of changes unasked.
-    client.tools.send(Arc::new(vec![tool])).expect("served");
+    client.facts.send(with(&["shop"])).expect("served");
     client.cancel(1);
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     client.barrier();
-    client.tools.send(Arc::new(Vec::new())).expect("served");
+    client.facts.send(with(&[])).expect("served");
     assert_eq!(
         client.receive(),
         json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {} })

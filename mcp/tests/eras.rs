@@ -1,32 +1,88 @@
 //! The two eras of the protocol, told apart by the shape of each message.
 
-use ptc_mcp::protocol::{Action, Handler, Session, Surface, frame};
-use ptc_mcp::tool::caps::Profile;
-use ptc_mcp::tool::definition::definition;
-use ptc_mcp::tool::description::Facts;
+use ptc_mcp::protocol::{ServerMessage, frame};
+use ptc_mcp::server::handler::Finished;
+use ptc_mcp::server::{Action, Handler, HandshakeState, Surface};
+use ptc_mcp::tools::lisp_eval::Evaluator;
+use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, Usage};
+use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Every program answers at once; `late` after a call that took too long.
+struct AtOnce;
+
+impl Evaluator for AtOnce {
+    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
+        let call = CallRecord {
+            server: "fs".into(),
+            tool: "read".into(),
+            status: CallStatus::Error { reason: CallFault::Timeout, error: "late".into() },
+            duration: Duration::from_millis(5),
+            result_bytes: None,
+            effect: Effect::Read,
+        };
+        let answer = Answer {
+            completion: Completion::Value,
+            text: "1".into(),
+            truncated: false,
+            text_bytes: 1,
+            is_nil: false,
+            json: None,
+        };
+        Some(Outcome {
+            result: Ok(answer),
+            prints: Vec::new(),
+            upstream_calls: if program == "late" { vec![call] } else { Vec::new() },
+            notes: Vec::new(),
+            usage: Usage::default(),
+        })
+    }
+
+    fn submit(&self, program: String, _: RunOptions, _: Box<dyn RunWatcher>) -> Cancel {
+        panic!("{program} ran at once")
+    }
+}
 
 fn handler() -> Handler {
     Handler::new(Surface {
-        tools: vec![definition(&Facts::default(), false)],
+        registry: Registry::of_server(Arc::new(AtOnce), Limits::default()),
+        facts: Facts::default(),
         changes: false,
         instructions: "hello".into(),
-        profile: Profile::Slim,
-        limits: Limits::default(),
     })
     .expect("handler")
+}
+
+/// What is sent because of an action.
+fn messages(handler: &Handler, action: Action) -> Vec<Value> {
+    let messages: Vec<ServerMessage> = match action {
+        Action::Reply(_, reply) => vec![reply],
+        Action::Answered(ticket, answer) => {
+            let Finished { log, answer } = handler.finish(&ticket, answer);
+            log.into_iter().chain([answer]).collect()
+        }
+        _ => Vec::new(),
+    };
+    messages
+        .iter()
+        .map(|message| {
+            assert!(!message.as_bytes().contains(&b'\n'), "a message is no line");
+            serde_json::from_slice(message.as_bytes()).expect("every message is JSON")
+        })
+        .collect()
 }
 
 fn ask(method: &str, params: Value) -> Value {
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let message = frame::parse(line.as_bytes()).expect("message");
-    match handler().handle(message, &mut Session::default()) {
-        Action::Reply(reply) => serde_json::from_slice(reply.as_bytes()).expect("JSON"),
-        other => panic!("{other:?}"),
-    }
+    let handler = handler();
+    let action = handler.handle(message, &mut HandshakeState::default());
+    messages(&handler, action).pop().expect("an answer")
 }
 
 fn stateless(mut params: Value) -> Value {
@@ -106,7 +162,10 @@ fn wrong_calls_are_tool_results_and_not_protocol_errors() {
         answer["result"]["content"][0]["text"].as_str().expect("text").to_owned()
     };
     assert_eq!(text(json!({ "name": "lisp_eval" })), "args_error: argument `program` is required");
-    assert_eq!(text(json!({ "name": "other", "arguments": {} })), "unknown_tool: unknown tool: other");
+    assert_eq!(
+        text(json!({ "name": "other", "arguments": {} })),
+        "unknown_tool: unknown tool: other; there is: lisp_eval"
+    );
     let answer = ask("tools/call", stateless(json!({ "name": "lisp_eval" })));
     assert_eq!(answer["result"]["resultType"], "complete");
 }
@@ -133,7 +192,7 @@ fn no_line_makes_the_handler_panic() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below.max(1)
     };
-    let mut session = Session::default();
+    let mut session = HandshakeState::default();
     for round in 0..20_000 {
         let mut line = good[round % good.len()].as_bytes().to_vec();
         for _ in 0..=random(3) {
@@ -145,10 +204,9 @@ fn no_line_makes_the_handler_panic() {
                 _ => line.truncate(place.max(1)),
             }
         }
-        if let Ok(message) = frame::parse(&line)
-            && let Action::Reply(reply) = handler.handle(message, &mut session)
-        {
-            serde_json::from_slice::<Value>(reply.as_bytes()).expect("every answer is JSON");
+        if let Ok(message) = frame::parse(&line) {
+            let action = handler.handle(message, &mut session);
+            messages(&handler, action);
         }
     }
 }
@@ -167,7 +225,7 @@ fn a_surface_that_cannot_change_promises_no_changes() {
     let line = json!({ "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": listen });
     let line = line.to_string();
     let message = frame::parse(line.as_bytes()).expect("message");
-    match handler().handle(message, &mut Session::default()) {
+    match handler().handle(message, &mut HandshakeState::default()) {
         Action::Listen(subscription) => assert!(!subscription.tools_list_changed),
         other => panic!("{other:?}"),
     }
@@ -175,46 +233,18 @@ fn a_surface_that_cannot_change_promises_no_changes() {
 
 #[test]
 fn log_messages_come_before_the_answer_and_only_when_asked_for() {
-    let outcome = |failed: bool| {
-        let call = CallRecord {
-            server: "fs".into(),
-            tool: "read".into(),
-            status: CallStatus::Error { reason: CallFault::Timeout, error: "late".into() },
-            duration: Duration::from_millis(5),
-            result_bytes: None,
-            effect: Effect::Read,
-        };
-        let answer = Answer {
-            completion: Completion::Value,
-            text: "1".into(),
-            truncated: false,
-            text_bytes: 1,
-            is_nil: false,
-            json: None,
-        };
-        Outcome {
-            result: Ok(answer),
-            prints: Vec::new(),
-            upstream_calls: if failed { vec![call] } else { Vec::new() },
-            notes: Vec::new(),
-            usage: Usage::default(),
-        }
-    };
     let handler = handler();
-    let lines = |session: &mut Session, params: Value, failed: bool| -> Vec<Value> {
+    let lines = |session: &mut HandshakeState, params: Value| -> Vec<Value> {
         let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-        let message = frame::parse(line.as_bytes()).expect("message");
-        let Action::Run(call) = handler.handle(message, session) else { panic!("no run") };
-        let reply = handler.finish(&call.ticket, outcome(failed));
-        let text = std::str::from_utf8(reply.as_bytes()).expect("text").to_owned();
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        let action = handler.handle(frame::parse(line.as_bytes()).expect("message"), session);
+        messages(&handler, action)
     };
-    let call = || json!({ "name": "lisp_eval", "arguments": { "program": "1" } });
-    let mut session = Session::default();
-    assert_eq!(lines(&mut session, call(), true).len(), 1, "nobody asked");
+    let call = |program: &str| json!({ "name": "lisp_eval", "arguments": { "program": program } });
+    let mut session = HandshakeState::default();
+    assert_eq!(lines(&mut session, call("late")).len(), 1, "nobody asked");
     let line = br#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"warning"}}"#;
     handler.handle(frame::parse(line).expect("message"), &mut session);
-    let told = lines(&mut session, call(), true);
+    let told = lines(&mut session, call("late"));
     assert_eq!(told.len(), 2);
     assert_eq!(
         (&told[0]["method"], &told[0]["params"]["level"]),
@@ -222,12 +252,12 @@ fn log_messages_come_before_the_answer_and_only_when_asked_for() {
     );
     assert_eq!(told[0]["params"]["data"]["reason"], "timeout");
     assert_eq!(told[1]["id"], 1);
-    assert_eq!(lines(&mut session, call(), false).len(), 1, "nothing to warn of");
+    assert_eq!(lines(&mut session, call("1")).len(), 1, "nothing to warn of");
     // The stateless era asks for each request, whatever was set for the connection.
-    assert_eq!(lines(&mut session, stateless(call()), true).len(), 1);
-    let mut params = stateless(call());
+    assert_eq!(lines(&mut session, stateless(call("late"))).len(), 1);
+    let mut params = stateless(call("late"));
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
-    assert_eq!(lines(&mut session, params.clone(), true).len(), 3);
+    assert_eq!(lines(&mut session, params.clone()).len(), 3);
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
     assert_eq!(ask("tools/call", params)["error"]["code"], -32602);
 }

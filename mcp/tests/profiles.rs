@@ -1,15 +1,11 @@
 //! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc`.
 
 use ptc_compiler::diagnostic::Diagnostic;
-use ptc_mcp::protocol::plain::PlainCall;
-use ptc_mcp::protocol::{Action, Handler, Session, Surface, frame};
-use ptc_mcp::tool::EdgeReason;
-use ptc_mcp::tool::caps::Profile;
-use ptc_mcp::tool::profile::{ToolResult, apply};
-use ptc_mcp::tool::record::Record;
-use ptc_mcp::tool::schema::Schema;
-use ptc_runtime::Now;
-use ptc_runtime::limits::Limits;
+use ptc_mcp::answer::caps::Profile;
+use ptc_mcp::answer::profile::apply;
+use ptc_mcp::answer::record::Record;
+use ptc_mcp::answer::schema::Schema;
+use ptc_mcp::answer::{Content, EdgeReason, ToolResult};
 use ptc_runtime::outcome::{
     Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Report,
     Usage,
@@ -72,12 +68,19 @@ fn bad() -> Outcome {
     }))
 }
 
+fn text(result: &ToolResult) -> &str {
+    match &result.content {
+        Content::Text(text) => text,
+        Content::Blocks(_) => panic!("a run is told as text"),
+    }
+}
+
 fn show(result: &ToolResult) -> String {
     let structured = match &result.structured {
         Some(value) => serde_json::to_string_pretty(value).expect("JSON"),
         None => "none".into(),
     };
-    format!("isError: {}\n--- text\n{}\n--- structuredContent\n{structured}", result.is_error, result.text)
+    format!("isError: {}\n--- text\n{}\n--- structuredContent\n{structured}", result.is_error, text(result))
 }
 
 fn golden(name: &str, record: &Record) {
@@ -111,8 +114,8 @@ fn notes_stand_below_the_text_and_in_the_feedback() {
     (good.prints, bad.prints) = (Vec::new(), Vec::new());
     (good.notes, bad.notes) = (vec![note.clone()], vec![note.clone()]);
     let (good, bad) = (Record::of(good, None), Record::of(bad, None));
-    let text = format!("{{:name \"Ada\" :total 3}}\n\n[note: {note}]");
-    assert_eq!(apply(Profile::Slim, &good).text, text);
+    let shown = format!("{{:name \"Ada\" :total 3}}\n\n[note: {note}]");
+    assert_eq!(text(&apply(Profile::Slim, &good)), shown);
     for profile in [Profile::Structured, Profile::Debug] {
         let structured = |record| apply(profile, record).structured.expect("structured");
         assert_eq!(structured(&good)["feedback"], format!("note: {note}"));
@@ -152,7 +155,7 @@ fn a_long_answer_is_cut_and_says_so() {
     outcome.prints.clear();
     let record = Record::of(outcome, None);
     let slim = apply(Profile::Slim, &record);
-    assert!(slim.text.ends_with(
+    assert!(text(&slim).ends_with(
         "x\n\n[truncated: 32768 of 40000 bytes; return less, for example with take, select-keys, count or a summary]"
     ));
     let structured = apply(Profile::Structured, &record).structured.expect("structured");
@@ -167,10 +170,11 @@ fn a_long_answer_is_cut_and_says_so() {
 fn a_result_without_a_json_form_fails_validation() {
     let refusal = Some(Err(JsonRefusal::NotEncodable { path: "rows[0].ts".into() }));
     let record = Record::of(outcome(Ok(answer("#{}", refusal))), Some(&Schema::String));
-    let text = apply(Profile::Slim, &record).text;
+    let slim = apply(Profile::Slim, &record);
+    let shown = text(&slim);
     assert!(
-        text.starts_with("validation_error: validated value: non-JSON-encodable value at rows[0].ts"),
-        "{text}"
+        shown.starts_with("validation_error: validated value: non-JSON-encodable value at rows[0].ts"),
+        "{shown}"
     );
 }
 
@@ -189,10 +193,10 @@ fn every_profile_is_bounded() {
             [(Profile::Slim, 42 << 10), (Profile::Structured, 84 << 10), (Profile::Debug, 1 << 20)]
         {
             let result = apply(profile, &record);
-            let structured = result.structured.map_or(0, |value| value.to_string().len());
-            let bytes = result.text.len() + structured;
+            let structured = result.structured.as_ref().map_or(0, |value| value.to_string().len());
+            let bytes = text(&result).len() + structured;
             assert!(bytes <= bound, "{profile:?}: {bytes} bytes");
-            assert!(result.text.contains("truncated"), "{profile:?} says what it cut");
+            assert!(text(&result).contains("truncated"), "{profile:?} says what it cut");
         }
     }
 }
@@ -203,69 +207,11 @@ fn an_error_after_side_effects_names_the_calls_made() {
     outcome.upstream_calls[0].effect = Effect::Write;
     let record = Record::of(outcome, None);
     let slim = apply(Profile::Slim, &record);
-    assert!(slim.text.contains("calls already made, which are not undone: shop.list"), "{}", slim.text);
+    assert!(text(&slim).contains("calls already made, which are not undone: shop.list"), "{}", text(&slim));
     let structured = apply(Profile::Structured, &record).structured.expect("data");
     assert_eq!(
         structured["calls_made"],
         json!([{ "server": "shop", "tool": "list", "effect": "write", "count": 1 }])
     );
     assert_eq!(structured["prints"], json!(["first line", "second line"]));
-}
-
-#[test]
-fn a_plain_call_runs_and_is_answered_as_by_the_general_way() {
-    let handshake = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#;
-    let stateless = handshake.replace(
-        r#""arguments""#,
-        r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"arguments""#,
-    );
-    // What the runtime makes of a whole text with nothing beside it.
-    let is_text = |outcome: &Outcome| match &outcome.result {
-        Ok(answer) => {
-            let is_whole = !answer.truncated && answer.text.len() <= Profile::Slim.caps().result_bytes;
-            is_whole && outcome.prints.is_empty() && outcome.notes.is_empty()
-        }
-        Err(_) => false,
-    };
-    let quiet =
-        |text: &str| Outcome { prints: Vec::new(), ..outcome(Ok(answer(text, Some(Ok("1".into()))))) };
-    let mut cut = quiet("abc");
-    if let Ok(answer) = &mut cut.result {
-        answer.truncated = true;
-    }
-    let mut noted = quiet("3");
-    noted.notes.push("a note".into());
-    let outcomes =
-        [quiet("3"), quiet("\"two\\n\u{e9}\u{1}\""), quiet(&"x".repeat(200_000)), cut, noted, good(), bad()];
-    for profile in [Profile::Slim, Profile::Structured, Profile::Debug] {
-        let surface = Surface {
-            tools: Vec::new(),
-            changes: false,
-            instructions: String::new(),
-            profile,
-            limits: Limits::default(),
-        };
-        let handler = Handler::new(surface).expect("handler");
-        let session = Session::default();
-        let lines = [handshake.as_bytes(), stateless.as_bytes()];
-        for (line, outcome) in
-            lines.iter().flat_map(|line| outcomes.iter().map(move |outcome| (line, outcome)))
-        {
-            let call = PlainCall::read(line).expect("plain");
-            let general = handler.handle(frame::parse(line).expect("message"), &mut Session::default());
-            let Action::Run(general) = general else { panic!("no run") };
-            let options = handler.plain_options(&call, &session).expect("usual").clone();
-            let timed = ptc_runtime::options::RunOptions { timed: true, ..options };
-            assert_eq!(format!("{timed:?}"), format!("{:?}", general.options));
-            assert_eq!(call.program, general.program);
-            let mut out = Vec::new();
-            let ended = match &outcome.result {
-                Ok(answer) if handler.shows_text_alone() && is_text(outcome) => Now::Text(&answer.text),
-                _ => Now::Outcome(Box::new(outcome.clone())),
-            };
-            handler.finish_plain(&call, ended, &mut out);
-            let reply = handler.finish(&general.ticket, outcome.clone());
-            assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(reply.as_bytes()));
-        }
-    }
 }

@@ -140,7 +140,7 @@ pub struct Runtime {
     engine: Arc<Engine>,
     queue: Arc<Queue>,
     watchdog: Arc<Watchdog>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     runs: AtomicU64,
     /// Lenient servers on their way.
     starting: Mutex<Vec<Starting>>,
@@ -233,7 +233,7 @@ impl Runtime {
             engine,
             queue: Arc::new(Queue::new(workers, load.running)),
             watchdog,
-            threads: vec![thread],
+            threads: Mutex::new(vec![thread]),
             runs: AtomicU64::new(0),
             starting,
         };
@@ -246,7 +246,8 @@ impl Runtime {
                 .name(format!("ptc-worker-{index}"))
                 // The worker is made on its thread, because isolates never leave theirs.
                 .spawn(move || Worker::new(index, inbox, queue, engine, watchdog).run());
-            runtime.threads.push(thread.map_err(StartError::Threads)?);
+            let thread = thread.map_err(StartError::Threads)?;
+            runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(runtime)
     }
@@ -353,11 +354,12 @@ impl Runtime {
         &self.engine.secrets
     }
 
-    /// Ends the programs, the workers and the servers; no process of theirs is left behind.
-    pub async fn shutdown(mut self) {
+    /// Ends the programs, the workers and the servers; no process of theirs is left behind. Programs that are
+    /// submitted from then on are not run.
+    pub async fn shutdown(&self) {
         self.stop_threads();
         startup::stop_all(self.engine.upstreams.values()).await;
-        let threads = std::mem::take(&mut self.threads);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         let guardian = self.engine.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {

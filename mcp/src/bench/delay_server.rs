@@ -4,8 +4,9 @@
 //! enough, and the server costs next to nothing beside what it measures.
 
 use crate::protocol::frame::{self, Message};
-use crate::protocol::reply::{Reply, RpcError};
 use crate::protocol::version::Version;
+use crate::protocol::{RpcError, ServerMessage};
+use crate::server::outbox::write_line;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc;
@@ -26,11 +27,11 @@ pub fn serve(
     mut input: impl BufRead,
     mut output: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let (sender, replies) = mpsc::channel::<(Instant, Reply)>();
+    let (sender, replies) = mpsc::channel::<(Instant, ServerMessage)>();
     let writer = std::thread::spawn(move || -> io::Result<()> {
         for (due, reply) in replies {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            output.write_all(reply.as_bytes())?;
+            write_line(&mut output, &reply)?;
             output.flush()?;
         }
         Ok(())
@@ -50,9 +51,9 @@ pub fn serve(
 }
 
 /// The reply to a line, and whether it is late.
-fn answer(line: &[u8]) -> Option<(bool, Reply)> {
+fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
     let (id, method, params) = match frame::parse(line) {
-        Err(error) => return Some((false, Reply::error(None, &error.into()))),
+        Err(error) => return Some((false, ServerMessage::error(None, &error.into()))),
         Ok(Message::Request { id, method, params }) => (id, method, params),
         Ok(_) => return None,
     };
@@ -74,9 +75,9 @@ fn answer(line: &[u8]) -> Option<(bool, Reply)> {
                 "content": [{ "type": "text", "text": "ok" }],
                 "structuredContent": params["arguments"], "isError": false,
             });
-            return Some((true, Reply::result(&id, &result)));
+            return Some((true, ServerMessage::result(&id, &result)));
         }
-        _ => return Some((false, Reply::error(Some(&id), &RpcError::method_not_found()))),
+        _ => return Some((false, ServerMessage::error(Some(&id), &RpcError::method_not_found()))),
     };
-    Some((false, Reply::result(&id, &result)))
+    Some((false, ServerMessage::result(&id, &result)))
 }

@@ -2,16 +2,19 @@
 //!
 //! The upstreams are real processes of this binary with made-up tools of an ordinary size.
 
+use crate::answer::caps::Profile;
 use crate::protocol::frame::{self, Message};
-use crate::protocol::reply::{Reply, RpcError};
 use crate::protocol::version::Version;
-use crate::tool::caps::Profile;
-use crate::tool::catalog::{Catalog, CatalogMode, CatalogStyle};
-use crate::tool::definition::definition;
-use crate::tool::description::Facts;
+use crate::protocol::{RpcError, ServerMessage};
+use crate::server::outbox::write_line;
+use crate::tools::catalog::{Catalog, CatalogMode, CatalogStyle};
+use crate::tools::lisp_eval::RuntimeEvaluator;
+use crate::tools::{Facts, Registry};
 use ptc_runtime::Runtime;
+use ptc_runtime::limits::Limits;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 
 /// Tools of one server.
 pub const TOOLS_A_SERVER: usize = 20;
@@ -28,7 +31,7 @@ pub struct Sizes {
 }
 
 /// Measures the lists of a runtime whose servers have started.
-pub fn measure(runtime: &Runtime) -> Sizes {
+pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
     let tools = |server: &ptc_runtime::ServerStatus| -> usize {
         let tools: Vec<Value> = server
             .tools
@@ -50,11 +53,12 @@ pub fn measure(runtime: &Runtime) -> Sizes {
 }
 
 /// Our `tools/list` result.
-pub fn tool_list(runtime: &Runtime, mode: CatalogMode) -> Value {
+pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
     let catalog = Catalog::of(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
-    let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim };
-    json!({ "tools": [definition(&facts, false)] })
+    let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim, ..Facts::default() };
+    let registry = Registry::of_server(Arc::new(RuntimeEvaluator(runtime.clone())), Limits::default());
+    json!({ "tools": registry.list(&facts).ok() })
 }
 
 const VERBS: [&str; 5] = ["list", "get", "search", "create", "update"];
@@ -98,7 +102,7 @@ pub fn serve(count: usize, mut input: impl BufRead, mut output: impl Write) -> i
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         if let Some(reply) = answer(line.trim_ascii_end(), &tools) {
-            output.write_all(reply.as_bytes())?;
+            write_line(&mut output, &reply)?;
             output.flush()?;
         }
         line.clear();
@@ -106,9 +110,9 @@ pub fn serve(count: usize, mut input: impl BufRead, mut output: impl Write) -> i
     Ok(())
 }
 
-fn answer(line: &[u8], tools: &[Value]) -> Option<Reply> {
+fn answer(line: &[u8], tools: &[Value]) -> Option<ServerMessage> {
     let (id, method) = match frame::parse(line) {
-        Err(error) => return Some(Reply::error(None, &error.into())),
+        Err(error) => return Some(ServerMessage::error(None, &error.into())),
         Ok(Message::Request { id, method, .. }) => (id, method),
         Ok(_) => return None,
     };
@@ -121,7 +125,7 @@ fn answer(line: &[u8], tools: &[Value]) -> Option<Reply> {
         "tools/list" => json!({ "tools": tools }),
         "tools/call" => json!({ "content": [] }),
         "ping" => json!({}),
-        _ => return Some(Reply::error(Some(&id), &RpcError::method_not_found())),
+        _ => return Some(ServerMessage::error(Some(&id), &RpcError::method_not_found())),
     };
-    Some(Reply::result(&id, &result))
+    Some(ServerMessage::result(&id, &result))
 }

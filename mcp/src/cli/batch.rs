@@ -11,7 +11,6 @@ use ptc_runtime::Load;
 use ptc_runtime::options::RunOptions;
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -60,14 +59,11 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     // An answer does not say how long it took.
     let options = RunOptions { limits, now_ms: args.now, timed: false, ..RunOptions::default() };
-    let runtime = Arc::new(booted.runtime);
+    let runtime = booted.runtime;
     let (lanes, answered) = Lanes::start(cores(), &runtime, &options)?;
     let done = batch(&lanes, answered, input, edge::stdout(Form::Json(&shapes::REPORT))).await;
     lanes.join();
-    // Nobody else has it any more.
-    if let Some(runtime) = Arc::into_inner(runtime) {
-        runtime.shutdown().await;
-    }
+    runtime.shutdown().await;
     done?;
     Ok(Exit::Ok)
 }

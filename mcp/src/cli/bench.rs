@@ -12,6 +12,7 @@ use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `ptc bench`.
@@ -219,7 +220,7 @@ async fn tool_lists(args: ToolListArgs) -> Result<Exit, Abort> {
         };
         let servers = (0..servers).map(entry).collect::<Result<Vec<_>, _>>()?;
         let count = servers.len();
-        let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
+        let runtime = Arc::new(start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?);
         let sizes = tool_list::measure(&runtime);
         runtime.shutdown().await;
         console::write_line(&format!(

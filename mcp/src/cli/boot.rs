@@ -5,7 +5,7 @@ use super::progress::Progress;
 use super::variables;
 use crate::demo::Sample;
 use crate::edge;
-use crate::tool::catalog::Catalog;
+use crate::tools::catalog::Catalog;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
@@ -112,7 +112,7 @@ pub enum Need<'a> {
 /// A started runtime.
 pub struct Booted {
     /// The runtime.
-    pub runtime: Runtime,
+    pub runtime: Arc<Runtime>,
     /// True with a configuration file, also when it names no server.
     pub has_upstreams: bool,
 }
@@ -163,7 +163,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         ..RuntimeConfig::default()
     };
     let runtime = launch(config, !matches!(need, Need::Serve)).await?;
-    Ok(Booted { runtime, has_upstreams })
+    Ok(Booted { runtime: Arc::new(runtime), has_upstreams })
 }
 
 /// Starts the sample servers of the demo.
@@ -175,7 +175,7 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
-    Ok(Booted { runtime, has_upstreams: true })
+    Ok(Booted { runtime: Arc::new(runtime), has_upstreams: true })
 }
 
 /// How long a program is looked at to find out which servers it names.

@@ -2,7 +2,7 @@
 
 use super::exit::Abort;
 use super::variables;
-use crate::tool::catalog::{CatalogMode, CatalogStyle};
+use crate::tools::catalog::{CatalogMode, CatalogStyle};
 use clap::ValueEnum;
 
 /// How much of the upstreams' tools `tools/list` shows.

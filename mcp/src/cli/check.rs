@@ -5,7 +5,7 @@ use super::console;
 use super::exit::{Abort, Exit};
 use super::source::Source;
 use super::style::Style;
-use crate::tool::report::reports_json;
+use crate::answer::report::reports_json;
 use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CompileOptions, Externals, Rejection};
 use serde_json::json;

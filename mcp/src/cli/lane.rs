@@ -3,8 +3,8 @@
 //! program alone costs more than running it.
 
 use super::batch::MAX_LINE_BYTES;
-use crate::tool::EdgeReason;
-use crate::tool::arguments::{json_type, read_context};
+use crate::answer::EdgeReason;
+use crate::tools::lisp_eval::arguments::{json_type, read_context};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;

@@ -6,18 +6,15 @@ use super::exit::{Abort, Exit};
 use super::limits::{LimitFlags, parser};
 use super::stop::{Stop, input_gone};
 use super::{half_of_ram, variables};
+use crate::answer::caps::Profile;
 use crate::edge::{self, Form, shapes};
-use crate::protocol::{Handler, Surface};
-use crate::server::admission::Load;
-use crate::server::stdio::{self, StdioConfig, Tools};
-use crate::tool::caps::Profile;
-use crate::tool::catalog::CatalogStyle;
-use crate::tool::definition::definition;
-use crate::tool::description::Facts;
+use crate::server::{Gate, Handler, Load, Surface, stdio};
+use crate::tools::catalog::CatalogStyle;
+use crate::tools::lisp_eval::RuntimeEvaluator;
+use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::tools::Catalog;
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -82,19 +79,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let default_running = ptc_runtime::Load::default().running;
     let running = number("max-concurrent", args.max_concurrent, variables::positive, default_running)?;
     let suspended = number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?;
-    let config = StdioConfig {
-        max_frame_bytes: number(
-            "max-frame-bytes",
-            args.max_frame_bytes,
-            variables::positive,
-            DEFAULT_MAX_FRAME_BYTES,
-        )?,
-        load: Load {
-            programs: running.saturating_add(suspended),
-            queued: QUEUED,
-            queued_bytes: QUEUED_BYTES,
-        },
-    };
+    let max_line_bytes =
+        number("max-frame-bytes", args.max_frame_bytes, variables::positive, DEFAULT_MAX_FRAME_BYTES)?;
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
     let stop = Stop::listen();
@@ -112,6 +98,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
     booted.runtime.set_load(ptc_runtime::Load { running, total_bytes });
+    let gate = Gate::new(Load {
+        jobs: running.saturating_add(suspended),
+        memory_bytes: total_bytes,
+        queued: QUEUED,
+        queued_bytes: QUEUED_BYTES,
+    });
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();
     let described = Described {
@@ -121,19 +113,19 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         max_calls: limits.max_upstream_calls,
         read_only,
     };
-    let tools = described.tools();
+    let facts = described.facts();
+    let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
+    let evaluator = Arc::new(RuntimeEvaluator(booted.runtime.clone()));
     let surface = Surface {
-        tools: tools.clone(),
+        registry: Registry::of_server(evaluator, limits),
+        facts,
         changes: booted.has_servers(),
         instructions: INSTRUCTIONS.into(),
-        profile: described.profile,
-        limits,
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
-    let (publish, tools) = watch::channel(Arc::new(tools));
     let output = edge::stdout(Form::Json(&shapes::MCP));
     let serving =
-        stdio::serve(&booted.runtime, handler, config, std::io::stdin(), output, tools, stop.asked());
+        stdio::serve(handler, &gate, max_line_bytes, std::io::stdin(), output, new_facts, stop.asked());
     let served = tokio::select! {
         served = serving => served,
         () = described.follow(changes, publish) => Ok(()),
@@ -143,7 +135,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-/// What the tool list is made of.
+/// What the facts behind the tool list are made of.
 struct Described<'b> {
     booted: &'b Booted,
     catalog_style: CatalogStyle,
@@ -153,25 +145,26 @@ struct Described<'b> {
 }
 
 impl Described<'_> {
-    fn tools(&self) -> Vec<Value> {
-        let facts = Facts {
+    fn facts(&self) -> Facts {
+        Facts {
             catalog: self.booted.catalog(),
             catalog_style: self.catalog_style,
             max_calls: self.max_calls,
             profile: self.profile,
-        };
-        vec![definition(&facts, self.read_only)]
+            read_only: self.read_only,
+            ..Facts::default()
+        }
     }
 
-    /// Publishes the list again whenever an upstream server has other tools than before. Never ends.
-    async fn follow(&self, mut changes: watch::Receiver<Arc<Catalog>>, publish: watch::Sender<Tools>) {
+    /// Publishes them again whenever an upstream server has other tools than before. Never ends.
+    async fn follow(&self, mut changes: watch::Receiver<Arc<Catalog>>, publish: watch::Sender<Arc<Facts>>) {
         let mut surface = changes.borrow().surface();
         while changes.changed().await.is_ok() {
             let now = changes.borrow_and_update().surface();
             if now != surface {
                 surface = now;
                 // Nobody listens once the connection has ended.
-                let _ = publish.send(Arc::new(self.tools()));
+                let _ = publish.send(Arc::new(self.facts()));
             }
         }
         std::future::pending().await

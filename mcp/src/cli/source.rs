@@ -1,7 +1,7 @@
 //! Where programs and contexts come from.
 
 use super::exit::Abort;
-use crate::tool::arguments::read_context;
+use crate::tools::lisp_eval::arguments::read_context;
 use serde_json::value::RawValue;
 use std::io::Read;
 use std::path::Path;

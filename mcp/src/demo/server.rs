@@ -2,8 +2,9 @@
 
 use super::Sample;
 use crate::protocol::frame::{self, Message};
-use crate::protocol::reply::{Reply, RpcError};
 use crate::protocol::version::Version;
+use crate::protocol::{RpcError, ServerMessage};
+use crate::server::outbox::write_line;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         let reply = match frame::parse(line.trim_ascii_end()) {
-            Err(error) => Some(Reply::error(None, &error.into())),
+            Err(error) => Some(ServerMessage::error(None, &error.into())),
             Ok(Message::Request { id, method, params }) => {
                 let params =
                     params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
@@ -27,13 +28,13 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
                     // A thread a call, so that calls overlap as they would on a real server.
                     std::thread::spawn(move || {
                         std::thread::sleep(CALL_TIME);
-                        write(&output, &Reply::result(&id, &call(sample, &params)))
+                        write(&output, &ServerMessage::result(&id, &call(sample, &params)))
                     });
                     None
                 } else {
                     Some(match answer(sample, &method) {
-                        Some(result) => Reply::result(&id, &result),
-                        None => Reply::error(Some(&id), &RpcError::method_not_found()),
+                        Some(result) => ServerMessage::result(&id, &result),
+                        None => ServerMessage::error(Some(&id), &RpcError::method_not_found()),
                     })
                 }
             }
@@ -47,9 +48,9 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
     Ok(())
 }
 
-fn write(output: &Mutex<impl Write>, reply: &Reply) -> io::Result<()> {
+fn write(output: &Mutex<impl Write>, reply: &ServerMessage) -> io::Result<()> {
     let Ok(mut output) = output.lock() else { return Ok(()) };
-    output.write_all(reply.as_bytes())?;
+    write_line(&mut *output, reply)?;
     output.flush()
 }
 

@@ -25,11 +25,6 @@ impl Id {
         }
     }
 
-    /// An id whose text is known to be an integer or a string without escapes.
-    pub(super) fn from_plain(text: &str) -> Id {
-        Id(text.into())
-    }
-
     /// The JSON text to echo.
     pub fn as_json(&self) -> &str {
         &self.0

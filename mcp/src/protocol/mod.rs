@@ -1,28 +1,21 @@
-//! MCP without a transport: frames in, [`Action`]s out.
+//! The wire of MCP, without a transport and without what is done about a message.
 //!
 //! # Layout
 //!
-//! - [`frame`]: one line of JSON-RPC, classified.
-//! - [`plain`]: the most frequent request, read in one pass.
+//! - [`frame`]: a message of the client, classified.
 //! - [`params`]: the parameters of every method we know, read in one pass.
 //! - [`version`]: protocol revisions and the two eras.
-//! - [`reply`]: the JSON-RPC envelope of an answer.
-//! - [`surface`]: what the server offers, and the lists made of it.
+//! - [`message`]: the JSON-RPC messages that we send.
 //! - [`log_level`], [`notify`]: what we send unasked, because a client wished for it.
-//! - [`handler`]: method dispatch.
 
 pub mod frame;
-pub mod handler;
 pub mod log_level;
+pub mod message;
 pub mod notify;
 pub mod params;
-pub mod plain;
-pub mod reply;
-pub mod surface;
 pub mod version;
 
 pub use frame::{FrameError, Id, Message};
-pub use handler::{Action, Handler, Session};
-pub use reply::{ErrorCode, Reply};
-pub use surface::Surface;
+pub use message::{ErrorCode, RpcError, ServerMessage};
+pub use notify::LogMessage;
 pub use version::{Era, Version};

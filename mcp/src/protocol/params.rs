@@ -1,6 +1,6 @@
 //! The parameters of every method we know, read in one pass over the text.
 
-use super::reply::RpcError;
+use super::message::RpcError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -4,8 +4,8 @@
 //! `_meta` names a protocol version is stateless (2026-07-28), every other one belongs to the
 //! handshake revisions. So one connection may carry both.
 
+use super::message::RpcError;
 use super::params::Params;
-use super::reply::RpcError;
 
 /// Key of the protocol version in a stateless request's `_meta`.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -51,9 +51,10 @@ impl Version {
 }
 
 /// The two ways to speak MCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {
     /// `initialize` first (2025-06-18, 2025-11-25). We do not insist on it.
+    #[default]
     Handshake,
     /// Each request carries its version (2026-07-28).
     Stateless,

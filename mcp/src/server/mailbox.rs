@@ -1,25 +1,24 @@
-//! What running programs tell their connection: gathered under one lock, one wake-up for many.
+//! What jobs and the gate tell a connection: gathered under one lock, one wake-up for many.
 
-use crate::protocol::Reply;
-use crate::protocol::handler::{Handler, Ticket};
-use ptc_runtime::outcome::Outcome;
-use ptc_runtime::watcher::RunWatcher;
+use super::gate::Permit;
+use super::handler::{Finished, Handler, Ticket};
+use crate::tools::{Answer, Reporter};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Number of a program in its connection.
+/// Number of a job in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u64);
 
-/// Something that happened to a program.
+/// Something that happened to a job.
 #[derive(Debug)]
 pub enum Event {
-    /// It has begun.
-    Begun,
-    /// So many of its upstream calls have ended.
-    CallEnded(u64),
-    /// It is over, and this is the answer. `None` after a defect.
-    Ended(Option<Reply>),
+    /// It may start.
+    Admitted(Permit),
+    /// So many of its parts are done, each one of these.
+    Progress(u64, &'static str),
+    /// It is over, and this is to be sent. `None` after a defect.
+    Ended(Option<Finished>),
 }
 
 /// The events of one connection.
@@ -53,36 +52,37 @@ impl Mailbox {
     }
 }
 
-/// Follows one program, and writes its answer on the thread that it ended on.
-pub(super) struct Watcher {
+/// Follows one job, and writes its answer on the thread that it ended on. Its place is free when this is dropped.
+pub(super) struct JobReporter {
     pub(super) slot: Slot,
     pub(super) ticket: Ticket,
     pub(super) handler: Arc<Handler>,
     pub(super) mailbox: Arc<Mailbox>,
     /// The client wishes to hear of progress.
-    pub(super) tells_calls: bool,
+    pub(super) tells_progress: bool,
+    pub(super) permit: Permit,
     pub(super) answered: bool,
 }
 
-impl RunWatcher for Watcher {
+impl Reporter for JobReporter {
     fn begun(&mut self) {
-        self.mailbox.push(self.slot, Event::Begun);
+        self.permit.begun();
     }
 
-    fn call_ended(&mut self, ended: u64) {
-        if self.tells_calls {
-            self.mailbox.push(self.slot, Event::CallEnded(ended));
+    fn progress(&mut self, done: u64, part: &'static str) {
+        if self.tells_progress {
+            self.mailbox.push(self.slot, Event::Progress(done, part));
         }
     }
 
-    fn ended(mut self: Box<Self>, outcome: Outcome) {
-        let reply = self.handler.finish(&self.ticket, outcome);
+    fn ended(mut self: Box<Self>, answer: Answer) {
+        let finished = self.handler.finish(&self.ticket, answer);
         self.answered = true;
-        self.mailbox.push(self.slot, Event::Ended(Some(reply)));
+        self.mailbox.push(self.slot, Event::Ended(Some(finished)));
     }
 }
 
-impl Drop for Watcher {
+impl Drop for JobReporter {
     // A defect while the answer was written must not leave the client waiting for ever.
     fn drop(&mut self) {
         if !self.answered {

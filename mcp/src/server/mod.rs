@@ -1,18 +1,28 @@
-//! Transports of the server side.
+//! The server: what is done about messages, and the transports they come over.
 //!
 //! # Layout
 //!
-//! - [`lines`]: bytes to lines, bounded; a thread that reads them.
-//! - [`output`]: a thread that writes, and how much it is behind.
-//! - [`mailbox`]: what running programs tell. [`admission`]: running, waiting, refused; cancellation.
-//!   [`progress`]: what a client is told meanwhile.
-//! - [`connection`]: one connection without its transport.
-//! - [`stdio`]: the loop that gives it standard input and output.
+//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras.
+//! - [`connection`]: one connection without its transport. `calls`: its calls in flight. [`progress`]: what a
+//!   client is told meanwhile. [`mailbox`]: what jobs tell.
+//! - [`gate`]: how much may be in the server at once, one a process.
+//! - [`outbox`]: where messages go.
+//! - [`stdio`]: the loop that gives a connection standard input and output. [`lines`]: bytes to lines, bounded; a
+//!   thread that reads them. [`output`]: a thread that writes, and how much it is behind.
 
-pub mod admission;
+mod calls;
 pub mod connection;
+pub mod gate;
+pub mod handler;
 pub mod lines;
 pub mod mailbox;
+pub mod outbox;
 pub mod output;
 pub mod progress;
 pub mod stdio;
+mod tool_lists;
+
+pub use connection::ClientConnection;
+pub use gate::{Gate, Load};
+pub use handler::{Action, Handler, HandshakeState, Surface};
+pub use outbox::{Outbox, Route};

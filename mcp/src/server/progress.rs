@@ -1,6 +1,6 @@
-//! Progress of one request: calls that have ended, told at a bounded rate.
+//! Progress of one request, told at a bounded rate.
 
-use crate::protocol::Reply;
+use crate::protocol::ServerMessage;
 use crate::protocol::notify::{self, ProgressToken};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -12,7 +12,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Progress {
     token: ProgressToken,
-    ended: u64,
+    done: u64,
+    part: &'static str,
     told: u64,
     next: Option<Instant>,
 }
@@ -20,22 +21,23 @@ pub struct Progress {
 impl Progress {
     /// Nothing has happened yet.
     pub fn new(token: ProgressToken) -> Progress {
-        Progress { token, ended: 0, told: 0, next: None }
+        Progress { token, done: 0, part: "", told: 0, next: None }
     }
 
-    /// More calls have ended.
-    pub fn advance(&mut self, ended: u64) {
-        self.ended = self.ended.max(ended);
+    /// So many parts are done.
+    pub fn advance(&mut self, done: u64, part: &'static str) {
+        self.done = self.done.max(done);
+        self.part = part;
     }
 
     /// The message that is due now: none when the last one was a moment ago.
-    pub fn report(&mut self, now: Instant) -> Option<Reply> {
-        if self.ended == self.told || self.next.is_some_and(|next| now < next) {
+    pub fn report(&mut self, now: Instant) -> Option<ServerMessage> {
+        if self.done == self.told || self.next.is_some_and(|next| now < next) {
             return None;
         }
-        self.told = self.ended;
+        self.told = self.done;
         self.next = Some(now + INTERVAL);
-        Some(notify::progress(&self.token, self.ended))
+        Some(notify::progress(&self.token, self.done, self.part))
     }
 
     /// When the next message may be sent.

@@ -1,18 +1,18 @@
 //! One connection over standard input and output.
 //!
 //! A single task owns everything of the connection: no lock, and no log line is formatted unless its
-//! level is on. Each wake-up takes all input and all finished programs that are there, and sends their
+//! level is on. Each wake-up takes all input and all finished jobs that are there, and sends their
 //! answers as few writes.
 
-use super::admission::Load;
-use super::connection::Connection;
+use super::connection::ClientConnection;
+use super::gate::Gate;
+use super::handler::Handler;
 use super::lines::{self, Input};
+use super::outbox::Lines;
 use super::output::Output;
 use crate::edge::Filtered;
-use crate::engine::Engine;
 use crate::protocol::FrameError;
-use crate::protocol::handler::Handler;
-use serde_json::Value;
+use crate::tools::Facts;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,40 +22,28 @@ use tokio::time::Instant;
 /// How long requests in flight may take after the client has closed its side.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Rounds of input and finished programs before anything else is looked at.
+/// Rounds of input and finished jobs before anything else is looked at.
 const TURN: usize = 256;
 
 /// Bytes of answers that are handed to the writer while more input is at hand.
 const ENOUGH_OUTPUT: usize = 32 << 10;
 
-/// Limits of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct StdioConfig {
-    /// Longest line.
-    pub max_frame_bytes: usize,
-    /// Admission.
-    pub load: Load,
-}
-
-/// Entries of `tools/list` that replace the earlier ones.
-pub type Tools = Arc<Vec<Value>>;
-
 /// Serves one connection until its input ends, `exit` arrives, the client stops reading, or `stop`
-/// resolves; then answers what is in flight, within a grace of 2 s. Each value of `tools` replaces the tool
-/// list, and the client is told.
-pub async fn serve<E: Engine>(
-    engine: &E,
+/// resolves; then answers what is in flight, within a grace of 2 s. A line is at most `max_line_bytes` long.
+/// Each value of `facts` makes the tool list again, and the client is told when it is another one.
+pub async fn serve(
     handler: Arc<Handler>,
-    config: StdioConfig,
+    gate: &Arc<Gate>,
+    max_line_bytes: usize,
     input: impl Read + Send + 'static,
     output: Filtered<impl Write + Send + 'static>,
-    tools: watch::Receiver<Tools>,
+    facts: watch::Receiver<Arc<Facts>>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let mut input = lines::spawn_reader(input, config.max_frame_bytes)?;
+    let mut input = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
-    let connection = Connection::new(engine, handler.clone(), config.max_frame_bytes, config.load);
-    Loop { connection, handler, output: &output, unread: None }.run(&mut input, tools, stop).await;
+    let connection = ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default());
+    Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {
         tracing::warn!("client does not read its answers; giving up");
@@ -63,24 +51,24 @@ pub async fn serve<E: Engine>(
     Ok(())
 }
 
-struct Loop<'l, E: Engine> {
-    connection: Connection<'l, E>,
+struct Loop<'l> {
+    connection: ClientConnection<Lines>,
     handler: Arc<Handler>,
     output: &'l Output,
     /// A batch for the rest of which there was no room, and where that begins.
     unread: Option<(Vec<u8>, usize)>,
 }
 
-impl<E: Engine> Loop<'_, E> {
+impl Loop<'_> {
     async fn run(
         mut self,
         input: &mut mpsc::Receiver<Input>,
-        mut tools: watch::Receiver<Tools>,
+        mut facts: watch::Receiver<Arc<Facts>>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
         let mut deadline: Option<Instant> = None;
-        let mut follow_tools = true;
+        let mut follow_facts = true;
         let mailbox = self.connection.mailbox();
         loop {
             let open = self.connection.is_open();
@@ -99,9 +87,9 @@ impl<E: Engine> Loop<'_, E> {
                 () = mailbox.arrival() => {}
                 () = self.output.progress() => {}
                 () = tokio::time::sleep_until(report_at), if report.is_some() => self.connection.report_progress(),
-                changed = tools.changed(), if follow_tools && open => match changed {
-                    Ok(()) => self.replace_tools(&tools.borrow_and_update().clone()),
-                    Err(_) => follow_tools = false,
+                changed = facts.changed(), if follow_facts && open => match changed {
+                    Ok(()) => self.describe(&facts.borrow_and_update().clone()),
+                    Err(_) => follow_facts = false,
                 },
                 () = tokio::time::sleep_until(end), if deadline.is_some() => {
                     tracing::warn!("requests still in flight at the end of the grace period are dropped");
@@ -111,7 +99,7 @@ impl<E: Engine> Loop<'_, E> {
             }
             self.take_what_is_there(input);
             self.flush();
-            // Answers that nobody reads must not pile up: neither more requests nor more programs then.
+            // Answers that nobody reads must not pile up: neither more requests nor more jobs then.
             self.connection.hold(!self.output.has_room());
         }
         self.flush();
@@ -161,11 +149,11 @@ impl<E: Engine> Loop<'_, E> {
             if !self.connection.has_room() || !self.output.has_room() {
                 return Some(next);
             }
-            self.connection.line(line);
+            self.connection.message(line);
             if !self.connection.is_open() {
                 return None;
             }
-            if self.connection.pending_output() >= ENOUGH_OUTPUT {
+            if self.connection.outbox().pending() >= ENOUGH_OUTPUT {
                 self.flush();
             }
             next = end;
@@ -173,8 +161,8 @@ impl<E: Engine> Loop<'_, E> {
         None
     }
 
-    fn replace_tools(&mut self, tools: &[Value]) {
-        match self.handler.replace_tools(tools) {
+    fn describe(&mut self, facts: &Facts) {
+        match self.handler.describe(facts) {
             Ok(true) => self.connection.tools_changed(),
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "the tool list could not be written"),
@@ -182,8 +170,8 @@ impl<E: Engine> Loop<'_, E> {
     }
 
     fn flush(&mut self) {
-        if self.connection.pending_output() > 0 {
-            self.output.send(self.connection.take_output());
+        if self.connection.outbox().pending() > 0 {
+            self.output.send(self.connection.outbox().take());
         }
     }
 }

@@ -3,20 +3,10 @@
 use super::caps::{Caps, Profile, cut, cut_lines};
 use super::effects;
 use super::record::{Ending, ErrorEnding, Record, Run, Validated};
+use super::{Content, ToolResult};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal};
 use serde_json::{Map, Value, json};
-
-/// The result of `tools/call`, without the envelope of its era.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolResult {
-    /// True for every ending that is not an answer.
-    pub is_error: bool,
-    /// The one text block.
-    pub text: String,
-    /// `structuredContent`.
-    pub structured: Option<Value>,
-}
 
 /// Applies a profile.
 pub fn apply(profile: Profile, record: &Record) -> ToolResult {
@@ -25,7 +15,7 @@ pub fn apply(profile: Profile, record: &Record) -> ToolResult {
     match profile {
         Profile::Slim => ToolResult {
             is_error,
-            text: text(record, &caps),
+            content: Content::Text(text(record, &caps)),
             structured: match &record.ending {
                 Ending::Ok { validated: Some(validated), .. } => Some(slim_validated(validated, &caps)),
                 _ => None,
@@ -33,12 +23,12 @@ pub fn apply(profile: Profile, record: &Record) -> ToolResult {
         },
         Profile::Structured => ToolResult {
             is_error,
-            text: text(record, &caps),
+            content: Content::Text(text(record, &caps)),
             structured: Some(structured(record, &caps).into()),
         },
         Profile::Debug => {
             let full = Value::from(full(record, &caps));
-            ToolResult { is_error, text: full.to_string(), structured: Some(full) }
+            ToolResult { is_error, content: Content::Text(full.to_string()), structured: Some(full) }
         }
     }
 }

@@ -3,24 +3,11 @@
 //! Clients cut descriptions at about 2 KB, so the whole text stays below [`MAX_BYTES`] and the
 //! essentials come first; the catalog gets what is left.
 
-use super::caps::Profile;
-use super::catalog::{Catalog, CatalogStyle};
+use crate::answer::caps::Profile;
+use crate::tools::Facts;
 
 /// Longest description we send, unless the whole catalog was asked for.
 pub const MAX_BYTES: usize = 2_000;
-
-/// What the description depends on.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// Configured servers.
-    pub catalog: Catalog,
-    /// How much of it is listed.
-    pub catalog_style: CatalogStyle,
-    /// Upstream calls that one program may make.
-    pub max_calls: u64,
-    /// Response profile.
-    pub profile: Profile,
-}
 
 const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server) and (doc 'server/tool), \
     then call them with tool/call. ";
@@ -72,8 +59,8 @@ const fn note(profile: Profile) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::catalog::{CatalogMode, CatalogServer, CatalogTool};
     use super::*;
+    use crate::tools::catalog::{Catalog, CatalogMode, CatalogServer, CatalogStyle, CatalogTool};
 
     fn facts(servers: usize, tools: usize) -> Facts {
         let tool = |index| CatalogTool {

@@ -1,23 +1,19 @@
 //! The entry of `lisp_eval` in `tools/list`.
 
-use super::LISP_EVAL;
-use super::caps::Profile;
-use super::description::{Facts, description};
+use super::description::description;
+use crate::answer::caps::Profile;
+use crate::tools::{Annotations, Definition, Facts};
 use serde_json::{Value, json};
 
-/// Builds the entry. It is constant for the lifetime of the server.
-pub fn definition(facts: &Facts, read_only: bool) -> Value {
-    let mut tool = json!({
-        "name": LISP_EVAL,
-        "title": "Run a PTC-Lisp program",
-        "description": description(facts),
-        "inputSchema": input_schema(),
-        "annotations": annotations(!facts.catalog.is_empty(), read_only),
-    });
-    if let Some(schema) = output_schema(facts.profile) {
-        tool["outputSchema"] = schema;
+/// Builds the entry. Without upstream servers it is constant for the lifetime of the server.
+pub fn definition(facts: &Facts) -> Definition {
+    Definition {
+        title: "Run a PTC-Lisp program".into(),
+        description: description(facts),
+        input_schema: input_schema(),
+        annotations: annotations(!facts.catalog.is_empty(), facts.read_only),
+        output_schema: output_schema(facts.profile),
     }
-    tool
 }
 
 fn input_schema() -> Value {
@@ -40,16 +36,13 @@ fn input_schema() -> Value {
 }
 
 /// Without upstreams a program can change nothing; with them it can do what their tools do.
-fn annotations(upstreams: bool, read_only: bool) -> Value {
-    let (read, destructive, idempotent, open) = match (upstreams, read_only) {
+fn annotations(upstreams: bool, read_only: bool) -> Annotations {
+    let (read_only_hint, destructive_hint, idempotent_hint, open_world_hint) = match (upstreams, read_only) {
         (false, _) => (true, false, true, false),
         (true, true) => (true, false, false, true),
         (true, false) => (false, true, false, true),
     };
-    json!({
-        "readOnlyHint": read, "destructiveHint": destructive,
-        "idempotentHint": idempotent, "openWorldHint": open,
-    })
+    Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
 }
 
 fn output_schema(profile: Profile) -> Option<Value> {
@@ -87,9 +80,10 @@ mod tests {
 
     #[test]
     fn output_schemas_follow_the_profile() {
-        let tool = |profile| definition(&Facts { profile, ..Facts::default() }, false);
-        assert!(tool(Profile::Slim).get("outputSchema").is_none());
-        assert_eq!(tool(Profile::Structured)["outputSchema"]["oneOf"][0]["required"], json!(["status"]));
-        assert_eq!(tool(Profile::Debug)["annotations"]["readOnlyHint"], json!(true));
+        let tool = |profile| definition(&Facts { profile, ..Facts::default() });
+        assert!(tool(Profile::Slim).output_schema.is_none());
+        let structured = tool(Profile::Structured).output_schema.expect("schema");
+        assert_eq!(structured["oneOf"][0]["required"], json!(["status"]));
+        assert!(tool(Profile::Debug).annotations.read_only_hint);
     }
 }

@@ -1,17 +1,18 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
-use super::schema::Schema;
+use crate::answer::schema::Schema;
 use ptc_runtime::limits::Limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A checked call.
 #[derive(Clone, Debug)]
-pub struct EvalCall {
+pub struct EvalCall<'a> {
     /// Source text.
-    pub program: String,
+    pub program: Cow<'a, str>,
     /// JSON object text.
     pub context: Option<String>,
     /// The shape the result must have.
@@ -30,13 +31,17 @@ struct Arguments<'a> {
     signature: Option<&'a RawValue>,
 }
 
+/// A string, borrowed where it has no escapes.
+#[derive(Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
 /// Keeps an explicit null apart from an absent key.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Checks the arguments; the error is the message of an `args_error`.
-pub fn read(arguments: Option<&RawValue>, limits: &Limits) -> Result<EvalCall, String> {
+pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<EvalCall<'a>, String> {
     let arguments: Arguments<'_> = match arguments.map(RawValue::get) {
         None | Some("null") => Arguments::default(),
         Some(text) if text.starts_with('{') => {
@@ -53,12 +58,12 @@ pub fn read(arguments: Option<&RawValue>, limits: &Limits) -> Result<EvalCall, S
     Ok(EvalCall { program, context, schema })
 }
 
-fn read_program(raw: Option<&RawValue>, cap: u64) -> Result<String, String> {
+fn read_program(raw: Option<&RawValue>, cap: u64) -> Result<Cow<'_, str>, String> {
     let text = raw.ok_or("argument `program` is required")?.get();
     if !text.starts_with('"') {
         return Err(format!("argument `program` must be a string, got {}", json_type(text)));
     }
-    let program: String =
+    let Text(program) =
         serde_json::from_str(text).map_err(|error| format!("argument `program` is invalid: {error}"))?;
     if program.trim().is_empty() {
         return Err("argument `program` must be a non-empty string".into());

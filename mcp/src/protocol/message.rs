@@ -1,4 +1,6 @@
-//! The JSON-RPC envelope of an answer.
+//! The JSON-RPC messages that we send: answers, errors and notifications.
+//!
+//! A message is JSON text alone. What separates it from the next one is the business of a transport.
 
 use super::frame::{FrameError, Id};
 use super::version::Version;
@@ -80,80 +82,45 @@ impl From<FrameError> for RpcError {
     }
 }
 
-/// Writes the answer of a tool that is one text and no error; of the stateless era when there is metadata.
-pub(super) fn text_result(id: &[u8], text: &str, meta: Option<&str>, out: &mut Vec<u8>) {
-    const HEAD: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
-    const HANDSHAKE: &[u8] = br#","result":{"content":[{"type":"text","text":""#;
-    const STATELESS: &[u8] = br#","result":{"resultType":"complete","content":[{"type":"text","text":""#;
-    const AFTER: &[u8] = br#""}],"isError":false"#;
-    const META: &[u8] = br#","_meta":"#;
-    const END: &[u8] = b"}}\n";
-    out.extend_from_slice(HEAD);
-    out.extend_from_slice(id);
-    out.extend_from_slice(if meta.is_some() { STATELESS } else { HANDSHAKE });
-    if text.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
-        // Without the quote before it. Writing a string to memory cannot fail.
-        out.pop();
-        let _ = serde_json::to_writer(&mut *out, text);
-        out.pop();
-    } else {
-        out.extend_from_slice(text.as_bytes());
-    }
-    out.extend_from_slice(AFTER);
-    if let Some(meta) = meta {
-        out.extend_from_slice(META);
-        out.extend_from_slice(meta.as_bytes());
-    }
-    out.extend_from_slice(END);
-}
-
-/// One complete line for the peer, newline included; or several, in their order.
+/// One complete message for the peer, without a newline in it or after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply(Vec<u8>);
+pub struct ServerMessage(Vec<u8>);
 
-impl Reply {
-    /// An answer whose result is serialised straight into the line.
-    pub fn result(id: &Id, result: &impl Serialize) -> Reply {
-        let mut line = Vec::with_capacity(256);
-        line.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        line.extend_from_slice(id.as_json().as_bytes());
-        line.extend_from_slice(b",\"result\":");
+impl ServerMessage {
+    /// An answer whose result is serialised straight into the message.
+    pub fn result(id: &Id, result: &(impl Serialize + ?Sized)) -> ServerMessage {
+        let mut text = Vec::with_capacity(256);
+        text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        text.extend_from_slice(id.as_json().as_bytes());
+        text.extend_from_slice(b",\"result\":");
         // Writing our own types to memory fails only if one of them has a key that is not a string.
-        if serde_json::to_writer(&mut line, result).is_err() {
-            return Reply::error(Some(id), &RpcError::internal());
+        if serde_json::to_writer(&mut text, result).is_err() {
+            return ServerMessage::error(Some(id), &RpcError::internal());
         }
-        line.extend_from_slice(b"}\n");
-        Reply(line)
+        text.push(b'}');
+        ServerMessage(text)
     }
 
-    /// An error; `None` is the null id of a line whose id could not be read.
-    pub fn error(id: Option<&Id>, error: &RpcError) -> Reply {
+    /// An error; `None` is the null id of a message whose id could not be read.
+    pub fn error(id: Option<&Id>, error: &RpcError) -> ServerMessage {
         let mut body = json!({ "code": error.code as i32, "message": error.message });
         if let Some(data) = &error.data {
             body["data"] = data.clone();
         }
         let id = id.map_or("null", Id::as_json);
-        Reply(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{body}}}\n").into_bytes())
+        ServerMessage(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{body}}}").into_bytes())
     }
 
     /// A message that wants no answer.
-    pub fn notification(method: &str, params: &impl Serialize) -> Reply {
-        let mut line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":").into_bytes();
-        // Our own types have string keys, so this cannot fail; an unwritten line would say nothing at all.
-        if serde_json::to_writer(&mut line, params).is_err() {
-            return Reply(Vec::new());
-        }
-        line.extend_from_slice(b"}\n");
-        Reply(line)
+    pub fn notification(method: &str, params: &impl Serialize) -> ServerMessage {
+        // Our own types have string keys, so this cannot fail.
+        let params = serde_json::to_string(params).unwrap_or_else(|_| "{}".into());
+        ServerMessage(
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}").into_bytes(),
+        )
     }
 
-    /// This, and then the other.
-    pub fn then(mut self, other: &Reply) -> Reply {
-        self.0.extend_from_slice(&other.0);
-        self
-    }
-
-    /// The line.
+    /// Its JSON text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The servers and tools that the description of `lisp_eval` lists.
+//! The servers and tools that descriptions of tools list.
 //!
 //! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
 //! lists, in name order, so that it is the same byte for byte in every run.

@@ -1,0 +1,72 @@
+//! How a call is answered: recorded in full, then cut down by a response profile.
+//!
+//! # Layout
+//!
+//! - [`record`]: one run, with the schema's verdict, before any profile.
+//! - [`schema`]: the subset of JSON Schema that a caller may demand of a result.
+//! - [`validate`]: a JSON value against such a schema.
+//! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
+//! - [`caps`]: how much of each part a profile shows.
+//! - [`effects`]: what a failed program may have changed.
+//! - [`report`]: the JSON form of errors and warnings.
+
+pub mod caps;
+pub mod effects;
+pub mod profile;
+pub mod record;
+pub mod report;
+pub mod schema;
+pub mod validate;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The result of `tools/call`, without the envelope of its era.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    /// True for every ending that is not an answer.
+    pub is_error: bool,
+    /// What a model reads.
+    pub content: Content,
+    /// `structuredContent`.
+    pub structured: Option<Value>,
+}
+
+/// The content blocks of a result.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// One text block.
+    Text(String),
+    /// An array of blocks as MCP writes them, for tools that pass on what another server said.
+    Blocks(Box<RawValue>),
+}
+
+/// The closed set of `reason`s that this crate adds to the classes of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EdgeReason {
+    /// The arguments of the call are wrong.
+    ArgsError,
+    /// Too many requests wait, on a transport that cannot hold its client back.
+    Busy,
+    /// No such tool.
+    UnknownTool,
+    /// `shutdown` was received.
+    ShuttingDown,
+}
+
+impl EdgeReason {
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EdgeReason::ArgsError => "args_error",
+            EdgeReason::Busy => "busy",
+            EdgeReason::UnknownTool => "unknown_tool",
+            EdgeReason::ShuttingDown => "shutting_down",
+        }
+    }
+}
+
+/// A call that was refused before anything ran.
+pub fn refused(profile: caps::Profile, reason: EdgeReason, message: impl Into<String>) -> ToolResult {
+    profile::apply(profile, &record::Record::refused(reason, message))
+}

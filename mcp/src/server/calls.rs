@@ -1,0 +1,218 @@
+//! The calls of one connection: which wait, which were started, and who is owed an answer.
+//!
+//! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
+
+use super::gate::{Gate, Membership, Permit, Request};
+use super::handler::{AcceptedCall, Finished, Handler, Ticket};
+use super::mailbox::{Event, JobReporter, Mailbox, Slot};
+use super::outbox::{Outbox, Route};
+use super::progress::Progress;
+use crate::protocol::{Id, RpcError, ServerMessage};
+use crate::tools::{Cancel, Job};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The calls of one connection. Dropping it cancels them.
+pub(super) struct Calls {
+    handler: Arc<Handler>,
+    gate: Membership,
+    mailbox: Arc<Mailbox>,
+    calls: HashMap<Slot, Accepted>,
+    /// Every id that has not been answered or cancelled.
+    ids: HashMap<Id, Slot>,
+    /// Those that wait at the gate.
+    waiting: usize,
+    next: u64,
+    /// Calls whose clients have not been told of the latest progress.
+    unreported: Vec<Slot>,
+}
+
+struct Accepted {
+    /// `None` once it was cancelled: nothing more is sent for it.
+    id: Option<Id>,
+    state: State,
+    progress: Option<Progress>,
+}
+
+enum State {
+    /// At the gate.
+    Waiting(Box<Waiting>),
+    /// The way to stop it is gone once it was used.
+    Started(Option<Cancel>),
+}
+
+struct Waiting {
+    ticket: Ticket,
+    job: Job,
+    request: Request,
+}
+
+impl Calls {
+    /// No calls.
+    pub(super) fn new(handler: Arc<Handler>, gate: &Arc<Gate>) -> Calls {
+        let mailbox = Arc::<Mailbox>::default();
+        Calls {
+            handler,
+            gate: gate.join(mailbox.clone()),
+            mailbox,
+            calls: HashMap::new(),
+            ids: HashMap::new(),
+            waiting: 0,
+            next: 0,
+            unreported: Vec::new(),
+        }
+    }
+
+    /// Where jobs report.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
+        self.mailbox.clone()
+    }
+
+    /// True when this id is running or waiting.
+    pub(super) fn contains(&self, id: &Id) -> bool {
+        self.ids.contains_key(id)
+    }
+
+    /// How many answers are owed.
+    pub(super) fn in_flight(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// False when whatever comes next has to be left unread.
+    pub(super) fn has_room(&self) -> bool {
+        self.gate.has_room(self.waiting)
+    }
+
+    /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
+    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), Ticket> {
+        let AcceptedCall { ticket, job, progress } = call;
+        if !self.has_room() {
+            return Err(ticket);
+        }
+        let slot = Slot(self.next);
+        self.next += 1;
+        let id = ticket.id.clone();
+        self.ids.insert(id.clone(), slot);
+        let request = Request { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
+        let state = State::Waiting(Box::new(Waiting { ticket, job, request }));
+        self.calls.insert(slot, Accepted { id: Some(id), state, progress: progress.map(Progress::new) });
+        self.waiting += 1;
+        self.gate.ask(request);
+        Ok(())
+    }
+
+    /// While the client does not read its answers no further job is started.
+    pub(super) fn hold(&mut self, held: bool) {
+        self.gate.hold(held);
+    }
+
+    /// Forgets a request; a running job stops. An unknown id is ignored.
+    pub(super) fn cancel(&mut self, id: &Id) {
+        let Some(slot) = self.ids.remove(id) else { return };
+        let Some(call) = self.calls.get_mut(&slot) else { return };
+        call.id = None;
+        call.progress = None;
+        match &mut call.state {
+            State::Waiting(_) => {
+                self.waiting -= 1;
+                self.calls.remove(&slot);
+                self.gate.withdraw(slot);
+            }
+            // Its place is free when it has really ended.
+            State::Started(cancel) => {
+                if let Some(cancel) = cancel.take() {
+                    cancel();
+                }
+            }
+        }
+    }
+
+    /// Takes an event of a job.
+    pub(super) fn handle(&mut self, slot: Slot, event: Event, now: Instant, out: &mut impl Outbox) {
+        match event {
+            Event::Admitted(permit) => self.start(slot, permit),
+            Event::Progress(done, part) => {
+                let Some(call) = self.calls.get_mut(&slot) else { return };
+                let (Some(progress), Some(id)) = (&mut call.progress, &call.id) else { return };
+                progress.advance(done, part);
+                match if self.gate.is_held() { None } else { progress.report(now) } {
+                    Some(report) => out.send(Route::Request(id), report),
+                    None if self.unreported.contains(&slot) => {}
+                    None => self.unreported.push(slot),
+                }
+            }
+            Event::Ended(finished) => {
+                let Some(id) = self.calls.remove(&slot).and_then(|call| call.id) else { return };
+                self.ids.remove(&id);
+                let Finished { log, answer } = finished.unwrap_or_else(|| Finished {
+                    log: Vec::new(),
+                    answer: ServerMessage::error(Some(&id), &RpcError::internal()),
+                });
+                for message in log {
+                    out.send(Route::Request(&id), message);
+                }
+                out.send(Route::Request(&id), answer);
+            }
+        }
+    }
+
+    /// When [`Calls::report`] has something to say.
+    pub(super) fn next_report(&self) -> Option<Instant> {
+        if self.gate.is_held() {
+            return None;
+        }
+        let due = |slot: &Slot| Some(self.calls.get(slot)?.progress.as_ref()?.due());
+        self.unreported.iter().filter_map(due).min()
+    }
+
+    /// Tells the progress that was held back and is due now.
+    pub(super) fn report(&mut self, now: Instant, out: &mut impl Outbox) {
+        let calls = &mut self.calls;
+        self.unreported.retain(|slot| {
+            let Some(Accepted { id: Some(id), progress: Some(progress), .. }) = calls.get_mut(slot) else {
+                return false;
+            };
+            let Some(report) = progress.report(now) else { return true };
+            out.send(Route::Request(id), report);
+            false
+        });
+    }
+
+    /// Uses a permit. Without use for it, it is dropped and its place is free again.
+    fn start(&mut self, slot: Slot, permit: Permit) {
+        let Some(call) = self.calls.get_mut(&slot) else { return };
+        if self.gate.is_held() {
+            if let State::Waiting(waiting) = &call.state {
+                self.gate.ask_again(waiting.request, permit);
+            }
+            return;
+        }
+        let State::Waiting(waiting) = std::mem::replace(&mut call.state, State::Started(None)) else {
+            return;
+        };
+        self.waiting -= 1;
+        let Waiting { ticket, job, .. } = *waiting;
+        let reporter = JobReporter {
+            slot,
+            ticket,
+            handler: self.handler.clone(),
+            mailbox: self.mailbox.clone(),
+            tells_progress: call.progress.is_some(),
+            permit,
+            answered: false,
+        };
+        call.state = State::Started(Some(job.start(Box::new(reporter))));
+    }
+}
+
+impl Drop for Calls {
+    // Nobody is left to read the answers.
+    fn drop(&mut self) {
+        for (_, call) in self.calls.drain() {
+            if let State::Started(Some(cancel)) = call.state {
+                cancel();
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, an [`Action`] comes out,
+//! and whoever was told to run a job hands its answer back to [`Handler::finish`].
+
+use super::tool_lists::ToolLists;
+use crate::answer::caps::Profile;
+use crate::answer::{Content, EdgeReason, ToolResult, refused};
+use crate::protocol::log_level::LogLevel;
+use crate::protocol::notify::{self, ProgressToken};
+use crate::protocol::params::Params;
+use crate::protocol::version::META_VERSION;
+use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
+use crate::tools::{Answer, Begun, CallContext, Facts, Job, Registry};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+/// Every method we know in either era; parameters of others are not looked at.
+const METHODS: [&str; 8] = [
+    "tools/call",
+    "tools/list",
+    "server/discover",
+    "subscriptions/listen",
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "shutdown",
+];
+
+const SERVER_NAME: &str = "ptc_lisp";
+
+/// What a connection has to do next.
+#[derive(Debug)]
+pub enum Action {
+    /// Nothing.
+    None,
+    /// Send this answer to the request.
+    Reply(Id, ServerMessage),
+    /// The call is over already.
+    Answered(Ticket, Answer),
+    /// Run a job and send what [`Handler::finish`] makes of its answer.
+    Run(Box<AcceptedCall>),
+    /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
+    /// connection ends.
+    Listen(Subscription),
+    /// Stop working on this request, without an answer.
+    Cancel(Id),
+    /// Stop reading, finish what is in flight, end.
+    Exit,
+}
+
+/// An accepted call that takes a while.
+#[derive(Debug)]
+pub struct AcceptedCall {
+    /// How to answer.
+    pub ticket: Ticket,
+    /// What to run.
+    pub job: Job,
+    /// The client wishes to hear of progress.
+    pub progress: Option<ProgressToken>,
+}
+
+/// What is needed to answer a call.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// Id of the request.
+    pub id: Id,
+    era: Era,
+}
+
+/// What is sent for a call that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// What is told before the answer.
+    pub log: Vec<ServerMessage>,
+    /// The answer.
+    pub answer: ServerMessage,
+}
+
+/// An open `subscriptions/listen`.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    /// Id of the request.
+    pub id: Id,
+    /// Wants to hear of changes of the tool list, and can.
+    pub tools_list_changed: bool,
+}
+
+/// State of one connection; of the handshake era only, the other one has none.
+#[derive(Debug, Default)]
+pub struct HandshakeState {
+    draining: bool,
+    log: Option<LogLevel>,
+    /// The client has finished its handshake, so it may be sent notifications.
+    initialized: bool,
+}
+
+impl HandshakeState {
+    /// True when the client may be told of changes without having subscribed.
+    pub fn is_initialized(&self) -> bool {
+        self.initialized
+    }
+}
+
+/// What the server offers.
+#[derive(Debug)]
+pub struct Surface {
+    /// The tools.
+    pub registry: Registry,
+    /// What their definitions depend on.
+    pub facts: Facts,
+    /// The facts may change while the server runs; clients are told when the tools do.
+    pub changes: bool,
+    /// Text for `initialize` and `server/discover`.
+    pub instructions: String,
+}
+
+/// The server side of MCP. One serves all connections of a process.
+#[derive(Debug)]
+pub struct Handler {
+    registry: Registry,
+    profile: Profile,
+    changes: bool,
+    instructions: String,
+    server_info: Value,
+    result_meta: Box<RawValue>,
+    tools: ToolLists,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallResult<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    content: Blocks<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a Value>,
+    is_error: bool,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Blocks<'a> {
+    Text([Text<'a>; 1]),
+    Raw(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+impl Handler {
+    /// A handler for this surface.
+    ///
+    /// # Errors
+    /// A definition that is no JSON.
+    pub fn new(surface: Surface) -> serde_json::Result<Handler> {
+        let Surface { registry, facts, changes, instructions } = surface;
+        let server_info = json!({
+            "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
+        });
+        let result_meta = to_raw_value(&json!({ "io.modelcontextprotocol/serverInfo": server_info }))?;
+        let tools = ToolLists::new(&registry, &facts, changes, &result_meta)?;
+        Ok(Handler {
+            registry,
+            profile: facts.profile,
+            changes,
+            instructions,
+            server_info,
+            result_meta,
+            tools,
+        })
+    }
+
+    /// Makes `tools/list` of other facts; false when the lists are the same as before. The response profile stays.
+    ///
+    /// # Errors
+    /// A definition that is no JSON.
+    pub fn describe(&self, facts: &Facts) -> serde_json::Result<bool> {
+        self.tools.replace(&self.registry, facts, &self.result_meta)
+    }
+
+    /// Reads a message. Everything but a job is answered at once.
+    pub fn handle(&self, message: Message<'_>, state: &mut HandshakeState) -> Action {
+        match message {
+            Message::Request { id, method, params } => match self.request(&id, &method, params, state) {
+                Ok(action) => action,
+                Err(error) => {
+                    let reply = ServerMessage::error(Some(&id), &error);
+                    Action::Reply(id, reply)
+                }
+            },
+            Message::Notification { method, params } => notification(&method, params, state),
+            Message::Response => Action::None,
+        }
+    }
+
+    /// What is sent for a call that has ended.
+    pub fn finish(&self, ticket: &Ticket, answer: Answer) -> Finished {
+        let Answer { result: ToolResult { is_error, content, structured }, log } = answer;
+        let stateless = ticket.era == Era::Stateless;
+        let result = CallResult {
+            result_type: stateless.then_some("complete"),
+            content: match &content {
+                Content::Text(text) => Blocks::Text([Text { r#type: "text", text }]),
+                Content::Blocks(blocks) => Blocks::Raw(blocks),
+            },
+            structured_content: structured.as_ref(),
+            is_error,
+            meta: stateless.then_some(&*self.result_meta),
+        };
+        let answer = ServerMessage::result(&ticket.id, &result);
+        Finished { log: log.into_iter().map(notify::log).collect(), answer }
+    }
+
+    /// The answer to a call that was not started, because `in_flight` others are.
+    pub fn busy(&self, in_flight: usize) -> Answer {
+        let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
+        refused(self.profile, EdgeReason::Busy, message).into()
+    }
+
+    fn request(
+        &self,
+        id: &Id,
+        method: &str,
+        raw: Option<&RawValue>,
+        state: &mut HandshakeState,
+    ) -> Result<Action, RpcError> {
+        if !METHODS.contains(&method) {
+            return Err(RpcError::method_not_found());
+        }
+        let params = Params::read(raw)?;
+        let era = Era::of(&params)?;
+        let result = match (method, era) {
+            ("tools/call", era) => return self.call(id, &params, era, state),
+            ("tools/list", era) => {
+                // The list has one page, so nobody can have a cursor from us.
+                if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
+                    return Err(RpcError::invalid_params("unknown cursor"));
+                }
+                let lists = self.tools.get();
+                return Ok(Action::Reply(id.clone(), ServerMessage::result(id, lists.of(era))));
+            }
+            ("subscriptions/listen", Era::Stateless) => {
+                let wanted = params.notifications.unwrap_or_default();
+                return Ok(Action::Listen(Subscription {
+                    id: id.clone(),
+                    tools_list_changed: wanted.tools_list_changed && self.changes,
+                }));
+            }
+            ("server/discover", Era::Stateless) => self.discover(),
+            // The version is required there, and it is what tells the eras apart.
+            ("server/discover", Era::Handshake) => {
+                return Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\"")));
+            }
+            ("initialize", Era::Handshake) => self.initialize(&params),
+            ("ping", Era::Handshake) => json!({}),
+            ("logging/setLevel", Era::Handshake) => {
+                state.log = Some(log_level(params.level.as_deref().unwrap_or_default())?);
+                json!({})
+            }
+            ("shutdown", Era::Handshake) => {
+                state.draining = true;
+                Value::Null
+            }
+            _ => return Err(RpcError::method_not_found()),
+        };
+        Ok(Action::Reply(id.clone(), ServerMessage::result(id, &result)))
+    }
+
+    fn initialize(&self, params: &Params<'_>) -> Value {
+        let requested: Option<String> =
+            params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        json!({
+            "protocolVersion": Version::negotiate(requested.as_deref()).name(),
+            "serverInfo": self.server_info,
+            "capabilities": self.capabilities(),
+            "instructions": self.instructions,
+        })
+    }
+
+    fn capabilities(&self) -> Value {
+        json!({ "tools": { "listChanged": self.changes }, "logging": {} })
+    }
+
+    fn discover(&self) -> Value {
+        let versions: Vec<&str> = Version::STATELESS.iter().map(|version| version.name()).collect();
+        json!({
+            "resultType": "complete",
+            "supportedVersions": versions,
+            "capabilities": self.capabilities(),
+            "instructions": self.instructions,
+            "ttlMs": self.tools.ttl_ms(), "cacheScope": "public",
+            "_meta": self.result_meta,
+        })
+    }
+
+    fn call(
+        &self,
+        id: &Id,
+        params: &Params<'_>,
+        era: Era,
+        state: &HandshakeState,
+    ) -> Result<Action, RpcError> {
+        let meta = params.meta.as_ref();
+        let log = match (era, meta.and_then(|meta| meta.log_level.as_deref())) {
+            (Era::Handshake, _) => state.log,
+            (Era::Stateless, level) => level.map(log_level).transpose()?,
+        };
+        let ticket = Ticket { id: id.clone(), era };
+        let name = params.name.as_deref().unwrap_or_default();
+        let begun = match self.registry.find(name) {
+            None => Begun::Answer(self.unknown_tool(name)),
+            Some(_) if state.draining => {
+                let message = "server is draining after shutdown; new tool calls are rejected";
+                Begun::Answer(refused(self.profile, EdgeReason::ShuttingDown, message).into())
+            }
+            Some(tool) => tool.begin(params.arguments, &CallContext { profile: self.profile, era, log }),
+        };
+        Ok(match begun {
+            Begun::Answer(answer) => Action::Answered(ticket, answer),
+            Begun::Run(job) => {
+                let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
+                Action::Run(Box::new(AcceptedCall { ticket, job, progress }))
+            }
+        })
+    }
+
+    fn unknown_tool(&self, name: &str) -> Answer {
+        let known: Vec<&str> = self.registry.names().collect();
+        let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
+        refused(self.profile, EdgeReason::UnknownTool, message).into()
+    }
+}
+
+fn notification(method: &str, raw: Option<&RawValue>, state: &mut HandshakeState) -> Action {
+    match method {
+        "notifications/cancelled" => {
+            let id = Params::read(raw).ok().and_then(|params| params.request_id).and_then(Id::from_raw);
+            id.map_or(Action::None, Action::Cancel)
+        }
+        "notifications/initialized" => {
+            state.initialized = true;
+            Action::None
+        }
+        "exit" => Action::Exit,
+        _ => Action::None,
+    }
+}
+
+fn log_level(name: &str) -> Result<LogLevel, RpcError> {
+    LogLevel::from_name(name).ok_or_else(|| RpcError::invalid_params("unknown log level"))
+}

@@ -1,0 +1,59 @@
+//! Where messages go.
+
+use crate::protocol::{Id, ServerMessage};
+use std::io::{self, Write};
+
+/// What a message belongs to. A transport with one stream, as stdio, need not look at it; over HTTP a message goes
+/// to the response of its request, or to the stream of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route<'a> {
+    /// The answer to this request, or something that is told while it is worked on.
+    Request(&'a Id),
+    /// Nothing that was asked.
+    Connection,
+}
+
+/// Sends the messages of one connection. Never waits; what separates messages is added here.
+pub trait Outbox {
+    /// Sends a message.
+    fn send(&mut self, to: Route<'_>, message: ServerMessage);
+}
+
+/// Messages as lines, for a stream that somebody else writes to.
+#[derive(Debug, Default)]
+pub struct Lines {
+    out: Vec<u8>,
+}
+
+/// Most room that a fresh buffer begins with.
+const MOST_ROOM: usize = 64 << 10;
+
+impl Lines {
+    /// How many bytes there are.
+    pub fn pending(&self) -> usize {
+        self.out.len()
+    }
+
+    /// All bytes; none is kept.
+    pub fn take(&mut self) -> Vec<u8> {
+        // As much will probably be written next.
+        let room = self.out.len().min(MOST_ROOM);
+        std::mem::replace(&mut self.out, Vec::with_capacity(room))
+    }
+}
+
+/// Writes a message as a line.
+///
+/// # Errors
+/// A broken stream.
+pub fn write_line(out: &mut impl Write, message: &ServerMessage) -> io::Result<()> {
+    out.write_all(message.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+impl Outbox for Lines {
+    fn send(&mut self, _: Route<'_>, message: ServerMessage) {
+        self.out.extend_from_slice(message.as_bytes());
+        self.out.push(b'\n');
+    }
+}

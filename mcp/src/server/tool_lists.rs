@@ -1,0 +1,112 @@
+//! `tools/list` of both eras, written once and replaced as a whole when the facts behind it change.
+
+use crate::protocol::Era;
+use crate::tools::{Facts, Registry};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// How long a client may cache a list that stays the same for the process lifetime.
+const FIXED_TTL_MS: u64 = 3_600_000;
+/// How long a client may cache a list that upstream servers can change.
+const CHANGING_TTL_MS: u64 = 60_000;
+
+/// Results ready to send.
+#[derive(Debug)]
+pub(super) struct Lists {
+    handshake: Box<RawValue>,
+    stateless: Box<RawValue>,
+}
+
+impl Lists {
+    fn new(registry: &Registry, facts: &Facts, ttl_ms: u64, meta: &RawValue) -> serde_json::Result<Lists> {
+        let tools = |era| registry.list(&Facts { era, ..facts.clone() });
+        let handshake = List {
+            result_type: None,
+            tools: &tools(Era::Handshake)?,
+            ttl_ms: None,
+            cache_scope: None,
+            meta: None,
+        };
+        let stateless = List {
+            result_type: Some("complete"),
+            tools: &tools(Era::Stateless)?,
+            ttl_ms: Some(ttl_ms),
+            cache_scope: Some("public"),
+            meta: Some(meta),
+        };
+        Ok(Lists { handshake: to_raw_value(&handshake)?, stateless: to_raw_value(&stateless)? })
+    }
+
+    /// The result of this era.
+    pub(super) fn of(&self, era: Era) -> &RawValue {
+        match era {
+            Era::Handshake => &self.handshake,
+            Era::Stateless => &self.stateless,
+        }
+    }
+
+    fn is(&self, other: &Lists) -> bool {
+        [Era::Handshake, Era::Stateless].into_iter().all(|era| self.of(era).get() == other.of(era).get())
+    }
+}
+
+/// A result of `tools/list`; the handshake era knows nothing but the tools.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    tools: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_scope: Option<&'static str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a RawValue>,
+}
+
+/// The current lists. Written seldom, by whoever follows the facts.
+#[derive(Debug)]
+pub(super) struct ToolLists {
+    ttl_ms: u64,
+    lists: RwLock<Arc<Lists>>,
+}
+
+impl ToolLists {
+    /// The lists of these facts, with the metadata of results of the stateless era. `changes`: they may become
+    /// others.
+    pub(super) fn new(
+        registry: &Registry,
+        facts: &Facts,
+        changes: bool,
+        meta: &RawValue,
+    ) -> serde_json::Result<ToolLists> {
+        let ttl_ms = if changes { CHANGING_TTL_MS } else { FIXED_TTL_MS };
+        let lists = Arc::new(Lists::new(registry, facts, ttl_ms, meta)?);
+        Ok(ToolLists { ttl_ms, lists: RwLock::new(lists) })
+    }
+
+    pub(super) fn ttl_ms(&self) -> u64 {
+        self.ttl_ms
+    }
+
+    pub(super) fn get(&self) -> Arc<Lists> {
+        self.lists.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the lists again; false when they are the same as before.
+    pub(super) fn replace(
+        &self,
+        registry: &Registry,
+        facts: &Facts,
+        meta: &RawValue,
+    ) -> serde_json::Result<bool> {
+        let new = Lists::new(registry, facts, self.ttl_ms, meta)?;
+        if new.is(&self.get()) {
+            return Ok(false);
+        }
+        *self.lists.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        Ok(true)
+    }
+}

@@ -1,0 +1,55 @@
+//! An entry of `tools/list`, and what it may depend on.
+
+use super::catalog::{Catalog, CatalogStyle};
+use crate::answer::caps::Profile;
+use crate::protocol::Era;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What definitions may depend on. Whenever one of them changes, the list is made again and clients are told.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Configured servers.
+    pub catalog: Catalog,
+    /// How much of it is listed.
+    pub catalog_style: CatalogStyle,
+    /// Upstream calls that one program may make.
+    pub max_calls: u64,
+    /// Response profile.
+    pub profile: Profile,
+    /// Only tools that change nothing exist upstream.
+    pub read_only: bool,
+    /// The era of the list.
+    pub era: Era,
+}
+
+/// An entry of `tools/list`, without its name.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definition {
+    /// For people.
+    pub title: String,
+    /// For models.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// What a call may do.
+    pub annotations: Annotations,
+    /// JSON Schema of `structuredContent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+}
+
+/// What a call may do, as MCP names it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// It changes nothing.
+    pub read_only_hint: bool,
+    /// It may destroy something.
+    pub destructive_hint: bool,
+    /// Doing it twice is doing it once.
+    pub idempotent_hint: bool,
+    /// It reaches things beyond this server.
+    pub open_world_hint: bool,
+}

@@ -1,0 +1,115 @@
+//! `lisp_eval`: runs one PTC-Lisp program.
+//!
+//! # Layout
+//!
+//! - [`evaluator`]: what runs programs, so that tests can replace it.
+//! - [`arguments`]: `{program, context?, output_schema?}`, checked in a fixed order.
+//! - [`definition`]: the entry of `tools/list`. [`description`]: the text in it that teaches a model the language
+//!   and the configured servers.
+//! - [`log`]: what a run tells a client that wants log messages.
+
+pub mod arguments;
+pub mod definition;
+pub mod description;
+pub mod evaluator;
+pub mod log;
+
+pub use evaluator::{Evaluator, RuntimeEvaluator};
+
+use super::job::{Cancel, Job, Reporter};
+use super::{Answer, Begun, CallContext, Definition, Facts, Tool};
+use crate::answer::caps::Profile;
+use crate::answer::profile::apply;
+use crate::answer::record::{Record, run_options};
+use crate::answer::schema::Schema;
+use crate::answer::{EdgeReason, refused};
+use arguments::EvalCall;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::watcher::RunWatcher;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// Name of the tool.
+pub const NAME: &str = "lisp_eval";
+
+/// The tool.
+pub struct LispEval {
+    evaluator: Arc<dyn Evaluator>,
+    /// Options of a call without context and schema.
+    usual: RunOptions,
+}
+
+impl LispEval {
+    /// Programs run on this evaluator, each within these limits.
+    pub fn new(evaluator: Arc<dyn Evaluator>, limits: Limits) -> LispEval {
+        LispEval { evaluator, usual: RunOptions { strict_data: true, limits, ..RunOptions::default() } }
+    }
+}
+
+impl Tool for LispEval {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn definition(&self, facts: &Facts) -> Definition {
+        definition::definition(facts)
+    }
+
+    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun {
+        let EvalCall { program, context, schema } = match arguments::read(arguments, &self.usual.limits) {
+            Ok(call) => call,
+            Err(message) => {
+                return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
+            }
+        };
+        // Nobody sees how long a program took that is over at once, unless there is a place to see it.
+        let timed = call.profile == Profile::Debug || call.log.is_some();
+        let mut options = RunOptions { context, timed, ..self.usual.clone() };
+        run_options(call.profile, schema.as_ref(), &mut options);
+        let rendering = Rendering { call: *call, schema };
+        if let Some(outcome) = self.evaluator.run_now(&program, &options) {
+            return Begun::Answer(rendering.answer(outcome));
+        }
+        let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
+        // The runtime counts the memory of its programs itself.
+        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+            evaluator.submit(program, options, Box::new(Watcher { reporter, rendering }))
+        }))
+    }
+}
+
+/// How the outcome of a call is shown.
+struct Rendering {
+    call: CallContext,
+    schema: Option<Schema>,
+}
+
+impl Rendering {
+    fn answer(&self, outcome: Outcome) -> Answer {
+        let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+        Answer { result: apply(self.call.profile, &Record::of(outcome, self.schema.as_ref())), log }
+    }
+}
+
+/// Follows one program, and renders its outcome on the thread that it ended on.
+struct Watcher {
+    reporter: Box<dyn Reporter>,
+    rendering: Rendering,
+}
+
+impl RunWatcher for Watcher {
+    fn begun(&mut self) {
+        self.reporter.begun();
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.reporter.progress(ended, "upstream call");
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        let answer = self.rendering.answer(outcome);
+        self.reporter.ended(answer);
+    }
+}

@@ -1,0 +1,78 @@
+//! The tools that this server offers.
+//!
+//! A tool says what it is ([`Tool::definition`]) and begins a call ([`Tool::begin`]): it answers at once, or gives
+//! a [`Job`] that the server admits, starts and may cancel. What a job does, and how its outcome is rendered,
+//! nobody but its tool knows.
+//!
+//! # Layout
+//!
+//! - [`registry`]: the list of all tools, one line each.
+//! - [`definition`]: an entry of `tools/list`, and the facts that it may depend on.
+//! - [`job`]: work that takes a while.
+//! - [`catalog`]: the upstream servers and tools that a description may list.
+//! - [`lisp_eval`]: runs a program.
+//!
+//! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
+
+pub mod catalog;
+pub mod definition;
+pub mod job;
+pub mod lisp_eval;
+pub mod registry;
+
+pub use definition::{Annotations, Definition, Facts};
+pub use job::{Cancel, Job, Reporter};
+pub use registry::Registry;
+
+use crate::answer::ToolResult;
+use crate::answer::caps::Profile;
+use crate::protocol::{Era, LogMessage, log_level::LogLevel};
+use serde_json::value::RawValue;
+
+/// A tool of the server.
+pub trait Tool: Send + Sync {
+    /// Its name in `tools/list` and `tools/call`, the same for the life of the server.
+    fn name(&self) -> &str;
+
+    /// Its entry of `tools/list` as these facts have it.
+    fn definition(&self, facts: &Facts) -> Definition;
+
+    /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
+    /// connection, so it must be quick: anything else is a job.
+    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun;
+}
+
+/// What a tool knows of a call beside its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct CallContext {
+    /// How much of a run an answer shows.
+    pub profile: Profile,
+    /// The era of the request.
+    pub era: Era,
+    /// The least severe log messages that the client wants to have; `None`: none at all.
+    pub log: Option<LogLevel>,
+}
+
+/// How a call goes on.
+#[derive(Debug)]
+pub enum Begun {
+    /// It is over.
+    Answer(Answer),
+    /// It takes a while.
+    Run(Job),
+}
+
+/// The end of a call.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its result.
+    pub result: ToolResult,
+    /// What is told before it, to a client that wished for that ([`CallContext::log`]).
+    pub log: Vec<LogMessage>,
+}
+
+impl From<ToolResult> for Answer {
+    fn from(result: ToolResult) -> Answer {
+        Answer { result, log: Vec::new() }
+    }
+}
