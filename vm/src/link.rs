@@ -10,6 +10,7 @@ use crate::map::MapNode;
 use crate::meter::List;
 use crate::regex::RegexNode;
 use crate::set::SetNode;
+use crate::string::StringNode;
 use crate::symbol::Symbol;
 use crate::unit::Unit;
 use crate::value::Value;
@@ -96,7 +97,12 @@ fn constant_value(
         Const::Str(text) => match cx.symbols.find(text) {
             // A literal key shares the symbol of the keyword of the same text.
             Some(symbol) => Value::Str(cx.symbols.string(symbol).clone()),
-            None => Value::string(text),
+            None => {
+                let node = StringNode::new(&**text);
+                // Nothing about it is to be found out, and paid for, in the first of several runs.
+                node.is_ascii();
+                Value::Str(node)
+            }
         },
         Const::Keyword(index) => Value::Keyword(symbol(index)),
         Const::Symbol(index) => Value::Symbol(symbol(index)),

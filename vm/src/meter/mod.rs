@@ -16,7 +16,7 @@ mod text;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
-use crate::string::StringNode;
+use crate::string::{SHORT_TEXT, StringNode};
 use crate::value::{BigIntNode, Value};
 pub use arguments::Arguments;
 pub use list::List;
@@ -161,13 +161,15 @@ impl Context {
         }
     }
 
-    /// Whether every grapheme of a string is a byte.
+    /// Whether every grapheme of a string is a byte. The string remembers it. What may be shared behind the program's
+    /// back (names, keys, constants, and through these whatever ran before) costs nothing: names are short, and
+    /// constants are looked at when they are linked.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
     #[inline]
     pub fn is_ascii(&mut self, node: &StringNode) -> Result<bool> {
-        if !node.knows_ascii() {
+        if node.len() > SHORT_TEXT && !node.knows_ascii() {
             self.look(node.as_str())?;
         }
         Ok(node.is_ascii())
