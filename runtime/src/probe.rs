@@ -1,7 +1,7 @@
 //! Parts of a run by themselves, for measurements only.
 
 use crate::guest::lisp::tool_call::{Payload, unwrap};
-use crate::upstream::response;
+use crate::upstream::{CallResult, ResultBody, response};
 use ptc_vm::{Context, Value};
 
 /// The way of an upstream's answer to a `tools/call`, from the frame as it was read to what the program gets.
@@ -10,6 +10,7 @@ use ptc_vm::{Context, Value};
 /// A frame that is no answer; limits of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped = unwrap(cx, &Payload::from(answer)).map_err(|fault| fault.message)?;
+    let unwrapped = unwrap(cx, &Payload::from(CallResult::Mcp(ResultBody::Inline(answer))))
+        .map_err(|fault| fault.message)?;
     Ok(unwrapped.value)
 }

@@ -17,7 +17,7 @@ use crate::run::watcher::{Recipient, RunWatcher};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, Tool, ToolList};
-use crate::upstream::{Guardian, ServiceOptions, StdioUpstream, Upstream, UpstreamState};
+use crate::upstream::{Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState};
 use ptc_vm::Interrupt;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -192,10 +192,10 @@ impl Runtime {
                 StartPolicy::Named(names) => names.contains(&*entry.name),
                 StartPolicy::Lazy => false,
             };
-            let upstream: Arc<dyn Upstream> = Arc::new(StdioUpstream::new(ServiceOptions {
+            let upstream: Arc<dyn Upstream> = Arc::new(SupervisedUpstream::new(SupervisorOptions {
                 name: entry.name.clone(),
                 description: entry.description,
-                spec: entry.stdio,
+                transport: entry.transport,
                 handshake_timeout: entry.handshake_timeout,
                 unresponsive_timeout: entry.unresponsive_timeout,
                 guardian: guardian.clone(),

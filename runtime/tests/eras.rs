@@ -7,15 +7,15 @@ use common::{call, entry, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{StdioUpstream, Upstream, UpstreamFault, UpstreamState};
+use ptc_runtime::upstream::{SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
 use serde_json::json;
 use std::time::Duration;
 
-fn live(entry: ServerEntry) -> StdioUpstream {
+fn live(entry: ServerEntry) -> SupervisedUpstream {
     upstream_with(entry, SnapshotMode::Live, SecretRegistry::new())
 }
 
-async fn protocol_of(fake: &StdioUpstream) -> String {
+async fn protocol_of(fake: &SupervisedUpstream) -> String {
     fake.start().await.unwrap();
     assert_eq!(call(fake, "number", json!({})).await.unwrap()["content"][0]["text"], "42");
     fake.status().protocol.unwrap()

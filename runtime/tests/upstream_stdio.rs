@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{call, entry, is_alive, request, upstream, upstream_with};
+use common::{call, entry, entry_with, is_alive, request, upstream, upstream_with};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::{Credential, SecretRegistry};
 use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::upstream::{CallResult, ResultSink, Upstream, UpstreamFault, UpstreamState};
+use ptc_runtime::upstream::{
+    CallResult, ResultBody, ResultSink, StdioSpec, Upstream, UpstreamFault, UpstreamState,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +103,7 @@ async fn an_oversized_answer_fails_only_its_call() {
     }
     let mut roomy = request("big", json!({"bytes": 5_000_000}));
     roomy.sink = ResultSink::Inline { max_bytes: 6_000_000 };
-    let CallResult::Inline(answer) = fake.call(roomy).await.unwrap();
+    let CallResult::Mcp(ResultBody::Inline(answer)) = fake.call(roomy).await.unwrap() else { panic!() };
     assert!(answer.bytes().len() > 5_000_000);
     assert_eq!(other.await.unwrap(), Ok(text("\"late\"")));
 }
@@ -169,12 +171,15 @@ async fn a_crash_fails_calls_in_flight_arms_recovery_and_heals() {
     assert_eq!(fake.status().state, UpstreamState::Ready);
 }
 
+fn with_licence(spec: &mut StdioSpec) {
+    spec.variables.push(("LICENCE".into(), Credential::composed("key-12345".to_owned())));
+}
+
 #[tokio::test]
 async fn a_server_that_dies_at_start_says_why() {
     let secrets = SecretRegistry::new();
     secrets.register("key-12345");
-    let mut dying = entry("fake", &["--die-at-start"]);
-    dying.stdio.variables.push(("LICENCE".into(), Credential::composed("key-12345".to_owned())));
+    let dying = entry_with(&["--die-at-start"], with_licence);
     let fake = upstream_with(dying, SnapshotMode::Live, secrets);
     let fault = fake.start().await.unwrap_err().to_string();
     assert!(fault.starts_with("subprocess exited (status=3)"), "{fault}");
@@ -214,8 +219,7 @@ async fn tool_lists_are_paged_and_a_repeated_cursor_is_an_error() {
 async fn tool_descriptions_are_scrubbed() {
     let secrets = SecretRegistry::new();
     secrets.register("key-12345");
-    let mut leaky = entry("fake", &[]);
-    leaky.stdio.variables.push(("LICENCE".into(), Credential::composed("key-12345".to_owned())));
+    let leaky = entry_with(&[], with_licence);
     let fake = upstream_with(leaky, SnapshotMode::Live, secrets);
     fake.start().await.unwrap();
     let tools = fake.tools().unwrap();
@@ -241,9 +245,10 @@ async fn list_changed_reloads_the_list_unless_it_is_frozen() {
 
 #[tokio::test]
 async fn the_environment_of_a_child_is_clean() {
-    let mut own = entry("fake", &[]);
-    own.stdio.variables.push(("OWN_VARIABLE".into(), Credential::composed("1".to_owned())));
-    own.stdio.directory = Some("/".into());
+    let own = entry_with(&[], |spec| {
+        spec.variables.push(("OWN_VARIABLE".into(), Credential::composed("1".to_owned())));
+        spec.directory = Some("/".into());
+    });
     let fake = upstream_with(own, SnapshotMode::Live, SecretRegistry::new());
     let answer = call(&fake, "env", json!({})).await.unwrap();
     let names: Vec<&str> = answer["structuredContent"]["names"]

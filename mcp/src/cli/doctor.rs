@@ -146,11 +146,11 @@ fn look_at_files(files: &[PathBuf]) -> (Section, Vec<ServerEntry>) {
 
 fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section {
     let mut findings = Vec::new();
-    let command = entry.and_then(|entry| entry.stdio.resolve());
-    if let Some(path) = &command {
-        findings.push(Finding::ok("found", path.display().to_string()));
+    let location = entry.map(|entry| entry.transport.locate());
+    let place = location.as_ref().and_then(|location| location.place.clone());
+    if let Some(place) = &place {
+        findings.push(Finding::ok("found", place));
     }
-    let line = entry.map(|entry| remedy::command_line(&entry.stdio)).unwrap_or_default();
     let patience = entry.map_or(config::DEFAULT_HANDSHAKE_TIMEOUT, |entry| entry.handshake_timeout);
     if status.state == UpstreamState::Ready {
         let took = status.start_duration.unwrap_or_default();
@@ -161,7 +161,8 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
             .collect();
         let detail = format!("{} ms, {}", millis(took), greeting.join(", protocol "));
         findings.push(if took > patience / 2 {
-            let remedy = remedy::of_slow_start(patience);
+            let remedy =
+                entry.map(|entry| entry.transport.remedy_of_slow_start(patience)).unwrap_or_default();
             Finding::new(Level::Warning, "started", detail, remedy)
         } else {
             Finding::ok("started", detail)
@@ -179,16 +180,16 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
         );
     } else {
         let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
-        let check = if command.is_none() { "found" } else { "started" };
-        let remedy = remedy::of_start(&error, &line);
+        let check = if place.is_none() { "found" } else { "started" };
+        let remedy = entry.map(|entry| entry.transport.remedy(&error)).unwrap_or_default();
         findings.push(Finding::new(Level::Error, check, error, remedy));
     }
-    let facts = json!({
+    let mut facts = json!({
         "state": status.state.name(), "start_ms": status.start_duration.map(millis),
         "server_info": status.server_info, "protocol": status.protocol,
         "tools": status.tools_loaded.then_some(status.tools.len()),
-        "command": command,
     });
+    facts[location.map_or("command", |location| location.kind)] = place.into();
     Section { name: status.name.to_string(), findings, facts }
 }
 

@@ -1,30 +1,5 @@
-//! What to do about what `ptc doctor` finds: tables from the texts of this product to remedies.
-
-use ptc_runtime::upstream::StdioSpec;
-use std::path::Path;
-use std::time::Duration;
-
-/// Programs that servers are started with, and where they come from.
-const INSTALLERS: [(&[&str], &str); 5] = [
-    (&["npx", "node", "npm"], "install Node.js (https://nodejs.org)"),
-    (&["uvx", "uv"], "install uv (https://docs.astral.sh/uv)"),
-    (&["python", "python3", "pip", "pipx"], "install Python 3 (https://www.python.org)"),
-    (&["docker", "podman"], "install it, and start its service"),
-    (&["bunx", "bun", "deno"], "install it, or use npx in its place"),
-];
-
-/// Texts of a start that failed, and remedies; `{}` is the command line.
-const STARTS: [(&str, &str); 6] = [
-    ("working directory does not exist", "create the folder, or correct cwd"),
-    (
-        "handshake timed out",
-        "run it by hand and wait for its packages: {}\n              or raise handshake_timeout_ms",
-    ),
-    ("tools/list", "the server lists its tools wrongly: update it, or report it to its authors"),
-    ("subprocess exited", "run it by hand to see what it misses (arguments, credentials): {}"),
-    ("could not start", "make it executable, and check that it is a program for this machine"),
-    ("handshake failed", "check that this starts an MCP server on standard input and output: {}"),
-];
+//! What to do about what `ptc doctor` finds in configurations: a table from the texts of this product to remedies. What
+//! to do about a server its transport knows.
 
 /// Texts about the file, and remedies.
 const CONFIGS: [(&str, &str); 6] = [
@@ -54,54 +29,12 @@ pub(super) fn of_warning(message: &str) -> String {
     remedy.to_owned()
 }
 
-/// What to do about a server that did not start.
-pub(super) fn of_start(error: &str, command_line: &str) -> String {
-    if let Some(command) = error.strip_prefix("command not found: ") {
-        let name = Path::new(command.trim()).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let known = INSTALLERS.iter().find(|(names, _)| names.contains(&name));
-        let install = known.map_or("install it", |(_, remedy)| remedy);
-        return format!("{install}, or write the full path as command");
-    }
-    let known = STARTS.iter().find(|(text, _)| error.contains(text));
-    known.map_or("run it by hand: {}", |(_, remedy)| remedy).replace("{}", command_line)
-}
-
-/// What to do about a start that took most of its time.
-pub(super) fn of_slow_start(patience: Duration) -> String {
-    format!(
-        "install its package instead of fetching it at each start, or raise handshake_timeout_ms (now {})",
-        patience.as_millis()
-    )
-}
-
-/// The command line as a person types it. Arguments may hold secrets: what is written is scrubbed later.
-pub(super) fn command_line(spec: &StdioSpec) -> String {
-    std::iter::once(&spec.command)
-        .chain(&spec.arguments)
-        .map(|word| quoted(word))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn remedies_fit_their_findings() {
-        assert!(of_start("command not found: /opt/npx", "").starts_with("install Node.js"));
-        assert!(of_start("command not found: mine", "").starts_with("install it, or write"));
-        let died = of_start("handshake failed: subprocess exited (status=1); stderr: no key", "npx 'a b'");
-        assert!(died.ends_with("npx 'a b'") && died.contains("credentials"), "{died}");
         assert!(of_config("upstreams_config: env var X is not set").contains("export"));
-        assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 }

@@ -7,10 +7,9 @@ use super::vars::{Placeholders, expand};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
 use crate::tools::{NameRule, ToolPolicy};
-use crate::upstream::{CallLimits, Environment, StdioSpec, is_inherited};
+use crate::upstream::{CallLimits, StdioSpec, Transport, TransportSpec, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +27,8 @@ pub struct ServerEntry {
     pub name: Arc<str>,
     /// What `tool/servers` shows.
     pub description: Option<String>,
-    /// How to start it.
-    pub stdio: StdioSpec,
+    /// How it is reached.
+    pub transport: TransportSpec,
     /// Wall clock of one start.
     pub handshake_timeout: Duration,
     /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
@@ -60,16 +59,19 @@ impl ServerEntry {
 
     /// A strict stdio server with a clean environment.
     pub fn stdio(name: &str, command: String, arguments: Vec<String>) -> ServerEntry {
+        ServerEntry::new(name, TransportSpec::Stdio(StdioSpec::new(command, arguments)))
+    }
+
+    /// A strict server that is reached through a transport of whoever embeds the runtime.
+    pub fn custom(name: &str, transport: Arc<dyn Transport>) -> ServerEntry {
+        ServerEntry::new(name, TransportSpec::Custom(transport))
+    }
+
+    fn new(name: &str, transport: TransportSpec) -> ServerEntry {
         ServerEntry {
             name: name.into(),
             description: None,
-            stdio: StdioSpec {
-                command,
-                arguments,
-                variables: Vec::new(),
-                directory: None,
-                environment: Environment::Clean,
-            },
+            transport,
             handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,
             unresponsive_timeout: DEFAULT_UNRESPONSIVE_TIMEOUT,
             tools: ToolPolicy::default(),
@@ -86,27 +88,8 @@ impl ServerEntry {
             return false;
         }
         let own = std::env::current_exe().and_then(|path| path.canonicalize());
-        let theirs = self.stdio.resolve().and_then(|path| path.canonicalize().ok());
-        matches!((own, theirs), (Ok(own), Some(theirs)) if own == theirs)
+        own.is_ok_and(|own| self.transport.runs(&own))
     }
-}
-
-/// Transports, under every name the three shapes use for them.
-const TRANSPORTS: [(&str, Transport); 8] = [
-    ("mcp_stdio", Transport::Stdio),
-    ("stdio", Transport::Stdio),
-    ("mcp_http", Transport::NotBuilt),
-    ("http", Transport::NotBuilt),
-    ("streamable-http", Transport::NotBuilt),
-    ("streamableHttp", Transport::NotBuilt),
-    ("sse", Transport::NotBuilt),
-    ("openapi", Transport::NotBuilt),
-];
-
-#[derive(Clone, Copy, PartialEq)]
-enum Transport {
-    Stdio,
-    NotBuilt,
 }
 
 /// Reads one entry.
@@ -141,26 +124,8 @@ impl EntryReader<'_> {
                 self.protect(&["headers", name], &format!("the header {name}"), value);
             }
         }
-        self.check_transport(entry)?;
-        let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
-            return Err(self.error(&[], format!("upstream {server} requires command")));
-        };
-        let command = self.host_text("command", command)?;
-        let mut made = ServerEntry::stdio(server, command, self.arguments(entry)?);
+        let mut made = ServerEntry::new(server, self.transport(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
-        made.stdio.variables = self.environment(entry)?;
-        let directory = match self.string(entry, "cd")? {
-            Some(directory) => Some(("cd", directory)),
-            None => self.string(entry, "cwd")?.map(|directory| ("cwd", directory)),
-        };
-        made.stdio.directory =
-            directory.map(|(key, text)| self.host_text(key, text)).transpose()?.map(PathBuf::from);
-        if self.boolean(entry, "inheritEnv")? == Some(true) {
-            made.stdio.environment = Environment::Inherited;
-            for (name, value) in std::env::vars().filter(|(name, _)| names::is_secret(name)) {
-                self.protect(&["inheritEnv"], &format!("the value of {name}"), &value);
-            }
-        }
         made.handshake_timeout = self
             .positive(entry, "handshake_timeout_ms")?
             .map_or(DEFAULT_HANDSHAKE_TIMEOUT, Duration::from_millis);
@@ -200,52 +165,8 @@ impl EntryReader<'_> {
             .collect()
     }
 
-    fn check_transport(&self, entry: &Map<String, Value>) -> Result<(), ConfigError> {
-        let server = self.server;
-        let key = if entry.contains_key("transport") { "transport" } else { "type" };
-        let Some(name) = self.string(entry, key)? else {
-            if entry.contains_key("command") {
-                return Ok(());
-            }
-            return Err(match entry.contains_key("url") {
-                true => self.error(&["url"], not_built(server, "mcp_http")),
-                false => self.error(&[], format!("upstream {server} requires explicit transport")),
-            });
-        };
-        let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
-        match known {
-            Some(Transport::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {
-                let message =
-                    format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
-                Err(self.error(&[key], message))
-            }
-            Some(Transport::Stdio) => Ok(()),
-            Some(Transport::NotBuilt) => Err(self.error(&[key], not_built(server, name))),
-            None => {
-                let message =
-                    format!("upstream {server} has unsupported transport \"{name}\"; use mcp_stdio");
-                Err(self.error(&[key], message))
-            }
-        }
-    }
-
-    fn arguments(&self, entry: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {
-        let Some(value) = entry.get("args") else { return Ok(Vec::new()) };
-        let strings: Option<Vec<String>> = value
-            .as_array()
-            .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
-        let strings = strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))?;
-        let arguments: Vec<String> =
-            strings.iter().map(|text| self.host_text("args", text)).collect::<Result<_, _>>()?;
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        for secret in names::in_arguments(&words) {
-            self.protect(&["args"], "a secret in args", secret);
-        }
-        Ok(arguments)
-    }
-
     /// Registers a secret; a warning when that cannot keep it out of what `ptc` says.
-    fn protect(&self, path: &[&str], what: &str, value: &str) -> Credential {
+    pub(super) fn protect(&self, path: &[&str], what: &str, value: &str) -> Credential {
         let (credential, protection) = Credential::secret(value, self.secrets);
         if let Some(complaint) = Protection::complaint(protection) {
             let message = format!("upstream {}: {what} {complaint}; nothing hides it in output", self.server);
@@ -259,14 +180,14 @@ impl EntryReader<'_> {
     }
 
     /// Fills placeholders where hosts do; in our own shape such a text is literal.
-    fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
+    pub(super) fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
         match self.shape {
             Shape::Upstreams => Ok(text.to_owned()),
             Shape::McpServers | Shape::Servers => self.filled(&[key], text),
         }
     }
 
-    fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
+    pub(super) fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
         let placeholders = match self.shape {
             Shape::Upstreams => Placeholders::Plain,
             Shape::McpServers | Shape::Servers => Placeholders::Host,
@@ -284,40 +205,6 @@ impl EntryReader<'_> {
             }
         }
         Ok(expanded.text)
-    }
-
-    fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, Credential)>, ConfigError> {
-        let Some(value) = entry.get("env") else { return Ok(Vec::new()) };
-        let Value::Object(variables) = value else {
-            return Err(self.wrong("env", "env must be an object"));
-        };
-        let mut resolved = Vec::with_capacity(variables.len());
-        for (name, value) in variables {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(_) | Value::Bool(_) => value.to_string(),
-                Value::Null | Value::Array(_) | Value::Object(_) => {
-                    let message = format!("upstream {}: env value of {name} must be a string", self.server);
-                    return Err(self.error(&["env", name], message));
-                }
-            };
-            if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
-                let message = format!("upstream {}: env {name:?} cannot be set", self.server);
-                return Err(self.error(&["env", name], message));
-            }
-            let filled = self.filled(&["env", name], &text)?;
-            // A variable that was filled in has been registered by itself.
-            let credential = if filled == text && names::is_secret(name) {
-                self.protect(&["env", name], &format!("env {name}"), &filled)
-            } else {
-                for secret in names::in_text(&filled) {
-                    self.protect(&["env", name], &format!("the password in env {name}"), secret);
-                }
-                Credential::composed(filled)
-            };
-            resolved.push((name.clone(), credential));
-        }
-        Ok(resolved)
     }
 
     /// The entry's own rule and the one for all servers.
@@ -341,7 +228,11 @@ impl EntryReader<'_> {
         }
     }
 
-    fn string<'v>(&self, entry: &'v Map<String, Value>, key: &str) -> Result<Option<&'v str>, ConfigError> {
+    pub(super) fn string<'v>(
+        &self,
+        entry: &'v Map<String, Value>,
+        key: &str,
+    ) -> Result<Option<&'v str>, ConfigError> {
         match entry.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -349,7 +240,7 @@ impl EntryReader<'_> {
         }
     }
 
-    fn boolean(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<bool>, ConfigError> {
+    pub(super) fn boolean(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<bool>, ConfigError> {
         match entry.get(key) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(*value)),
@@ -357,11 +248,11 @@ impl EntryReader<'_> {
         }
     }
 
-    fn wrong(&self, key: &str, message: &str) -> ConfigError {
+    pub(super) fn wrong(&self, key: &str, message: &str) -> ConfigError {
         self.error(&[key], format!("upstream {}: {message}", self.server))
     }
 
-    fn error(&self, below: &[&str], message: impl Into<String>) -> ConfigError {
+    pub(super) fn error(&self, below: &[&str], message: impl Into<String>) -> ConfigError {
         let mut path = vec![self.shape.key(), self.server];
         path.extend_from_slice(below);
         self.document.error(&path, message)
@@ -370,8 +261,4 @@ impl EntryReader<'_> {
 
 fn saturated(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-fn not_built(server: &str, transport: &str) -> String {
-    format!("upstream {server}: transport {transport} is not built into this version; only mcp_stdio is")
 }

@@ -11,6 +11,7 @@ mod lookup;
 mod place;
 mod schema;
 mod tools;
+mod transport;
 mod vars;
 
 pub use comments::blank_comments;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::tools::{NameRule, ToolPattern, ToolPolicy};
-use crate::upstream::CallLimits;
+use crate::upstream::{CallLimits, StdioSpec, TransportSpec};
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -19,6 +19,13 @@ fn error(text: &str) -> String {
     }
 }
 
+fn stdio(entry: &ServerEntry) -> &StdioSpec {
+    match &entry.transport {
+        TransportSpec::Stdio(spec) => spec,
+        TransportSpec::Custom(_) => panic!("no file can name it"),
+    }
+}
+
 #[test]
 fn the_documented_shape() {
     let text = r#"{"upstreams": {"fs": {"transport": "mcp_stdio", "command": "npx", "args": ["-y", "x"],
@@ -26,11 +33,11 @@ fn the_documented_shape() {
     let config = parse(text).ok().unwrap();
     let fs = &config.servers[0];
     assert_eq!((&*fs.name, fs.description.as_deref()), ("fs", Some("Files")));
-    assert_eq!(fs.stdio.command, "npx");
-    assert_eq!(fs.stdio.arguments, ["-y", "x"]);
-    let variables: Vec<_> = fs.stdio.variables.iter().map(|(k, v)| (k.as_str(), v.expose())).collect();
+    assert_eq!(stdio(fs).command, "npx");
+    assert_eq!(stdio(fs).arguments, ["-y", "x"]);
+    let variables: Vec<_> = stdio(fs).variables.iter().map(|(k, v)| (k.as_str(), v.expose())).collect();
     assert_eq!(variables, [("A", "p-s3cret-token"), ("N", "5")]);
-    assert_eq!(fs.stdio.directory.as_deref(), Some(Path::new("/tmp")));
+    assert_eq!(stdio(fs).directory.as_deref(), Some(Path::new("/tmp")));
     assert_eq!(fs.handshake_timeout.as_millis(), 250);
     assert_eq!(fs.startup, Startup::Strict);
 }
@@ -93,8 +100,8 @@ fn transports_that_are_not_built_are_refused_by_name() {
 fn placeholders_outside_env_are_literal() {
     let config =
         parse(r#"{"upstreams": {"a": {"command": "${TOKEN}", "args": ["${TOKEN}"]}}}"#).ok().unwrap();
-    assert_eq!(config.servers[0].stdio.command, "${TOKEN}");
-    assert_eq!(config.servers[0].stdio.arguments, ["${TOKEN}"]);
+    assert_eq!(stdio(&config.servers[0]).command, "${TOKEN}");
+    assert_eq!(stdio(&config.servers[0]).arguments, ["${TOKEN}"]);
 }
 
 #[test]
@@ -135,7 +142,7 @@ fn hosts_fill_placeholders_in_every_text() {
         _ => None,
     };
     let config = Config::parse_with(text, "u", &secrets, &variables).ok().unwrap();
-    let stdio = &config.servers[0].stdio;
+    let stdio = stdio(&config.servers[0]);
     assert_eq!(
         (stdio.command.as_str(), stdio.directory.as_deref()),
         ("/home/me/run", Some(Path::new("/home/me")))
@@ -225,7 +232,7 @@ fn several_files_are_merged_and_the_later_one_wins() {
     let servers: Vec<_> = configs
         .iter()
         .flat_map(|config| &config.servers)
-        .map(|server| (&*server.name, server.stdio.command.as_str(), server.startup))
+        .map(|server| (&*server.name, stdio(server).command.as_str(), server.startup))
         .collect();
     use Startup::{Lenient, Strict};
     assert_eq!(servers, [("y", "y", Strict), ("x", "new", Lenient), ("z", "z", Lenient)]);

@@ -1,39 +1,32 @@
 //! Upstream servers as the runtime sees them: a name, a list of tools, calls that end in raw bytes or a fault.
 //!
-//! [`Upstream`] knows nothing of processes or sockets; `stdio` is the first implementation. Everything
-//! about one connection (ids, caps, timeouts) lives in `connection`, everything about starts, restarts and
-//! the end of a process in `owner`. What all servers have together is the [`crate::tools::Catalog`].
+//! [`Upstream`] knows nothing of processes, sockets or protocols. From top to bottom:
+//!
+//! - [`supervisor`]: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
+//! - [`mcp`]: the protocol as a client speaks it: eras, greeting, listing.
+//! - [`transport`]: how a server is reached: links, peers, events; a folder for each transport.
+//! - [`jsonrpc`]: messages as text.
+//!
+//! What all servers have together is the [`Catalog`](crate::tools::Catalog).
 
-mod connection;
-mod dialect;
-mod frames;
-mod group;
-mod guardian;
-mod handshake;
-mod kin;
-mod line;
-mod listing;
-mod outbox;
-mod owner;
-mod pace;
-mod process;
+mod jsonrpc;
+mod mcp;
 mod request;
-mod rpc_error;
-mod scan;
-mod service;
-mod stderr;
-mod throttle;
-mod wire;
+mod supervisor;
+mod transport;
 
 pub use crate::run::outgoing::Arguments;
-pub use guardian::Guardian;
-pub(crate) use process::is_inherited;
-pub use process::{Environment, StdioSpec, resolve_command};
-pub use request::{CallLimits, CallRequest, CallResult, ResultSink};
-pub(crate) use rpc_error::shorten;
-pub use service::{ServiceOptions, StdioUpstream};
-pub use wire::RawAnswer;
-pub(crate) use wire::response;
+pub(crate) use jsonrpc::error::shorten;
+pub(crate) use jsonrpc::message::response;
+pub use jsonrpc::{RawAnswer, RpcError};
+pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
+pub use supervisor::{SupervisedUpstream, SupervisorOptions};
+pub(crate) use transport::stdio::is_inherited;
+pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
+pub use transport::{
+    Era, Link, LinkEnd, Location, Params, Peer, PeerEvents, PeerRequest, RequestFault, Transport,
+    TransportSpec,
+};
 
 use crate::run::outcome::CallFault;
 use crate::tools::ToolList;
@@ -128,7 +121,7 @@ pub struct UpstreamStatus {
     pub protocol: Option<String>,
 }
 
-/// A server whose tools programs can call. Stdio, HTTP, OpenAPI and local tools look alike here.
+/// A server whose tools programs can call. Processes, remote servers, plain JSON services and local tools look alike here.
 #[async_trait::async_trait]
 pub trait Upstream: Send + Sync {
     /// Configured name.

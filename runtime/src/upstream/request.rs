@@ -1,10 +1,10 @@
-//! A call on its way to an upstream, and the limits an upstream puts on calls.
+//! A call on its way to an upstream, what comes back, and the limits an upstream puts on calls.
 
 use super::{Arguments, RawAnswer};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One `tools/call`, ready to send.
+/// One call of a tool, ready to send.
 #[derive(Debug)]
 pub struct CallRequest {
     /// Tool name as the upstream lists it.
@@ -27,10 +27,21 @@ pub enum ResultSink {
     },
 }
 
-/// The result of a call, in the sink it was sent with.
+/// The result of a call: what it is, as its server speaks, with its bytes as they came.
 #[derive(Clone, Debug)]
 pub enum CallResult {
-    /// In memory: the raw `result` member.
+    /// The `result` of a `tools/call` of MCP: content, structuredContent, isError.
+    Mcp(ResultBody),
+    /// JSON text that is the value itself; no text at all is no value.
+    Json(ResultBody),
+    /// UTF-8 text that is the value itself, whatever it looks like.
+    Text(ResultBody),
+}
+
+/// The bytes of a result, in the sink that was asked for.
+#[derive(Clone, Debug)]
+pub enum ResultBody {
+    /// In memory.
     Inline(RawAnswer),
 }
 

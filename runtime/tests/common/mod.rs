@@ -9,7 +9,8 @@ use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::{SharedCatalog, SnapshotMode};
 use ptc_runtime::upstream::{
-    CallRequest, CallResult, ResultSink, ServiceOptions, StdioUpstream, Upstream, UpstreamFault,
+    CallRequest, CallResult, ResultBody, ResultSink, StdioSpec, SupervisedUpstream, SupervisorOptions,
+    TransportSpec, Upstream, UpstreamFault,
 };
 use serde_json::Value;
 use std::path::PathBuf;
@@ -31,16 +32,24 @@ pub(crate) fn entry(name: &str, arguments: &[&str]) -> ServerEntry {
     ServerEntry::stdio(name, fake_server().display().to_string(), arguments)
 }
 
+/// A fake server that is started otherwise.
+pub(crate) fn entry_with(arguments: &[&str], change: impl FnOnce(&mut StdioSpec)) -> ServerEntry {
+    let mut entry = entry("fake", arguments);
+    let TransportSpec::Stdio(spec) = &mut entry.transport else { panic!() };
+    change(spec);
+    entry
+}
+
 pub(crate) fn upstream_with(
     entry: ServerEntry,
     mode: SnapshotMode,
     secrets: SecretRegistry,
-) -> StdioUpstream {
-    StdioUpstream::new(ServiceOptions {
+) -> SupervisedUpstream {
+    SupervisedUpstream::new(SupervisorOptions {
         catalog: SharedCatalog::new([(entry.name.clone(), None)]),
         name: entry.name,
         description: entry.description,
-        spec: entry.stdio,
+        transport: entry.transport,
         handshake_timeout: entry.handshake_timeout,
         unresponsive_timeout: entry.unresponsive_timeout,
         guardian: Arc::default(),
@@ -51,7 +60,7 @@ pub(crate) fn upstream_with(
     })
 }
 
-pub(crate) fn upstream(arguments: &[&str]) -> StdioUpstream {
+pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
     upstream_with(entry("fake", arguments), SnapshotMode::Live, SecretRegistry::new())
 }
 
@@ -65,11 +74,12 @@ pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
 }
 
 pub(crate) async fn call(
-    upstream: &StdioUpstream,
+    upstream: &SupervisedUpstream,
     tool: &str,
     arguments: Value,
 ) -> Result<Value, UpstreamFault> {
-    let CallResult::Inline(answer) = upstream.call(request(tool, arguments)).await?;
+    let result = upstream.call(request(tool, arguments)).await?;
+    let CallResult::Mcp(ResultBody::Inline(answer)) = result else { panic!("{result:?}") };
     Ok(serde_json::from_slice(answer.bytes()).unwrap())
 }
 

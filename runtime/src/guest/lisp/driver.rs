@@ -12,7 +12,7 @@ use crate::run::account::{CallLabel, RunAccount};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{CallFault, CallStatus, Failure, Outcome, Usage};
 use crate::run::watcher::Recipient;
-use crate::upstream::{CallRequest, CallResult, Upstream, UpstreamFault};
+use crate::upstream::{CallRequest, Upstream, UpstreamFault};
 use ptc_compiler::CompileBudget;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_vm::{CallId, Exit, Fault, Interrupt, InterruptKind, Isolate, IsolateOptions, Reason};
@@ -465,11 +465,11 @@ impl Execution {
 
 /// A call, and what comes back of it.
 async fn send(upstream: Arc<dyn Upstream>, request: CallRequest, context: Arc<RunAccount>) -> ReplyBody {
-    let answer = match upstream.call(request).await {
-        Ok(CallResult::Inline(answer)) => answer,
+    let result = match upstream.call(request).await {
+        Ok(result) => result,
         Err(fault) => return ReplyBody::Fault(fault),
     };
-    let payload = Payload::read(answer).await;
+    let payload = Payload::read(result).await;
     match context.hold(payload.held_bytes()) {
         true => ReplyBody::Answer(payload),
         false => ReplyBody::OverMemory(payload.bytes),

@@ -58,6 +58,10 @@ fn read(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, DecodeFailure>
             let (value, kind) = match value {
                 Chosen::Structured(place) => (decode(cx, payload.part(place))?, Kind::Json),
                 Chosen::Text(text) => text_value(cx, text)?,
+                Chosen::Verbatim(place) => {
+                    let text = std::str::from_utf8(payload.part(place)).unwrap_or_default();
+                    (cx.host_text(text)?, Kind::Text)
+                }
                 Chosen::Nothing => (Value::Nil, Kind::None),
             };
             let blocks = decoded(cx, blocks)?;

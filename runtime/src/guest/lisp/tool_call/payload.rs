@@ -1,8 +1,10 @@
-//! What a raw `tools/call` result holds, found out on the I/O side so that a worker does metered work only:
-//! `isError` first, then `structuredContent`, then the first text block. Whatever that choice leaves out
-//! (further texts, images, audio, resources) stays reachable as `:content`.
+//! What the result of a call holds, found out on the I/O side so that a worker does metered work only.
+//!
+//! Of a `tools/call` of MCP that is `isError` first, then `structuredContent`, then the first text block. Whatever that
+//! choice leaves out (further texts, images, audio, resources) stays reachable as `:content`. Plain JSON and plain text
+//! are the value themselves.
 
-use crate::upstream::{RawAnswer, shorten};
+use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -10,6 +12,8 @@ use std::ops::Range;
 
 /// Results above this size are read off the I/O threads.
 const READ_INLINE: usize = 64 * 1024;
+
+const NOT_UTF8: &str = "the result is not UTF-8";
 
 /// A result, taken apart. Plain data.
 #[derive(Debug)]
@@ -47,10 +51,12 @@ pub(crate) enum Content {
 /// What became the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
-    /// structuredContent.
+    /// structuredContent, or a result that is JSON.
     Structured(Range<usize>),
-    /// The first text block.
+    /// The first text block: servers write JSON there too.
     Text(String),
+    /// A result that is text, whatever it looks like.
+    Verbatim(Range<usize>),
     /// Neither.
     Nothing,
 }
@@ -87,11 +93,14 @@ struct Blocks {
 
 impl Payload {
     /// Takes a result apart; large ones on a thread for blocking work.
-    pub(crate) async fn read(answer: RawAnswer) -> Payload {
+    pub(crate) async fn read(result: CallResult) -> Payload {
+        let (CallResult::Mcp(ResultBody::Inline(answer))
+        | CallResult::Json(ResultBody::Inline(answer))
+        | CallResult::Text(ResultBody::Inline(answer))) = &result;
         if answer.bytes().len() <= READ_INLINE {
-            return Payload::from(answer);
+            return Payload::from(result);
         }
-        let read = tokio::task::spawn_blocking(move || Payload::from(answer)).await;
+        let read = tokio::task::spawn_blocking(move || Payload::from(result)).await;
         read.unwrap_or_else(|_| malformed("the result could not be read"))
     }
 
@@ -112,8 +121,31 @@ impl Payload {
     }
 }
 
-impl From<RawAnswer> for Payload {
-    fn from(answer: RawAnswer) -> Payload {
+impl From<CallResult> for Payload {
+    fn from(result: CallResult) -> Payload {
+        match result {
+            CallResult::Mcp(ResultBody::Inline(answer)) => Payload::from_mcp(answer),
+            CallResult::Json(ResultBody::Inline(answer)) => match answer.bytes().trim_ascii() {
+                b"" => Payload::whole(answer, |_| Chosen::Nothing),
+                _ => Payload::whole(answer, Chosen::Structured),
+            },
+            CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
+                malformed(NOT_UTF8)
+            }
+            CallResult::Text(ResultBody::Inline(answer)) => Payload::whole(answer, Chosen::Verbatim),
+        }
+    }
+}
+
+impl Payload {
+    /// An answer that is the value as a whole.
+    fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> Payload {
+        let bytes = answer.bytes().len();
+        let content = Content::Success { value: choose(0..bytes), blocks: None };
+        Payload { content, bytes: bytes as u64, raw: Some(answer) }
+    }
+
+    fn from_mcp(answer: RawAnswer) -> Payload {
         let result = match parse_object::<ToolResult<'_>>(answer.bytes()) {
             Ok(result) => result,
             Err(why) => return malformed(why),
@@ -202,7 +234,7 @@ fn parse_object<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, &'static s
         return Err("the result is not an object");
     }
     serde_json::from_slice(bytes).map_err(|error| match std::str::from_utf8(bytes) {
-        Err(_) => "the result is not UTF-8",
+        Err(_) => NOT_UTF8,
         Ok(_) if error.is_data() => "the result is not that of a tool",
         Ok(_) => "the result is not JSON",
     })

@@ -1,7 +1,7 @@
 use super::*;
 use crate::run::outcome::CallFault;
 use crate::tools::Tool;
-use crate::upstream::RawAnswer;
+use crate::upstream::{CallResult, RawAnswer, ResultBody};
 use ptc_vm::json::{Dialect, encode as to_json};
 use ptc_vm::map::MapNode;
 use ptc_vm::{Isolate, IsolateOptions};
@@ -192,12 +192,46 @@ fn shared_structure_in_arguments_ends_in_a_limit() {
 }
 
 fn unwrapped(result: serde_json::Value) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
+    unwrapped_as(CallResult::Mcp, result.to_string())
+}
+
+fn unwrapped_as(
+    form: fn(ResultBody) -> CallResult,
+    body: impl Into<Vec<u8>>,
+) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
-        let payload = Payload::from(RawAnswer::from_json(result.to_string()));
+        let payload = Payload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
         let unwrapped = unwrap(cx, &payload).unwrap();
         let text = to_json(cx, &unwrapped.value, Dialect::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes, unwrapped.error)
     })
+}
+
+#[test]
+fn plain_json_is_the_value_itself() {
+    let is = |body: &str, value: serde_json::Value| {
+        assert_eq!(unwrapped_as(CallResult::Json, body), (ok(value, "json"), body.len() as u64, None));
+    };
+    is(r#"{"a": [1]}"#, json!({"a": [1]}));
+    is(" null ", json!(null));
+    // What would be an error, or several blocks, in MCP.
+    is(r#"{"isError":true,"content":[]}"#, json!({"isError": true, "content": []}));
+    assert_eq!(unwrapped_as(CallResult::Json, "").0, ok(json!(null), "none"));
+    for broken in [&b"{\"a\":"[..], b"plain", b"\"\xff\""] {
+        let (value, _, error) = unwrapped_as(CallResult::Json, broken);
+        let (reason, text) = error.unwrap();
+        assert_eq!((reason, &value["ok"]), (CallFault::UpstreamError, &json!(false)));
+        assert!(text.starts_with("the result cannot be decoded: "), "{text}");
+    }
+}
+
+#[test]
+fn plain_text_is_the_value_whatever_it_looks_like() {
+    for body in ["", "words", "17", r#"{"a":1}"#, "null"] {
+        assert_eq!(unwrapped_as(CallResult::Text, body), (ok(json!(body), "text"), body.len() as u64, None));
+    }
+    let (_, _, error) = unwrapped_as(CallResult::Text, b"caf\xe9");
+    assert_eq!(error, Some((CallFault::UpstreamError, "the result is not UTF-8".to_owned())));
 }
 
 fn text(text: &str) -> serde_json::Value {

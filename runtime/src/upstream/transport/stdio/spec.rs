@@ -35,11 +35,23 @@ pub struct StdioSpec {
 }
 
 impl StdioSpec {
+    /// A program and its arguments, in a clean environment.
+    pub fn new(command: String, arguments: Vec<String>) -> StdioSpec {
+        let (variables, directory, environment) = (Vec::new(), None, Environment::Clean);
+        StdioSpec { command, arguments, variables, directory, environment }
+    }
+
     /// The file `command` names at this moment.
     pub fn resolve(&self) -> Option<PathBuf> {
         let own_path = self.variables.iter().find(|(name, _)| name == "PATH");
         let own_path = own_path.map(|(_, value)| value.expose());
         resolve_command(&self.command, self.directory.as_deref(), own_path)
+    }
+
+    /// The command line as a person types it. Arguments may hold secrets: what is written is scrubbed later.
+    pub(crate) fn command_line(&self) -> String {
+        let words = std::iter::once(&self.command).chain(&self.arguments);
+        words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
 
     /// Spawns the server with pipes on all three streams, and this value of [`MARK`].
@@ -96,7 +108,26 @@ pub fn resolve_command(
     std::env::split_paths(&search).map(|folder| folder.join(command)).find(|path| is_executable(path))
 }
 
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_wants_them() {
+        assert_eq!(quoted("a/b=c"), "a/b=c");
+        assert_eq!((quoted("it's"), quoted("")), ("'it'\\''s'".to_owned(), "''".to_owned()));
+    }
 }

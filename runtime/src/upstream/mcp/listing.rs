@@ -2,11 +2,11 @@
 //! read costs nothing but itself.
 
 use super::handshake::CATALOG;
-use super::rpc_error::spoken;
-use super::scan;
-use super::{RawAnswer, UpstreamFault};
 use crate::secrets::SecretRegistry;
 use crate::tools::{Listed, Tool};
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::error::spoken;
+use crate::upstream::jsonrpc::{RawAnswer, scan};
 use std::collections::HashSet;
 
 /// Most bytes of one page.

@@ -1,8 +1,8 @@
 //! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
 
 use super::line::{Line, LineReader, Oversize};
-use super::scan::Balance;
-use super::wire::{self, Incoming, OversizeKind};
+use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
+use crate::upstream::jsonrpc::scan::Balance;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncRead;
@@ -15,20 +15,6 @@ const PARSE_INLINE: usize = 256 * 1024;
 /// short.
 const REST: Duration = Duration::from_secs(1);
 
-/// Where lines come from.
-#[async_trait::async_trait]
-pub(super) trait FrameSource: Send {
-    /// The next line, or `None` at the end; `cap` bounds its bytes. Cancel safe.
-    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>>;
-}
-
-#[async_trait::async_trait]
-impl<R: AsyncRead + Unpin + Send> FrameSource for LineReader<R> {
-    async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Line>> {
-        LineReader::next(self, || cap.load(Ordering::Relaxed)).await
-    }
-}
-
 /// What one read gives.
 #[derive(Debug)]
 pub(super) enum Received {
@@ -39,8 +25,8 @@ pub(super) enum Received {
 }
 
 /// Reads frames.
-pub(super) struct Frames<S> {
-    source: S,
+pub(super) struct Frames<R> {
+    source: LineReader<R>,
     open: Option<Open>,
     /// A line that has interrupted an open text.
     next: Option<Vec<u8>>,
@@ -52,9 +38,9 @@ struct Open {
     balance: Balance,
 }
 
-impl<S: FrameSource> Frames<S> {
-    pub(super) fn new(source: S) -> Frames<S> {
-        Frames { source, open: None, next: None }
+impl<R: AsyncRead + Unpin> Frames<R> {
+    pub(super) fn new(source: R) -> Frames<R> {
+        Frames { source: LineReader::new(source), open: None, next: None }
     }
 
     /// The next frame; `None` at the end of the stream. What is still open then is of no interest: the end of the
@@ -63,19 +49,23 @@ impl<S: FrameSource> Frames<S> {
         loop {
             let line = match (self.next.take(), &self.open) {
                 (Some(line), _) => Some(Line::Whole(line)),
-                (None, None) => self.source.next(cap).await?,
-                (None, Some(_)) => match timeout(REST, self.source.next(cap)).await {
-                    Ok(line) => line?,
-                    Err(_) => match self.give_up() {
-                        Some(received) => return Ok(Some(received)),
-                        None => continue,
-                    },
-                },
+                (None, None) => self.source.next(|| cap.load(Ordering::Relaxed)).await?,
+                (None, Some(_)) => {
+                    match timeout(REST, self.source.next(|| cap.load(Ordering::Relaxed))).await {
+                        Ok(line) => line?,
+                        Err(_) => match self.give_up() {
+                            Some(received) => return Ok(Some(received)),
+                            None => continue,
+                        },
+                    }
+                }
             };
             let received = match line {
                 None => return Ok(None),
                 Some(Line::Whole(line)) => self.line(line, cap.load(Ordering::Relaxed)).await,
-                Some(Line::Oversize(over)) => Some(Received::Oversize(wire::identify(&over), over.bytes)),
+                Some(Line::Oversize(over)) => {
+                    Some(Received::Oversize(message::identify(&over.head, &over.tail), over.bytes))
+                }
             };
             if received.is_some() {
                 return Ok(received);
@@ -84,7 +74,7 @@ impl<S: FrameSource> Frames<S> {
     }
 
     async fn line(&mut self, line: Vec<u8>, cap: usize) -> Option<Received> {
-        if self.open.is_some() && wire::is_frame(&line) {
+        if self.open.is_some() && message::is_frame(&line) {
             self.next = Some(line);
             return self.give_up();
         }
@@ -101,10 +91,10 @@ impl<S: FrameSource> Frames<S> {
         };
         let bytes = text.len();
         let incoming = if bytes > PARSE_INLINE {
-            let parsed = tokio::task::spawn_blocking(move || wire::parse(text)).await;
+            let parsed = tokio::task::spawn_blocking(move || message::parse(text)).await;
             parsed.unwrap_or(Incoming::Noise)
         } else {
-            wire::parse(text)
+            message::parse(text)
         };
         if let Incoming::Open(text) = incoming {
             let mut balance = Balance::default();
@@ -119,12 +109,12 @@ impl<S: FrameSource> Frames<S> {
     fn check_size(&mut self, cap: usize) -> Option<Received> {
         let open = self.open.take_if(|open| open.text.len() > cap)?;
         let over = Oversize::of(&open.text);
-        match wire::identify(&over) {
+        match message::identify(&over.head, &over.tail) {
             kind @ OversizeKind::Response(_) => Some(Received::Oversize(kind, over.bytes)),
             // Lines that only look as if they belonged together.
             OversizeKind::Other | OversizeKind::Unknown => {
                 let bytes = open.text.len();
-                Some(Received::Frame(wire::cut_short(open.text), bytes))
+                Some(Received::Frame(message::cut_short(open.text), bytes))
             }
         }
     }
@@ -133,7 +123,7 @@ impl<S: FrameSource> Frames<S> {
     fn give_up(&mut self) -> Option<Received> {
         let text = self.open.take()?.text;
         let bytes = text.len();
-        Some(Received::Frame(wire::cut_short(text), bytes))
+        Some(Received::Frame(message::cut_short(text), bytes))
     }
 }
 
@@ -151,7 +141,7 @@ mod tests {
             // Longer than the rest of an open text is awaited; the clock of the test stands still otherwise.
             tokio::time::sleep(REST * 2).await;
         });
-        let mut frames = Frames::new(LineReader::new(server));
+        let mut frames = Frames::new(server);
         let mut words = Vec::new();
         while let Some(received) = frames.next(&AtomicUsize::new(1000)).await.unwrap() {
             words.push(match received {

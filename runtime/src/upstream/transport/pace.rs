@@ -13,18 +13,18 @@ const RATE: f64 = 20_000.0;
 const UNIT: f64 = 4_096.0;
 
 /// A bucket of units that fills with time.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     left: f64,
     at: Instant,
 }
 
 impl Pace {
-    pub(super) fn new() -> Pace {
+    pub(crate) fn new() -> Pace {
         Pace { left: BURST, at: Instant::now() }
     }
 
     /// Takes a frame that nobody has asked for, and waits while the peer is ahead of its rate.
-    pub(super) async fn unasked(&mut self, bytes: u64) {
+    pub(crate) async fn unasked(&mut self, bytes: u64) {
         let now = Instant::now();
         self.left = (self.left + now.duration_since(self.at).as_secs_f64() * RATE).min(BURST);
         self.at = now;

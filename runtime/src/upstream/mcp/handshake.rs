@@ -1,12 +1,14 @@
-//! Opening a connection (`server/discover`, else `initialize`) and listing its tools, all pages of them.
+//! Greeting a server (`server/discover`, else `initialize`) and listing its tools, all pages of them.
 
-use super::connection::{Connection, Params, Request, RequestFault};
+use super::client::RpcClient;
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::listing::{Listing, PAGE_BYTES};
-use super::rpc_error::{METHOD_NOT_FOUND, RpcError};
-use super::{RawAnswer, UpstreamFault};
 use crate::secrets::{Class, SecretRegistry, Shape};
 use crate::tools::Listed;
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
+use crate::upstream::jsonrpc::{RawAnswer, RpcError};
+use crate::upstream::transport::{Era, RequestFault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -74,7 +76,7 @@ pub(super) const CATALOG: Shape = Shape {
 
 /// Whether to find out the era first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Probe {
+pub(in crate::upstream) enum Probe {
     /// Ask with `server/discover`.
     Discover,
     /// The server is known to want `initialize` first.
@@ -116,12 +118,12 @@ struct DiscoverResult {
     meta: Value,
 }
 
-/// A connection being opened.
+/// A server being greeted.
 pub(super) struct Opening<'a> {
-    pub(super) connection: &'a Connection,
+    pub(super) client: &'a RpcClient,
     pub(super) secrets: &'a SecretRegistry,
     /// Wall clock of each request; the caller bounds all of them together.
-    pub(super) timeout: Duration,
+    pub(super) patience: Duration,
 }
 
 /// What the answer to `server/discover` says about the server.
@@ -139,7 +141,7 @@ impl Opening<'_> {
         }
         let discover = self.discover();
         tokio::pin!(discover);
-        let grace = PROBE_GRACE.min(self.timeout / 3);
+        let grace = PROBE_GRACE.min(self.patience / 3);
         tokio::select! {
             verdict = &mut discover => return match verdict {
                 Verdict::Stateless(hello) => Ok(hello),
@@ -172,7 +174,7 @@ impl Opening<'_> {
 
     async fn discover(&self) -> Verdict {
         let dialect = Dialect::stateless();
-        let answer = match self.request("server/discover", &dialect.params("")).await {
+        let answer = match self.request("server/discover", &dialect.params(""), dialect.era()).await {
             Ok(answer) => answer,
             Err(RequestFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
                 return Verdict::Hopeless(no_common_version(&error));
@@ -206,10 +208,10 @@ impl Opening<'_> {
             "capabilities": {},
             "clientInfo": client_info(),
         });
-        let answer = self.request("initialize", &params.to_string()).await?;
+        let answer = self.request("initialize", &params.to_string(), Era::Opening).await?;
         let result: InitializeResult = self.decode(&answer, "initialize")?;
-        self.connection.notify("notifications/initialized");
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
+        self.client.notify("notifications/initialized", dialect.era());
         // In this era notifications come unasked.
         Ok(Hello { dialect, server_info: result.server_info.text(), offers_changes: false })
     }
@@ -219,7 +221,7 @@ impl Opening<'_> {
         let mut listing = Listing::default();
         let mut members = String::new();
         loop {
-            let page = match self.request("tools/list", &dialect.params(&members)).await {
+            let page = match self.request("tools/list", &dialect.params(&members), dialect.era()).await {
                 Err(RequestFault::Rpc(error)) if listing.is_empty() && error.code == METHOD_NOT_FOUND => {
                     return Ok(Listed::default());
                 }
@@ -234,9 +236,13 @@ impl Opening<'_> {
         }
     }
 
-    async fn request(&self, method: &'static str, params: &str) -> Result<RawAnswer, RequestFault> {
-        let request = Request { method, params: Params::Own(params), cap: PAGE_BYTES, timeout: self.timeout };
-        self.connection.request(request).await
+    async fn request(
+        &self,
+        method: &'static str,
+        params: &str,
+        era: Era<'_>,
+    ) -> Result<RawAnswer, RequestFault> {
+        self.client.ask(method, params, era, PAGE_BYTES, self.patience).await
     }
 
     /// Catalog text is scrubbed before anything sees it, and before any of it is cut.

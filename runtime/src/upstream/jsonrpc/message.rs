@@ -1,47 +1,16 @@
-//! JSON-RPC frames: only the id, and the place of the result or the error, are read.
+//! JSON-RPC messages: only the id, and the place of the result or the error, are read. What frames them (a line,
+//! an event, a body) is the transport's.
 
-use super::line::Oversize;
-use super::rpc_error::{RpcError, integer};
+use super::answer::RawAnswer;
+use super::error::{RpcError, integer};
 use super::scan;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;
 
-/// The raw JSON text of a `result` member, still inside the line it came in (no copy).
-#[derive(Clone)]
-pub struct RawAnswer {
-    line: Vec<u8>,
-    result: Range<usize>,
-}
-
-impl RawAnswer {
-    /// Wraps a whole JSON text.
-    pub fn from_json(text: impl Into<Vec<u8>>) -> RawAnswer {
-        let line = text.into();
-        let result = 0..line.len();
-        RawAnswer { line, result }
-    }
-
-    /// The JSON text of the result.
-    pub fn bytes(&self) -> &[u8] {
-        self.line.get(self.result.clone()).unwrap_or_default()
-    }
-
-    /// Bytes kept alive by this answer.
-    pub fn held_bytes(&self) -> usize {
-        self.line.capacity()
-    }
-}
-
-impl std::fmt::Debug for RawAnswer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RawAnswer({} bytes)", self.result.len())
-    }
-}
-
 /// One incoming frame.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(crate) enum Incoming {
     /// An answer to one of our requests.
     Response { id: u64, body: Result<RawAnswer, RpcError> },
     /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
@@ -78,7 +47,7 @@ const BATCH: usize = 1_000;
 const LONGEST_ID: usize = 256;
 
 /// Reads one frame.
-pub(super) fn parse(line: Vec<u8>) -> Incoming {
+pub(crate) fn parse(line: Vec<u8>) -> Incoming {
     match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => parse_object(line),
         Some(b'[') => batch(scan::items(&line).map(|item| item.value)),
@@ -94,7 +63,7 @@ fn batch<'l>(texts: impl Iterator<Item = &'l [u8]>) -> Incoming {
 }
 
 /// True for an object that names its protocol: nothing else is taken for a frame inside another text.
-pub(super) fn is_frame(line: &[u8]) -> bool {
+pub(crate) fn is_frame(line: &[u8]) -> bool {
     member(line, b"jsonrpc").is_some() && scan::end(line).is_some()
 }
 
@@ -125,7 +94,7 @@ fn parse_object(line: Vec<u8>) -> Incoming {
                     None => Err(RpcError::about("response has neither result nor error")),
                 },
             };
-            Incoming::Response { id, body: body.map(|result| RawAnswer { line, result }) }
+            Incoming::Response { id, body: body.map(|result| RawAnswer::within(line, result)) }
         }
         // An error whose request the server could not tell, by the specification.
         (None, None) if envelope.error.is_some() && member(&line, b"jsonrpc").is_some() => {
@@ -171,7 +140,7 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
     {
         // It is the result that is broken: whoever reads that says what is wrong with it.
         let (id, result) = (*id, result.clone());
-        return Incoming::Response { id, body: Ok(RawAnswer { line, result }) };
+        return Incoming::Response { id, body: Ok(RawAnswer::within(line, result)) };
     }
     if !is_rpc && results.is_empty() && errors == 0 {
         return Incoming::Noise;
@@ -186,7 +155,7 @@ fn salvage(line: Vec<u8>, why: &str) -> Incoming {
 }
 
 /// What a text that never came to its end says about its request.
-pub(super) fn cut_short(text: Vec<u8>) -> Incoming {
+pub(crate) fn cut_short(text: Vec<u8>) -> Incoming {
     salvage(text, "")
 }
 
@@ -209,9 +178,9 @@ fn our_id(raw: &[u8]) -> Option<u64> {
     integer(raw).and_then(|id| id.try_into().ok())
 }
 
-/// What the two ends of an over-long line tell about it.
+/// What the two ends of an over-long message tell about it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum OversizeKind {
+pub(crate) enum OversizeKind {
     /// The answer to this request.
     Response(u64),
     /// A request or notification of the server.
@@ -220,9 +189,9 @@ pub(super) enum OversizeKind {
     Unknown,
 }
 
-/// Finds out whose answer an over-long line was.
-pub(super) fn identify(oversize: &Oversize) -> OversizeKind {
-    for part in scan::members(&oversize.head) {
+/// Finds out whose answer an over-long message was, from its two ends.
+pub(crate) fn identify(head: &[u8], tail: &[u8]) -> OversizeKind {
+    for part in scan::members(head) {
         match part.key {
             b"method" => return OversizeKind::Other,
             b"id" if part.is_whole => {
@@ -233,7 +202,7 @@ pub(super) fn identify(oversize: &Oversize) -> OversizeKind {
             _ => {}
         }
     }
-    scan_tail(&oversize.tail)
+    scan_tail(tail)
 }
 
 /// Looks for an `"id"` from which the rest of the line is a complete tail of the outermost object.
@@ -253,44 +222,39 @@ fn scan_tail(tail: &[u8]) -> OversizeKind {
     OversizeKind::Unknown
 }
 
-/// A request frame, newline included. `params` is JSON text.
-pub(super) fn request(id: u64, method: &str, params: &str) -> Vec<u8> {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n").into_bytes()
+/// A request. `params` is JSON text.
+pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}")
 }
 
-/// What stands before and behind the arguments of a call, newline included; `head` and `tail` are its params.
-pub(super) fn around(id: u64, method: &str, head: &str, tail: &str) -> (String, String) {
+/// What stands before and behind the arguments of a call; `head` and `tail` are its params.
+pub(crate) fn around(id: u64, method: &str, head: &str, mut tail: String) -> (String, String) {
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{head}");
-    (head, format!("{tail}}}\n"))
+    tail.push('}');
+    (head, tail)
 }
 
-/// A notification frame, newline included.
-pub(super) fn notification(method: &str, params: Option<&str>) -> Vec<u8> {
+/// A notification.
+pub(crate) fn notification(method: &str, params: Option<&str>) -> String {
     match params {
-        Some(params) => {
-            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n").into_bytes()
-        }
-        None => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}\n").into_bytes(),
+        Some(params) => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}"),
+        None => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}"),
     }
 }
 
 /// The answer to a request of the server. We offer nothing: `ping` works, roots are empty.
-pub(super) fn reply(id: &str, method: &str) -> Vec<u8> {
+pub(crate) fn reply(id: &str, method: &str) -> String {
     let body = match method {
         "ping" => r#""result":{}"#,
         "roots/list" => r#""result":{"roots":[]}"#,
         _ => r#""error":{"code":-32601,"message":"Method not found"}"#,
     };
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{body}}}\n").into_bytes()
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{body}}}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn over(head: &str, tail: &str) -> Oversize {
-        Oversize { bytes: 1 << 20, head: head.into(), tail: tail.into() }
-    }
 
     #[test]
     fn a_response_keeps_its_result_raw() {
@@ -383,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_id_of_an_over_long_line_is_found_at_either_end() {
-        let find = |head: &str, tail: &str| identify(&over(head, tail));
+        let find = |head: &str, tail: &str| identify(head.as_bytes(), tail.as_bytes());
         assert_eq!(
             find(r#"{"jsonrpc":"2.0","id":41,"result":{"id":9,"x":"yyy"#, "yyy"),
             OversizeKind::Response(41)

@@ -1,8 +1,8 @@
 //! What a server writes to stderr: one log record a line, and the last lines for error messages.
 
 use super::line::{Line, LineReader};
-use super::throttle::{Throttle, Verdict};
 use crate::secrets::SecretRegistry;
+use crate::upstream::transport::throttle::{Throttle, Verdict};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

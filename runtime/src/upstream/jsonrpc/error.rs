@@ -3,7 +3,7 @@
 use super::scan;
 
 /// JSON-RPC code of a method the server does not have.
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Longest message of a server that is passed on, in bytes.
 const LONGEST_MESSAGE: usize = 16 << 10;
@@ -13,24 +13,24 @@ const LONGEST_DATA: usize = 64 << 10;
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RpcError {
+pub struct RpcError {
     /// 0 when there is none that fits.
-    pub(super) code: i64,
+    pub code: i64,
     /// Never empty.
-    pub(super) message: String,
+    pub message: String,
     /// JSON text.
-    pub(super) data: Option<String>,
+    pub data: Option<String>,
 }
 
 impl RpcError {
     /// An error of our own making about an answer.
-    pub(super) fn about(message: impl Into<String>) -> RpcError {
+    pub fn about(message: impl Into<String>) -> RpcError {
         RpcError { code: 0, message: message.into(), data: None }
     }
 
     /// Reads the text of an `error` member: an object by the specification, but whatever it is, what it says is
     /// kept.
-    pub(super) fn read(text: &[u8]) -> RpcError {
+    pub fn read(text: &[u8]) -> RpcError {
         if text.first() != Some(&b'{') {
             return RpcError::about(or_unknown(spoken(text)));
         }
@@ -58,7 +58,7 @@ impl RpcError {
 }
 
 /// A whole number, also one that is written as `7.0` or as a string.
-pub(super) fn integer(text: &[u8]) -> Option<i64> {
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?.trim_matches('"').trim();
     if let Ok(number) = text.parse() {
         return Some(number);
@@ -71,7 +71,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
 }
 
 /// The text of a JSON string, or the JSON text of anything else; not longer than a message may be.
-pub(super) fn spoken(text: &[u8]) -> String {
+pub(crate) fn spoken(text: &[u8]) -> String {
     let said = match serde_json::from_slice::<String>(text) {
         Ok(said) => said,
         // Also a string that no parser accepts.

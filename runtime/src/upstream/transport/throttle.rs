@@ -10,7 +10,7 @@ const LINES: u32 = 50;
 
 /// Counts log lines and stops those beyond a rate.
 #[derive(Default)]
-pub(super) struct Throttle {
+pub(crate) struct Throttle {
     window: Option<Instant>,
     passed: u32,
     suppressed: u64,
@@ -18,7 +18,7 @@ pub(super) struct Throttle {
 
 /// What to do with a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Log it; this many before it were left out.
     Pass {
         /// Lines left out since the last one that passed.
@@ -30,14 +30,14 @@ pub(super) enum Verdict {
 
 impl Throttle {
     /// Warns about something that a server has sent.
-    pub(super) fn warn(&mut self, upstream: &str, bytes: usize, what: &str) {
+    pub(crate) fn warn(&mut self, upstream: &str, bytes: usize, what: &str) {
         if let Verdict::Pass { suppressed } = self.admit(Instant::now()) {
             tracing::warn!(upstream, bytes, suppressed, "{what}");
         }
     }
 
     /// Decides about a line that comes `now`.
-    pub(super) fn admit(&mut self, now: Instant) -> Verdict {
+    pub(crate) fn admit(&mut self, now: Instant) -> Verdict {
         let begins = self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW);
         if begins {
             self.window = Some(now);

@@ -3,27 +3,27 @@
 
 /// A member of an object, or an item of a list (its key is empty then).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part<'t> {
+pub(crate) struct Part<'t> {
     /// The key as it is written, without its quotes.
-    pub(super) key: &'t [u8],
+    pub(crate) key: &'t [u8],
     /// The text of the value.
-    pub(super) value: &'t [u8],
+    pub(crate) value: &'t [u8],
     /// The value ends where it says; otherwise the text ended first.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 /// The members of the object that `text` begins with, as far as they go.
-pub(super) fn members(text: &[u8]) -> Parts<'_> {
+pub(crate) fn members(text: &[u8]) -> Parts<'_> {
     Parts::inside(text, b'{')
 }
 
 /// The items of the list that `text` begins with, as far as they go.
-pub(super) fn items(text: &[u8]) -> Parts<'_> {
+pub(crate) fn items(text: &[u8]) -> Parts<'_> {
     Parts::inside(text, b'[')
 }
 
 /// Walks the parts of one object or list.
-pub(super) struct Parts<'t> {
+pub(crate) struct Parts<'t> {
     text: &'t [u8],
     at: usize,
     has_keys: bool,
@@ -86,7 +86,7 @@ impl<'t> Iterator for Parts<'t> {
 
 /// Follows brackets over any number of pieces of one text.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Balance {
+pub(crate) struct Balance {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -94,7 +94,7 @@ pub(super) struct Balance {
 
 impl Balance {
     /// Reads on; gives the place behind the bracket that closes the text.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Option<usize> {
+    pub(crate) fn feed(&mut self, piece: &[u8]) -> Option<usize> {
         for (at, byte) in piece.iter().enumerate() {
             if self.in_string {
                 match byte {
@@ -122,12 +122,12 @@ impl Balance {
 }
 
 /// Where the object or list that the text begins with ends; `None` when the text ends first.
-pub(super) fn end(text: &[u8]) -> Option<usize> {
+pub(crate) fn end(text: &[u8]) -> Option<usize> {
     Balance::default().feed(text)
 }
 
 /// Texts one behind the other, as far as each begins with a bracket; the last one may be cut short.
-pub(super) fn sequence(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn sequence(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_ascii_start();

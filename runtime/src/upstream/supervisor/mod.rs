@@ -1,28 +1,30 @@
-//! A stdio upstream as its callers see it. They share what its owner task publishes: the [`Phase`].
+//! A supervised server as its callers see it. They share what its owner task publishes: the [`Phase`].
+//!
+//! - [`owner`]: the task that starts the server, watches it and starts it again, over any transport.
 
-use super::connection::{Connection, Params, Request};
-use super::dialect::Dialect;
-use super::owner::Owner;
-use super::process::StdioSpec;
+mod owner;
+
+use super::mcp::McpSession;
 use super::{
-    CallLimits, CallRequest, CallResult, Guardian, ResultSink, Upstream, UpstreamFault, UpstreamState,
+    CallLimits, CallRequest, CallResult, Guardian, TransportSpec, Upstream, UpstreamFault, UpstreamState,
     UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use owner::Owner;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-/// How to run one stdio upstream.
-pub struct ServiceOptions {
+/// How to run one server.
+pub struct SupervisorOptions {
     /// Configured name.
     pub name: Arc<str>,
     /// Configured description.
     pub description: Option<String>,
-    /// How to start the process.
-    pub spec: StdioSpec,
+    /// How it is reached.
+    pub transport: TransportSpec,
     /// Wall clock of one start, handshake and listing included.
     pub handshake_timeout: Duration,
     /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
@@ -35,65 +37,99 @@ pub struct ServiceOptions {
     pub limits: CallLimits,
     /// Where its tool list is published.
     pub catalog: SharedCatalog,
-    /// Ends its processes if this process is killed.
+    /// Ends its processes, if it has any, should this process be killed.
     pub guardian: Arc<Guardian>,
     /// Where secrets are known.
     pub secrets: SecretRegistry,
 }
 
-/// An MCP server behind stdin and stdout of a child process.
-pub struct StdioUpstream {
-    options: Arc<ServiceOptions>,
+/// A server whose life is supervised: started when it is called, and again when it was lost.
+pub struct SupervisedUpstream {
+    about: Arc<About>,
     /// One permit a call that may be in flight.
     turns: Option<Semaphore>,
     commands: mpsc::UnboundedSender<Command>,
     phase: watch::Receiver<Phase>,
 }
 
+/// What is known of a server apart from its transport.
+struct About {
+    name: Arc<str>,
+    description: Option<String>,
+    handshake_timeout: Duration,
+    unresponsive_timeout: Duration,
+    mode: SnapshotMode,
+    policy: ToolPolicy,
+    limits: CallLimits,
+    catalog: SharedCatalog,
+    secrets: SecretRegistry,
+}
+
 /// What the owner is asked to do.
-pub(super) enum Command {
+enum Command {
     Start,
     Stop(oneshot::Sender<()>),
 }
 
 /// What the owner publishes.
 #[derive(Clone)]
-pub(super) enum Phase {
+enum Phase {
     Idle,
     Starting,
-    Ready(Arc<Session>),
+    Ready(Arc<ReadyServer>),
     Down { until: Instant, why: Arc<str>, crashed: bool },
     Stopped,
 }
 
 /// A server that takes calls.
-pub(super) struct Session {
-    pub(super) connection: Connection,
-    pub(super) dialect: Dialect,
-    pub(super) started_in: Duration,
-    pub(super) server_info: String,
+struct ReadyServer {
+    session: McpSession,
+    started_in: Duration,
 }
 
-impl StdioUpstream {
+impl SupervisedUpstream {
     /// Creates the upstream and its owner task on the current tokio runtime; nothing is started yet.
-    pub fn new(options: ServiceOptions) -> StdioUpstream {
-        let turns =
-            options.limits.max_concurrent.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        let options = Arc::new(options);
+    pub fn new(options: SupervisorOptions) -> SupervisedUpstream {
+        let SupervisorOptions {
+            name,
+            description,
+            transport,
+            handshake_timeout,
+            unresponsive_timeout,
+            mode,
+            policy,
+            limits,
+            catalog,
+            guardian,
+            secrets,
+        } = options;
+        let turns = limits.max_concurrent.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        let transport = transport.transport(&name, &guardian, &secrets);
+        let about = Arc::new(About {
+            name,
+            description,
+            handshake_timeout,
+            unresponsive_timeout,
+            mode,
+            policy,
+            limits,
+            catalog,
+            secrets,
+        });
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);
-        tokio::spawn(Owner::new(options.clone(), inbox, publish).run());
-        StdioUpstream { options, turns, commands, phase }
+        tokio::spawn(Owner::new(about.clone(), transport, inbox, publish).run());
+        SupervisedUpstream { about, turns, commands, phase }
     }
 
-    /// The running session, started if it may be.
-    async fn session(&self) -> Result<Arc<Session>, UpstreamFault> {
+    /// The running server, started if it may be.
+    async fn ready(&self) -> Result<Arc<ReadyServer>, UpstreamFault> {
         let mut phase = self.phase.clone();
         let mut asked = false;
         loop {
             let now = Instant::now();
             let may_ask = match &*phase.borrow_and_update() {
-                Phase::Ready(session) => return Ok(session.clone()),
+                Phase::Ready(server) => return Ok(server.clone()),
                 Phase::Stopped => return Err(UpstreamFault::Unavailable("upstream is stopped".into())),
                 Phase::Down { until, why, .. } if now < *until => {
                     let text = if asked { why.to_string() } else { format!("in recovery ({why})") };
@@ -115,24 +151,24 @@ impl StdioUpstream {
     /// Waits for a turn and for the server.
     async fn prepare(
         &self,
-    ) -> Result<(Option<tokio::sync::SemaphorePermit<'_>>, Arc<Session>), UpstreamFault> {
+    ) -> Result<(Option<tokio::sync::SemaphorePermit<'_>>, Arc<ReadyServer>), UpstreamFault> {
         let turn = match &self.turns {
             // The semaphore is never closed.
             Some(turns) => turns.acquire().await.ok(),
             None => None,
         };
-        Ok((turn, self.session().await?))
+        Ok((turn, self.ready().await?))
     }
 }
 
 #[async_trait::async_trait]
-impl Upstream for StdioUpstream {
+impl Upstream for SupervisedUpstream {
     fn name(&self) -> &str {
-        &self.options.name
+        &self.about.name
     }
 
     fn description(&self) -> Option<&str> {
-        self.options.description.as_deref()
+        self.about.description.as_deref()
     }
 
     fn status(&self) -> UpstreamStatus {
@@ -146,11 +182,11 @@ impl Upstream for StdioUpstream {
         match &*self.phase.borrow() {
             Phase::Idle => {}
             Phase::Starting => status.state = UpstreamState::Starting,
-            Phase::Ready(session) => {
+            Phase::Ready(server) => {
                 status.state = UpstreamState::Ready;
-                status.start_duration = Some(session.started_in);
-                status.server_info = Some(session.server_info.clone());
-                status.protocol = Some(session.dialect.version().to_owned());
+                status.start_duration = Some(server.started_in);
+                status.server_info = Some(server.session.server_info().to_owned());
+                status.protocol = Some(server.session.version().to_owned());
             }
             Phase::Down { why, crashed, .. } => {
                 status.state = if *crashed { UpstreamState::BackingOff } else { UpstreamState::Failed };
@@ -162,34 +198,24 @@ impl Upstream for StdioUpstream {
     }
 
     fn limits(&self) -> &CallLimits {
-        &self.options.limits
+        &self.about.limits
     }
 
     fn tools(&self) -> Option<Arc<ToolList>> {
-        self.options.catalog.snapshot().server(&self.options.name)?.tools.clone()
+        self.about.catalog.snapshot().server(&self.about.name)?.tools.clone()
     }
 
     async fn start(&self) -> Result<(), UpstreamFault> {
-        self.session().await.map(|_| ())
+        self.ready().await.map(|_| ())
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
         let begun = Instant::now();
-        let (_turn, session) = match timeout(request.timeout, self.prepare()).await {
+        let (_turn, server) = match timeout(request.timeout, self.prepare()).await {
             Ok(prepared) => prepared?,
             Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
         };
-        let (head, tail) = session.dialect.call(&request.tool);
-        let params = Params::Call { head, arguments: request.arguments, tail };
-        let ResultSink::Inline { max_bytes: cap } = request.sink;
-        let left = request.timeout.saturating_sub(begun.elapsed());
-        let rpc = Request { method: "tools/call", params, cap, timeout: left };
-        match session.connection.request(rpc).await.map_err(UpstreamFault::from) {
-            Ok(answer) => Ok(CallResult::Inline(answer)),
-            // The whole time, of which the request had the rest.
-            Err(UpstreamFault::Timeout(_)) => Err(UpstreamFault::Timeout(request.timeout)),
-            Err(fault) => Err(fault),
-        }
+        server.session.call(request, begun).await
     }
 
     async fn stop(&self) {

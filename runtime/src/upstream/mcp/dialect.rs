@@ -1,5 +1,6 @@
 //! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
 
+use crate::upstream::transport::Era;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -40,6 +41,14 @@ impl Dialect {
         match self {
             Dialect::Handshake { version } => version,
             Dialect::Stateless { .. } => STATELESS,
+        }
+    }
+
+    /// What a transport is told beside the text of a request.
+    pub(super) fn era(&self) -> Era<'_> {
+        match self {
+            Dialect::Handshake { version } => Era::Handshake(version),
+            Dialect::Stateless { .. } => Era::Stateless(STATELESS),
         }
     }
 

@@ -1,0 +1,138 @@
+//! How an entry says that its server is reached, and the keys that only one transport has.
+
+use super::entry::EntryReader;
+use super::{ConfigError, Shape};
+use crate::secrets::{Credential, names};
+use crate::upstream::{Environment, StdioSpec, TransportSpec};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// Transports, under every name the three shapes use for them.
+const TRANSPORTS: [(&str, TransportName); 8] = [
+    ("mcp_stdio", TransportName::Stdio),
+    ("stdio", TransportName::Stdio),
+    ("mcp_http", TransportName::NotBuilt),
+    ("http", TransportName::NotBuilt),
+    ("streamable-http", TransportName::NotBuilt),
+    ("streamableHttp", TransportName::NotBuilt),
+    ("sse", TransportName::NotBuilt),
+    ("openapi", TransportName::NotBuilt),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum TransportName {
+    Stdio,
+    NotBuilt,
+}
+
+impl EntryReader<'_> {
+    /// How the server is reached.
+    pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<TransportSpec, ConfigError> {
+        self.check_transport(entry)?;
+        self.stdio(entry).map(TransportSpec::Stdio)
+    }
+
+    fn check_transport(&self, entry: &Map<String, Value>) -> Result<(), ConfigError> {
+        let server = self.server;
+        let key = if entry.contains_key("transport") { "transport" } else { "type" };
+        let Some(name) = self.string(entry, key)? else {
+            if entry.contains_key("command") {
+                return Ok(());
+            }
+            return Err(match entry.contains_key("url") {
+                true => self.error(&["url"], not_built(server, "mcp_http")),
+                false => self.error(&[], format!("upstream {server} requires explicit transport")),
+            });
+        };
+        let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
+        match known {
+            Some(TransportName::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {
+                let message =
+                    format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
+                Err(self.error(&[key], message))
+            }
+            Some(TransportName::Stdio) => Ok(()),
+            Some(TransportName::NotBuilt) => Err(self.error(&[key], not_built(server, name))),
+            None => {
+                let message =
+                    format!("upstream {server} has unsupported transport \"{name}\"; use mcp_stdio");
+                Err(self.error(&[key], message))
+            }
+        }
+    }
+
+    fn stdio(&self, entry: &Map<String, Value>) -> Result<StdioSpec, ConfigError> {
+        let Some(command) = self.string(entry, "command")?.filter(|command| !command.is_empty()) else {
+            return Err(self.error(&[], format!("upstream {} requires command", self.server)));
+        };
+        let command = self.host_text("command", command)?;
+        let mut spec = StdioSpec::new(command, self.arguments(entry)?);
+        spec.variables = self.environment(entry)?;
+        let directory = match self.string(entry, "cd")? {
+            Some(directory) => Some(("cd", directory)),
+            None => self.string(entry, "cwd")?.map(|directory| ("cwd", directory)),
+        };
+        spec.directory =
+            directory.map(|(key, text)| self.host_text(key, text)).transpose()?.map(PathBuf::from);
+        if self.boolean(entry, "inheritEnv")? == Some(true) {
+            spec.environment = Environment::Inherited;
+            for (name, value) in std::env::vars().filter(|(name, _)| names::is_secret(name)) {
+                self.protect(&["inheritEnv"], &format!("the value of {name}"), &value);
+            }
+        }
+        Ok(spec)
+    }
+
+    fn arguments(&self, entry: &Map<String, Value>) -> Result<Vec<String>, ConfigError> {
+        let Some(value) = entry.get("args") else { return Ok(Vec::new()) };
+        let strings: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        let strings = strings.ok_or_else(|| self.wrong("args", "args must be a list of strings"))?;
+        let arguments: Vec<String> =
+            strings.iter().map(|text| self.host_text("args", text)).collect::<Result<_, _>>()?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        for secret in names::in_arguments(&words) {
+            self.protect(&["args"], "a secret in args", secret);
+        }
+        Ok(arguments)
+    }
+
+    fn environment(&self, entry: &Map<String, Value>) -> Result<Vec<(String, Credential)>, ConfigError> {
+        let Some(value) = entry.get("env") else { return Ok(Vec::new()) };
+        let Value::Object(variables) = value else {
+            return Err(self.wrong("env", "env must be an object"));
+        };
+        let mut resolved = Vec::with_capacity(variables.len());
+        for (name, value) in variables {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    let message = format!("upstream {}: env value of {name} must be a string", self.server);
+                    return Err(self.error(&["env", name], message));
+                }
+            };
+            if name.is_empty() || name.contains(['=', '\0']) || text.contains('\0') {
+                let message = format!("upstream {}: env {name:?} cannot be set", self.server);
+                return Err(self.error(&["env", name], message));
+            }
+            let filled = self.filled(&["env", name], &text)?;
+            // A variable that was filled in has been registered by itself.
+            let credential = if filled == text && names::is_secret(name) {
+                self.protect(&["env", name], &format!("env {name}"), &filled)
+            } else {
+                for secret in names::in_text(&filled) {
+                    self.protect(&["env", name], &format!("the password in env {name}"), secret);
+                }
+                Credential::composed(filled)
+            };
+            resolved.push((name.clone(), credential));
+        }
+        Ok(resolved)
+    }
+}
+
+fn not_built(server: &str, transport: &str) -> String {
+    format!("upstream {server}: transport {transport} is not built into this version; only mcp_stdio is")
+}

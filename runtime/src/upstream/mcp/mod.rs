@@ -1,0 +1,14 @@
+//! MCP as a client speaks it, over the [`Peer`](super::Peer) of any transport.
+//!
+//! - [`session`]: a server that was greeted, in its era. [`client`]: requests with deadlines.
+//! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras. [`listing`]: the list of tools.
+
+mod client;
+mod dialect;
+mod handshake;
+mod listing;
+mod session;
+
+pub(super) use client::RpcClient;
+pub(super) use handshake::Probe;
+pub(super) use session::McpSession;

@@ -1,0 +1,100 @@
+//! A server that was greeted: calls to it, and the questions that its supervisor asks.
+
+use super::client::RpcClient;
+use super::handshake::{Hello, Opening, Probe};
+use crate::secrets::SecretRegistry;
+use crate::tools::Listed;
+use crate::upstream::transport::RequestFault;
+use crate::upstream::{CallRequest, CallResult, ResultBody, UpstreamFault};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A subscription stays open as long as the link.
+const NO_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Most bytes of an answer that says nothing but that there is one.
+const SMALL_ANSWER: usize = 1 << 20;
+
+/// One server, in its era.
+pub(in crate::upstream) struct McpSession {
+    client: Arc<RpcClient>,
+    secrets: SecretRegistry,
+    hello: Hello,
+}
+
+impl McpSession {
+    /// Greets a server and lists its tools. `patience` bounds each request; the caller bounds all of them together.
+    pub(in crate::upstream) async fn open(
+        client: Arc<RpcClient>,
+        secrets: &SecretRegistry,
+        probe: Probe,
+        patience: Duration,
+    ) -> Result<(McpSession, Listed), UpstreamFault> {
+        let opening = Opening { client: &client, secrets, patience };
+        let hello = opening.greet(probe).await?;
+        let tools = opening.list_tools(&hello.dialect).await?;
+        Ok((McpSession { client, secrets: secrets.clone(), hello }, tools))
+    }
+
+    /// Who is asked.
+    pub(in crate::upstream) fn client(&self) -> &RpcClient {
+        &self.client
+    }
+
+    /// `name version` as the server introduced itself.
+    pub(in crate::upstream) fn server_info(&self) -> &str {
+        &self.hello.server_info
+    }
+
+    /// The revision spoken.
+    pub(in crate::upstream) fn version(&self) -> &str {
+        self.hello.dialect.version()
+    }
+
+    /// It has notifications of list changes, which its era must ask for.
+    pub(in crate::upstream) fn offers_changes(&self) -> bool {
+        self.hello.offers_changes
+    }
+
+    /// Calls a tool; the time of the call began at `begun`.
+    pub(in crate::upstream) async fn call(
+        &self,
+        request: CallRequest,
+        begun: Instant,
+    ) -> Result<CallResult, UpstreamFault> {
+        let answer = self.client.call(&self.hello.dialect, request, begun).await?;
+        Ok(CallResult::Mcp(ResultBody::Inline(answer)))
+    }
+
+    /// Loads the whole tool list again.
+    pub(in crate::upstream) async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
+        let opening = Opening { client: &self.client, secrets: &self.secrets, patience };
+        opening.list_tools(&self.hello.dialect).await
+    }
+
+    /// Asks a server of the stateless era to tell about changes, for as long as it likes.
+    pub(in crate::upstream) async fn listen(&self) -> Result<(), UpstreamFault> {
+        let params = "\"notifications\":{\"toolsListChanged\":true}";
+        self.ask("subscriptions/listen", params, NO_DEADLINE).await?;
+        Ok(())
+    }
+
+    /// True when the server answers a ping, or any other request of ours, within `patience`. What it sends unasked
+    /// says nothing: one of its threads may talk on while the one that works hangs.
+    pub(in crate::upstream) async fn is_alive(&self, patience: Duration) -> bool {
+        let events = self.client.events();
+        let signs = events.signs_of_life();
+        match self.ask(self.hello.dialect.liveness_method(), "", patience).await {
+            // An error is an answer too.
+            Ok(()) | Err(RequestFault::Rpc(_)) => true,
+            Err(RequestFault::Upstream(_)) => events.signs_of_life() > signs,
+        }
+    }
+
+    async fn ask(&self, method: &'static str, members: &str, patience: Duration) -> Result<(), RequestFault> {
+        let dialect = &self.hello.dialect;
+        let params = dialect.params(members);
+        self.client.ask(method, &params, dialect.era(), SMALL_ANSWER, patience).await.map(drop)
+    }
+}

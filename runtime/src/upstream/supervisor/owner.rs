@@ -1,0 +1,338 @@
+//! The life of one server: one owner task reaches it, watches it, backs off after a crash and shuts it down. Nobody
+//! else touches its link.
+
+use super::{About, Command, Phase, ReadyServer};
+use crate::tools::{Listed, SnapshotMode, ToolList};
+use crate::upstream::UpstreamFault;
+use crate::upstream::mcp::{McpSession, Probe, RpcClient};
+use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// The first recovery window; each crash without an answered call in between doubles it.
+const SHORTEST_RECOVERY: Duration = Duration::from_millis(100);
+
+/// The longest recovery window.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
+
+/// The shortest time between two loads of a tool list, however often the server says that it changed.
+const RELIST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The task that owns the server.
+pub(super) struct Owner {
+    about: Arc<About>,
+    transport: Arc<dyn Transport>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    publish: watch::Sender<Phase>,
+    recovery: Duration,
+    /// What the last start taught about the server's era.
+    probe: Probe,
+}
+
+/// A server that was reached, and whom it is asked through.
+struct Reached {
+    link: Box<dyn Link>,
+    client: Arc<RpcClient>,
+}
+
+/// Why a server is no longer watched.
+enum End {
+    /// It is of no use any more; the text says why.
+    Gone { why: String, how: How },
+    /// It must be shut down; the sender, if any, wants to know when that is done.
+    Stop(Option<oneshot::Sender<()>>),
+}
+
+/// How a server was lost.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    /// It ended in order.
+    Ended,
+    /// It ended otherwise.
+    Crashed,
+    /// It lives, but we have given it up.
+    GivenUp,
+}
+
+impl From<LinkEnd> for End {
+    fn from(LinkEnd { why, is_orderly }: LinkEnd) -> End {
+        End::Gone { why, how: if is_orderly { How::Ended } else { How::Crashed } }
+    }
+}
+
+impl Owner {
+    /// The owner of a server that is not started yet.
+    pub(super) fn new(
+        about: Arc<About>,
+        transport: Arc<dyn Transport>,
+        inbox: mpsc::UnboundedReceiver<Command>,
+        publish: watch::Sender<Phase>,
+    ) -> Owner {
+        Owner { about, transport, inbox, publish, recovery: SHORTEST_RECOVERY, probe: Probe::Discover }
+    }
+
+    /// Works until the server is stopped for good, or nobody holds the upstream any more.
+    pub(super) async fn run(mut self) {
+        loop {
+            match self.inbox.recv().await {
+                Some(Command::Start) if self.may_start() => {}
+                Some(Command::Start) => continue,
+                Some(Command::Stop(done)) => return self.finish(Some(done)),
+                None => return self.finish(None),
+            }
+            if let Err(done) = self.live().await {
+                return self.finish(done);
+            }
+        }
+    }
+
+    /// One life of the server, from its start to its end. An error means that it was shut down for good.
+    async fn live(&mut self) -> Result<(), Option<oneshot::Sender<()>>> {
+        self.publish.send_replace(Phase::Starting);
+        loop {
+            let begun = Instant::now();
+            let mut reached = match self.reach(begun).await {
+                Ok(reached) => reached,
+                Err(End::Stop(done)) => return Err(done),
+                Err(End::Gone { why, .. }) => {
+                    self.down(why, false);
+                    return Ok(());
+                }
+            };
+            match self.attend(&mut reached, begun).await {
+                End::Stop(done) => {
+                    reached.link.shut_down().await;
+                    return Err(done);
+                }
+                End::Gone { why, how } => {
+                    let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
+                    let heard = reached.client.events().has_spoken();
+                    if !was_ready && !heard && how != How::GivenUp && self.probe == Probe::Discover {
+                        // Some servers of the handshake era end when anything comes before `initialize`.
+                        tracing::debug!(upstream = %self.about.name, "ended at once; trying initialize first");
+                        self.probe = Probe::Skip;
+                        reached.link.close(&why);
+                        reached.link.discard().await;
+                        continue;
+                    }
+                    if reached.client.has_answered() {
+                        self.recovery = SHORTEST_RECOVERY;
+                    }
+                    if !was_ready {
+                        self.probe = Probe::Discover;
+                    }
+                    self.outdate_tools();
+                    reached.link.close(&why);
+                    if was_ready && how == How::Ended {
+                        tracing::info!(upstream = %self.about.name, "ended: {why}");
+                        self.publish.send_replace(Phase::Idle);
+                    } else {
+                        self.down(why, was_ready);
+                    }
+                    // Nobody waits for this: the next start does.
+                    reached.link.discard().await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn may_start(&self) -> bool {
+        match *self.publish.borrow() {
+            Phase::Idle => true,
+            Phase::Down { until, .. } => Instant::now() >= until,
+            Phase::Starting | Phase::Ready(_) | Phase::Stopped => false,
+        }
+    }
+
+    fn finish(&self, done: Option<oneshot::Sender<()>>) {
+        self.publish.send_replace(Phase::Stopped);
+        if let Some(done) = done {
+            let _ = done.send(());
+        }
+    }
+
+    /// Arms the recovery window.
+    fn down(&mut self, why: String, crashed: bool) {
+        let why = self.about.secrets.scrub(&why).into_owned();
+        let state = if crashed { "crashed" } else { "could not start" };
+        let retry_ms = self.recovery.as_millis();
+        tracing::warn!(upstream = %self.about.name, retry_ms, "{state}: {why}");
+        let until = Instant::now() + self.recovery;
+        self.recovery = (self.recovery * 2).min(LONGEST_RECOVERY);
+        self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
+    }
+
+    /// Publishes a list on a thread for blocking work: it may be long, and is compared with the one before.
+    async fn publish_tools(&self, listed: Listed) -> usize {
+        let about = self.about.clone();
+        let publish = move || {
+            let About { name, policy, catalog, mode, .. } = &*about;
+            let list = ToolList::new(name, listed, policy);
+            for note in list.notes() {
+                tracing::warn!(upstream = %name, "{note}");
+            }
+            let count = list.len();
+            catalog.publish(name, list, *mode);
+            count
+        };
+        tokio::task::spawn_blocking(publish).await.unwrap_or_default()
+    }
+
+    /// The server that had the last list is gone; a frozen list holds for the one that comes next.
+    fn outdate_tools(&self) {
+        if self.about.mode == SnapshotMode::Live {
+            self.about.catalog.outdate(&self.about.name);
+        }
+    }
+
+    /// Reaches the server within the time of a start.
+    async fn reach(&mut self, begun: Instant) -> Result<Reached, End> {
+        let events = Arc::new(PeerEvents::new(self.about.name.clone()));
+        let patience = self.about.handshake_timeout;
+        let opened = within(begun, patience, self.transport.open(events.clone()));
+        tokio::pin!(opened);
+        let opened = loop {
+            tokio::select! {
+                biased;
+                opened = &mut opened => break opened,
+                command = self.inbox.recv() => end_of(command)?,
+            }
+        };
+        match opened {
+            Some(Ok(link)) => {
+                let client = Arc::new(RpcClient::new(link.peer(), events));
+                Ok(Reached { link, client })
+            }
+            Some(Err(why)) => Err(End::Gone { why, how: How::GivenUp }),
+            None => Err(End::Gone { why: timed_out(patience), how: How::GivenUp }),
+        }
+    }
+
+    /// Brings a server up and watches it to its end.
+    async fn attend(&mut self, reached: &mut Reached, begun: Instant) -> End {
+        match self.start(reached, begun).await {
+            Ok(server) => self.watch(&mut *reached.link, &server.session).await,
+            Err(End::Gone { why, how }) => {
+                let said = reached.link.diagnostics().map(|text| format!("; {text}"));
+                End::Gone { why: why + &said.unwrap_or_default(), how }
+            }
+            Err(end) => end,
+        }
+    }
+
+    /// From the reached server to one that takes calls.
+    async fn start(&mut self, reached: &mut Reached, begun: Instant) -> Result<Arc<ReadyServer>, End> {
+        let about = self.about.clone();
+        let patience = about.handshake_timeout;
+        let session = McpSession::open(reached.client.clone(), &about.secrets, self.probe, patience);
+        let startup = within(begun, patience, session);
+        tokio::pin!(startup);
+        let started = loop {
+            tokio::select! {
+                biased;
+                started = &mut startup => break started,
+                end = reached.link.gone() => return Err(end.into()),
+                command = self.inbox.recv() => end_of(command)?,
+            }
+        };
+        let why = match started {
+            Some(Ok((session, tools))) => {
+                let started_in = begun.elapsed();
+                let tools = self.publish_tools(tools).await;
+                tracing::info!(upstream = %about.name, tools, protocol = session.version(),
+                    ms = started_in.as_millis(), "ready");
+                let server = Arc::new(ReadyServer { session, started_in });
+                self.publish.send_replace(Phase::Ready(server.clone()));
+                return Ok(server);
+            }
+            None | Some(Err(UpstreamFault::Timeout(_))) => timed_out(patience),
+            Some(Err(fault)) => format!("handshake failed: {fault}"),
+        };
+        Err(End::Gone { why, how: How::GivenUp })
+    }
+
+    /// Watches a ready server: its end, changes of its tools, whether it still answers.
+    async fn watch(&mut self, link: &mut dyn Link, session: &McpSession) -> End {
+        let about = self.about.clone();
+        let live = about.mode == SnapshotMode::Live;
+        let mut listing: Option<BoxFuture<'_, Result<Listed, UpstreamFault>>> = None;
+        let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
+            (live && session.offers_changes()).then(|| Box::pin(session.listen()) as _);
+        let mut liveness: Option<BoxFuture<'_, bool>> = None;
+        let mut next_listing = Instant::now();
+        loop {
+            let changed = async {
+                sleep_until(next_listing).await;
+                session.client().events().tools_changed().await;
+            };
+            tokio::select! {
+                end = link.gone() => return end.into(),
+                command = self.inbox.recv() => if let Err(end) = end_of(command) {
+                    return end;
+                },
+                () = changed, if live && listing.is_none() => {
+                    listing = Some(Box::pin(session.list_tools(about.handshake_timeout)));
+                }
+                listed = finished(&mut listing) => {
+                    match listed {
+                        Ok(tools) => {
+                            let tools = self.publish_tools(tools).await;
+                            tracing::info!(upstream = %about.name, tools, "tools listed again");
+                        }
+                        Err(error) => tracing::warn!(upstream = %about.name, %error, "tools/list failed"),
+                    }
+                    next_listing = Instant::now() + RELIST_PAUSE;
+                }
+                ended = finished(&mut subscription) => match ended {
+                    Ok(()) => tracing::debug!(upstream = %about.name,
+                        "the subscription to list changes has ended"),
+                    Err(fault) => tracing::debug!(upstream = %about.name, %fault,
+                        "no subscription to list changes"),
+                },
+                () = session.client().call_lost(), if liveness.is_none() => {
+                    liveness = Some(Box::pin(session.is_alive(about.unresponsive_timeout)));
+                }
+                alive = finished(&mut liveness) => if !alive {
+                    let silent = about.unresponsive_timeout.as_millis();
+                    let why = format!("stopped answering: no answer for {silent} ms after a call was given up");
+                    return End::Gone { why, how: How::GivenUp };
+                },
+            }
+        }
+    }
+}
+
+/// What a command means for a server that is starting or up.
+fn end_of(command: Option<Command>) -> Result<(), End> {
+    match command {
+        Some(Command::Start) => Ok(()),
+        Some(Command::Stop(done)) => Err(End::Stop(Some(done))),
+        None => Err(End::Stop(None)),
+    }
+}
+
+/// The result of the work, unless `patience` since `begun` is over before.
+async fn within<T>(begun: Instant, patience: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match begun.checked_add(patience) {
+        Some(deadline) => timeout_at(deadline, work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
+fn timed_out(patience: Duration) -> String {
+    format!("handshake timed out after {} ms", patience.as_millis())
+}
+
+/// Waits for the future in the slot and empties it; forever while it is empty. Cancel safe.
+async fn finished<T>(slot: &mut Option<BoxFuture<'_, T>>) -> T {
+    let result = match slot {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    };
+    *slot = None;
+    result
+}

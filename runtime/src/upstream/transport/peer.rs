@@ -1,0 +1,97 @@
+//! One request to a server, and who takes it.
+
+use crate::run::outgoing::Arguments;
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::{RawAnswer, RpcError};
+use std::borrow::Cow;
+use tokio::time::Instant;
+
+/// The other end of a link: takes any number of requests at once.
+#[async_trait::async_trait]
+pub trait Peer: Send + Sync {
+    /// Sends a request and waits for its answer. The caller drops the future at the deadline, or when nobody wants
+    /// the answer any more: a request that was not sent is taken back then, one that was is cancelled.
+    ///
+    /// # Errors
+    /// An error of the server, or why there is no answer.
+    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault>;
+
+    /// Sends a notification without parameters, if the server takes it.
+    fn notify(&self, method: &'static str, era: Era<'_>);
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct PeerRequest<'a> {
+    /// Method of MCP.
+    pub method: &'static str,
+    /// JSON text.
+    pub params: Params<'a>,
+    /// What the protocol wants to know about each request, beside its text.
+    pub era: Era<'a>,
+    /// A larger answer is refused while it is read.
+    pub max_bytes: usize,
+    /// When the future is dropped at the latest; one that is dropped earlier was cancelled.
+    pub deadline: Instant,
+    /// The server may be told that nobody wants the answer any more.
+    pub is_cancellable: bool,
+}
+
+/// The parameters of a request.
+#[derive(Debug)]
+pub enum Params<'a> {
+    /// Of a question of our own: a few bytes, which need no room.
+    Own(&'a str),
+    /// Of a call of a program: one JSON text in three parts, so that arguments are not copied.
+    Call {
+        /// The tool's name as the server lists it.
+        tool: &'a str,
+        /// What stands before the arguments.
+        head: String,
+        /// On the account of its program until it is dropped.
+        arguments: Arguments,
+        /// What stands behind the arguments.
+        tail: String,
+    },
+}
+
+impl Params<'_> {
+    /// The whole JSON text.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Params::Own(text) => Cow::Borrowed(text),
+            Params::Call { head, arguments, tail, .. } => {
+                Cow::Owned([head, arguments.as_str(), tail].concat())
+            }
+        }
+    }
+}
+
+/// How a request is spoken: what a transport with headers writes into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era<'a> {
+    /// Nothing is agreed yet: `initialize`.
+    Opening,
+    /// After a handshake that ended with this revision.
+    Handshake(&'a str),
+    /// Each request stands for itself, in this revision.
+    Stateless(&'a str),
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub enum RequestFault {
+    /// The server answered with an error.
+    Rpc(RpcError),
+    /// There is no answer.
+    Upstream(UpstreamFault),
+}
+
+impl From<RequestFault> for UpstreamFault {
+    fn from(fault: RequestFault) -> UpstreamFault {
+        match fault {
+            RequestFault::Rpc(error) => UpstreamFault::Protocol(error.message),
+            RequestFault::Upstream(fault) => fault,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The transports that there are, as a configuration names them. Everything that depends on which one a server has
+//! goes through a method here: nothing outside of `upstream` and `config` takes a [`TransportSpec`] apart.
+
+use super::Transport;
+use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
+use crate::secrets::SecretRegistry;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How one server is reached. May hold resolved secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub enum TransportSpec {
+    /// A child process that speaks on its standard input and output.
+    Stdio(StdioSpec),
+    /// A transport of whoever embeds the runtime. No configuration file can name one.
+    Custom(Arc<dyn Transport>),
+}
+
+/// Where a server is, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// What `place` is: `command`, `address`.
+    pub kind: &'static str,
+    /// Where it was found; `None` when it is not there.
+    pub place: Option<String>,
+}
+
+impl TransportSpec {
+    /// The transport of the server `name`.
+    pub(crate) fn transport(
+        self,
+        name: &Arc<str>,
+        guardian: &Arc<Guardian>,
+        secrets: &SecretRegistry,
+    ) -> Arc<dyn Transport> {
+        match self {
+            TransportSpec::Stdio(spec) => {
+                Arc::new(StdioTransport::new(name.clone(), spec, guardian.clone(), secrets.clone()))
+            }
+            TransportSpec::Custom(transport) => transport,
+        }
+    }
+
+    /// How the server is reached, as a person would write it. What it holds of secrets is to be scrubbed.
+    pub fn describe(&self) -> String {
+        match self {
+            TransportSpec::Stdio(spec) => spec.command_line(),
+            TransportSpec::Custom(transport) => transport.describe(),
+        }
+    }
+
+    /// Looks for the server at this moment, without starting it.
+    pub fn locate(&self) -> Location {
+        match self {
+            TransportSpec::Stdio(spec) => {
+                let place = spec.resolve().map(|path| path.display().to_string());
+                Location { kind: "command", place }
+            }
+            TransportSpec::Custom(transport) => {
+                Location { kind: "address", place: Some(transport.describe()) }
+            }
+        }
+    }
+
+    /// What to do about a start that failed with this text.
+    pub fn remedy(&self, error: &str) -> String {
+        match self {
+            TransportSpec::Stdio(spec) => advice::of_start(error, &spec.command_line()),
+            TransportSpec::Custom(_) => format!("check that an MCP server answers at {}", self.describe()),
+        }
+    }
+
+    /// What to do about a start that took most of the time it may take.
+    pub fn remedy_of_slow_start(&self, patience: Duration) -> String {
+        let raise = format!("raise handshake_timeout_ms (now {})", patience.as_millis());
+        match self {
+            TransportSpec::Stdio(_) => advice::of_slow_start(&raise),
+            TransportSpec::Custom(_) => raise,
+        }
+    }
+
+    /// True when it runs this very file.
+    pub(crate) fn runs(&self, program: &Path) -> bool {
+        match self {
+            TransportSpec::Stdio(spec) => {
+                let theirs = spec.resolve().and_then(|path| path.canonicalize().ok());
+                theirs.is_some_and(|theirs| theirs == program)
+            }
+            TransportSpec::Custom(_) => false,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own cap. What is on its way out
+//! stands in the [`Outbox`].
+
+use super::frames::{Frames, Received};
+use super::outbox::{Batch, Frame, Outbox};
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
+use crate::upstream::jsonrpc::{RawAnswer, RpcError};
+use crate::upstream::transport::pace::Pace;
+use crate::upstream::transport::throttle::Throttle;
+use crate::upstream::transport::{Era, Params, Peer, PeerEvents, PeerRequest, RequestFault};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Lines up to this size are read even when no call is in flight.
+const LINE_FLOOR: usize = 1 << 20;
+
+/// Requests without an answer that are remembered after their callers have gone.
+const ABANDONED: usize = 1_024;
+
+/// The server at the other end of the pipes.
+pub(super) struct StdioPeer {
+    events: Arc<PeerEvents>,
+    outbox: Outbox,
+    pending: Mutex<Pending>,
+    /// Most bytes of an incoming line: the largest cap in flight, at least the floor.
+    line_cap: AtomicUsize,
+    next_id: AtomicU64,
+}
+
+struct Pending {
+    calls: HashMap<u64, Waiting>,
+    /// How many calls in flight have which cap.
+    caps: BTreeMap<usize, usize>,
+    /// Requests that were sent and given up; the latest of them.
+    abandoned: BTreeSet<u64>,
+    closed: Option<String>,
+}
+
+struct Waiting {
+    cap: usize,
+    reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+}
+
+impl StdioPeer {
+    /// A peer whose holder runs [`StdioPeer::read`] and [`StdioPeer::write`].
+    pub(super) fn new(events: Arc<PeerEvents>) -> StdioPeer {
+        let pending = Pending {
+            calls: HashMap::new(),
+            caps: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
+            closed: None,
+        };
+        StdioPeer {
+            events,
+            outbox: Outbox::new(),
+            pending: Mutex::new(pending),
+            line_cap: AtomicUsize::new(LINE_FLOOR),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    /// Writes what is in the outbox until the peer is closed or has gone; the sink is dropped then, which closes the
+    /// server's stdin.
+    pub(super) async fn write(&self, mut sink: impl AsyncWrite + Unpin) {
+        while let Some(batch) = self.outbox.next().await {
+            let sent = match &batch {
+                Batch::Small(frames) => send(&mut sink, &[frames]).await,
+                Batch::Large { frame, .. } => send(&mut sink, &frame.parts()).await,
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads frames until the stream ends.
+    pub(super) async fn read(&self, source: impl AsyncRead + Unpin) {
+        let mut frames = Frames::new(source);
+        let (mut log, mut pace) = (Throttle::default(), Pace::new());
+        loop {
+            let (asked, bytes) = match frames.next(&self.line_cap).await {
+                Ok(Some(Received::Frame(incoming, bytes))) => {
+                    (self.dispatch(incoming, bytes, &mut log), bytes as u64)
+                }
+                Ok(Some(Received::Oversize(kind, bytes))) => (self.refuse(&kind, bytes, &mut log), bytes),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(upstream = self.events.server(), %error, "reading failed");
+                    return;
+                }
+            };
+            if !asked {
+                pace.unasked(bytes).await;
+            }
+        }
+    }
+
+    /// Deals with a frame; false when nobody has asked for it.
+    fn dispatch(&self, incoming: Incoming, bytes: usize, log: &mut Throttle) -> bool {
+        let events = &*self.events;
+        let upstream = events.server();
+        if !matches!(incoming, Incoming::Noise) {
+            events.heard();
+        }
+        match incoming {
+            Incoming::Response { id, body } => {
+                return self.answer(id, |waiting| match bytes > waiting.cap {
+                    true => Err(too_large(bytes as u64, waiting.cap)),
+                    false => body.map_err(RequestFault::Rpc),
+                });
+            }
+            Incoming::Broken { ids, why } => {
+                log.warn(upstream, bytes, &why);
+                let ids = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
+                let fault = || Err(RequestFault::Rpc(RpcError::about(why.clone())));
+                let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
+                return asked.count() > 0;
+            }
+            Incoming::Batch(frames) => {
+                let asked =
+                    frames.into_iter().filter_map(|frame| self.dispatch(frame, bytes, log).then_some(()));
+                return asked.count() > 0;
+            }
+            Incoming::Request { id, method } => {
+                if !self.outbox.reply(line(events.request(&id, &method))) {
+                    log.warn(upstream, bytes, "no answer: the server does not read those it has got");
+                }
+            }
+            Incoming::Notification { method } => events.notification(&method),
+            Incoming::Noise | Incoming::Open(_) => {
+                log.warn(upstream, bytes, "ignored a stdout line that is not JSON-RPC");
+            }
+        }
+        false
+    }
+
+    /// Fails the call an over-long line belongs to; false when there is none.
+    fn refuse(&self, kind: &OversizeKind, bytes: u64, log: &mut Throttle) -> bool {
+        let id = match kind {
+            OversizeKind::Response(id) => Some(*id),
+            OversizeKind::Other => None,
+            OversizeKind::Unknown => self.only_call(),
+        };
+        let found = id.is_some_and(|id| self.answer(id, |waiting| Err(too_large(bytes, waiting.cap))));
+        if !found {
+            log.warn(
+                self.events.server(),
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+                "dropped an over-long line",
+            );
+        }
+        found
+    }
+
+    /// Fails everything in flight and every later request. The writer ends once small frames are written, which
+    /// closes the server's stdin.
+    pub(super) fn close(&self, reason: &str) {
+        let calls = {
+            let mut pending = self.lock();
+            pending.closed.get_or_insert_with(|| reason.to_owned());
+            pending.caps.clear();
+            std::mem::take(&mut pending.calls)
+        };
+        self.outbox.close();
+        for (_, waiting) in calls {
+            let _ = waiting.reply.send(Err(self.close_fault()));
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Peer for StdioPeer {
+    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
+        let PeerRequest { method, params, era: _, max_bytes: cap, deadline, is_cancellable } = request;
+        let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        let waiting = Waiting { cap, reply };
+        match params {
+            Params::Own(params) => {
+                self.enter(id, waiting)?;
+                guard.id = Some(id);
+                self.outbox.own(line(message::request(id, method, params)));
+            }
+            Params::Call { tool: _, head, arguments, tail } => {
+                let (head, mut tail) = message::around(id, method, &head, tail);
+                tail.push('\n');
+                let frame = Frame { head, arguments, tail };
+                let Some(room) = self.outbox.room(frame.len()).await else {
+                    return Err(self.close_fault());
+                };
+                self.enter(id, waiting)?;
+                guard.id = Some(id);
+                self.outbox.call(id, frame, room);
+            }
+        }
+        let answer = answer.await.unwrap_or_else(|_| Err(self.close_fault()));
+        guard.id = None;
+        answer
+    }
+
+    fn notify(&self, method: &'static str, _era: Era<'_>) {
+        self.outbox.own(line(message::notification(method, None)));
+    }
+}
+
+/// A frame of one message.
+fn line(mut message: String) -> Vec<u8> {
+    message.push('\n');
+    message.into_bytes()
+}
+
+/// Sends whole frames, given in parts.
+async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[&[u8]]) -> std::io::Result<()> {
+    for part in parts {
+        sink.write_all(part).await?;
+    }
+    sink.flush().await
+}
+
+impl StdioPeer {
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close_fault(&self) -> RequestFault {
+        let reason = self.lock().closed.clone().unwrap_or_else(|| "connection closed".to_owned());
+        RequestFault::Upstream(UpstreamFault::Unavailable(reason))
+    }
+
+    /// Gives an answer to whoever waits for it; false when nobody ever did.
+    fn answer(&self, id: u64, answer: impl FnOnce(&Waiting) -> Result<RawAnswer, RequestFault>) -> bool {
+        let waiting = self.forget(id);
+        if waiting.is_none() && !self.lock().abandoned.remove(&id) {
+            return false;
+        }
+        self.events.answered();
+        match waiting {
+            Some(waiting) => {
+                let answer = answer(&waiting);
+                // The caller may have given up in this instant.
+                let _ = waiting.reply.send(answer);
+            }
+            None => tracing::debug!(upstream = self.events.server(), id, "late answer ignored"),
+        }
+        true
+    }
+
+    /// Remembers a request that was sent and given up.
+    fn abandon(&self, id: u64) {
+        let mut pending = self.lock();
+        pending.abandoned.insert(id);
+        if pending.abandoned.len() > ABANDONED {
+            pending.abandoned.pop_first();
+        }
+    }
+
+    fn enter(&self, id: u64, waiting: Waiting) -> Result<(), RequestFault> {
+        let mut pending = self.lock();
+        if pending.closed.is_some() {
+            drop(pending);
+            return Err(self.close_fault());
+        }
+        *pending.caps.entry(waiting.cap).or_default() += 1;
+        pending.calls.insert(id, waiting);
+        self.update_cap(&pending);
+        Ok(())
+    }
+
+    fn forget(&self, id: u64) -> Option<Waiting> {
+        let mut pending = self.lock();
+        let waiting = pending.calls.remove(&id)?;
+        if let Some(count) = pending.caps.get_mut(&waiting.cap) {
+            *count -= 1;
+            if *count == 0 {
+                pending.caps.remove(&waiting.cap);
+            }
+        }
+        self.update_cap(&pending);
+        Some(waiting)
+    }
+
+    /// The request in flight, if there is exactly one.
+    fn only_call(&self) -> Option<u64> {
+        let pending = self.lock();
+        let mut ids = pending.calls.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    fn update_cap(&self, pending: &Pending) {
+        let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
+        self.line_cap.store(largest.max(LINE_FLOOR), Ordering::Relaxed);
+    }
+}
+
+/// Takes a request out of flight whatever happens to its future.
+struct CallGuard<'a> {
+    peer: &'a StdioPeer,
+    /// While it is in flight.
+    id: Option<u64>,
+    deadline: Instant,
+    is_cancellable: bool,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id else { return };
+        if self.peer.forget(id).is_none() || self.peer.outbox.revoke(id) {
+            return;
+        }
+        self.peer.abandon(id);
+        if self.is_cancellable {
+            let reason = if Instant::now() >= self.deadline { "timeout" } else { "cancelled" };
+            let params = format!("{{\"requestId\":{id},\"reason\":\"{reason}\"}}");
+            // A server that reads nothing needs no notice.
+            self.peer.outbox.reply(line(message::notification("notifications/cancelled", Some(&params))));
+        }
+    }
+}
+
+fn too_large(bytes: u64, cap: usize) -> RequestFault {
+    RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
+}
