@@ -29,6 +29,11 @@ impl Brief {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// True when there is no room for more.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MOST && self.0.chars().count() >= MOST
+    }
 }
 
 struct Writer {

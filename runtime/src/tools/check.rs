@@ -50,7 +50,8 @@ impl<'s> Check<'s> {
     ) -> Result<(), Problem> {
         let names = Names::of(self.root, schema);
         let given = object.keys().map(String::as_str);
-        let undeclared = review(&names, given, |name| object.contains_key(name), || path.clone())?;
+        let undeclared =
+            review::<Problem>(&names, given, |name| object.contains_key(name), || path.clone(), |_| Ok(()))?;
         if is_top {
             self.undeclared.extend(undeclared.into_iter().map(str::to_owned));
         }

@@ -5,10 +5,19 @@ use super::schema::key;
 use super::suggest::nearest;
 use super::text;
 use super::{Catalog, CatalogServer, Refusal, Tool, ToolList};
+use ptc_vm::Brief;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Tools that a message lists.
 const LISTED: usize = 40;
+
+/// Undeclared names of a call that are told.
+const MOST_UNDECLARED: usize = 10;
+
+/// Units of work for comparing two names for likeness, and required names looked through for a unit.
+const LIKENESS: u64 = 16;
+const REQUIRED: usize = 8;
 
 /// A defect of a call, which nobody is asked to carry out: what is wrong with it, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,31 +75,36 @@ impl Notation {
     }
 }
 
-/// Where in the arguments: `:filter.state`, `:ids[2]`.
+/// Where in the arguments: `:filter.state`, `:ids[2]`. Cut where it gets too long: names may be, and nest deep.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    text: String,
+    text: Brief,
     notation: Notation,
 }
 
 impl Path {
     /// The arguments themselves.
     pub(crate) fn root(notation: Notation) -> Path {
-        Path { text: String::new(), notation }
+        Path { text: Brief::default(), notation }
     }
 
     /// The entry of a map.
     pub(crate) fn entry(&self, name: &str) -> Path {
         let text = match self.text.as_str() {
-            "" => self.notation.key(name).into_owned(),
-            text => format!("{text}.{name}"),
+            "" => Brief::of(self.notation.key(&Brief::of(name))),
+            text => Brief::of(format_args!("{text}.{name}")),
         };
         Path { text, notation: self.notation }
     }
 
     /// The item of a list.
     pub(crate) fn item(&self, at: usize) -> Path {
-        Path { text: format!("{}[{at}]", self.text), notation: self.notation }
+        Path { text: Brief::of(format_args!("{}[{at}]", self.text)), notation: self.notation }
+    }
+
+    /// True when nothing that is added shows.
+    pub(crate) fn is_full(&self) -> bool {
+        self.text.is_full()
     }
 }
 
@@ -173,27 +187,45 @@ pub(super) fn not_sent(server: &str, tool: &str, why: &str) -> WrongCall {
 }
 
 /// Judges the names of a map that is complete: names that the schema refuses, or that are near to one that it
-/// declares and the map does not have; names that must be there. Gives the other names that it does not declare.
-pub(crate) fn review<'n>(
+/// declares and the map does not have; names that must be there. Gives the first few of the other names that it does
+/// not declare. Both map and schema may be large: `pay` is told the work before it is done.
+pub(crate) fn review<'n, E: From<Problem>>(
     names: &Names<'_>,
     given: impl Iterator<Item = &'n str>,
     has: impl Fn(&str) -> bool,
     path: impl Fn() -> Path,
-) -> Result<Vec<&'n str>, Problem> {
-    let mut unknown: Vec<&str> = given.filter(|name| names.judge(name) != Verdict::Known).collect();
-    unknown.sort_unstable();
-    let mut free = Vec::new();
-    if !unknown.is_empty() {
-        free = names.declared();
-        free.retain(|name| !has(name));
-    }
-    for name in &unknown {
-        if names.judge(name) == Verdict::Refused || nearest(name, &free).is_some() {
-            return Err(Problem::unknown(&path().entry(name), name, &free));
+    mut pay: impl FnMut(u64) -> Result<(), E>,
+) -> Result<BTreeSet<&'n str>, E> {
+    // What a wrong name may have meant, once there is one.
+    let mut free = None;
+    let mut wrong: Option<&str> = None;
+    let mut undeclared = BTreeSet::new();
+    for name in given {
+        let verdict = names.judge(name);
+        if verdict == Verdict::Known {
+            continue;
+        }
+        let free = free.get_or_insert_with(|| {
+            let mut free = names.declared();
+            free.retain(|name| !has(name));
+            free
+        });
+        pay(LIKENESS * free.len() as u64)?;
+        if verdict == Verdict::Refused || nearest(name, free).is_some() {
+            wrong = Some(wrong.map_or(name, |wrong| wrong.min(name)));
+        } else {
+            undeclared.insert(name);
+            if undeclared.len() > MOST_UNDECLARED {
+                undeclared.pop_last();
+            }
         }
     }
+    if let Some(name) = wrong {
+        return Err(Problem::unknown(&path().entry(name), name, &free.unwrap_or_default()).into());
+    }
+    pay((names.required().count() / REQUIRED) as u64)?;
     let missing: Vec<&str> = names.required().filter(|name| !has(name)).collect();
-    if missing.is_empty() { Ok(unknown) } else { Err(Problem::missing(&path(), &missing)) }
+    if missing.is_empty() { Ok(undeclared) } else { Err(Problem::missing(&path(), &missing).into()) }
 }
 
 /// The message of a call whose arguments cannot be sent.

@@ -95,6 +95,22 @@ impl<T> List<T> {
         Ok(())
     }
 
+    /// Adds items that somebody has paid for.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub fn append(&mut self, cx: &mut Context, items: &[T]) -> Result<()>
+    where
+        T: Copy,
+    {
+        if items.len() > self.0.capacity() - self.0.len() {
+            self.grow(cx, items.len())?;
+        }
+        self.0.extend_from_slice(items);
+        Ok(())
+    }
+
     /// True when the next item needs no memory.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {

@@ -3,48 +3,59 @@
 //! Keyword keys become their names, with `-` turned into `_` where that is how the tool's schema spells
 //! them; string keys pass unchanged, and so does whatever the schema says nothing about. What the schema
 //! proves wrong is refused with the words of [`crate::tools::words`]; an optional entry that is nil and may not
-//! be null is left out. The walk keeps its own stack, pays fuel for every node and
-//! asks for memory before the text grows, so shared and deep structures end in a typed fault.
+//! be null is left out. The walk keeps its own stack and pays fuel for every node; text, stack and what is worked
+//! out about names are on the program's account, so shared, deep and wide structures end in a typed fault.
 
 use super::{ParsedCall, fault, programmer_fault};
 use crate::tools::Tool;
 use crate::tools::expectation::{Names, Shape, below, items, mismatch};
 use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
 use ptc_vm::map::MapNode;
+use ptc_vm::meter::List;
+use ptc_vm::set::SetNode;
 use ptc_vm::vector::VectorNode;
-use ptc_vm::{Context, Fault, Value};
+use ptc_vm::{Brief, Context, Fault, Value};
 use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::io;
 use std::rc::Rc;
 
-/// Text written between two looks at the memory limit.
-const STEP: usize = 4096;
+/// Memory of a name in a set of names, beside its text.
+const NAME_BYTES: usize = 96;
+
+/// Bytes of an integer as a name.
+const INT_BYTES: usize = 20;
+
+/// Required names that are looked through for a unit of fuel.
+const REQUIRED: u64 = 8;
 
 /// A container being written.
 enum Frame<'s> {
-    Map { node: Rc<MapNode>, order: Vec<usize>, next: usize, schema: Option<&'s Json> },
+    Map { node: Rc<MapNode>, next: usize, schema: Option<&'s Json> },
     List { node: Items, next: usize, schema: Option<&'s Json> },
 }
 
 /// The members of a list or set.
 enum Items {
     Vector(Rc<VectorNode>),
-    Set(Vec<Value>),
+    Set(Rc<SetNode>),
 }
 
 impl Items {
-    fn get(&self, at: usize) -> Option<Value> {
-        match self {
+    fn get(&self, cx: &mut Context, at: usize) -> Result<Option<Value>, Box<Fault>> {
+        Ok(match self {
             Items::Vector(node) => node.get(at),
-            Items::Set(members) => members.get(at).cloned(),
-        }
+            // The order is found once.
+            Items::Set(node) => node.order(cx)?.get(at).map(|&row| node.member(row as usize).clone()),
+        })
     }
 }
 
 struct Writer<'s> {
-    out: Vec<u8>,
-    reserved: usize,
-    frames: Vec<Frame<'s>>,
+    out: List<u8>,
+    frames: List<Frame<'s>>,
     /// The whole input schema.
     root: Option<&'s Json>,
     /// Arguments that the schema neither has nor refuses.
@@ -71,7 +82,7 @@ pub(crate) fn encode(
     let map = if let Value::Map(map) = args { map } else { &empty };
     let schema = tool.map(|tool| &tool.input_schema);
     let mut writer =
-        Writer { out: Vec::new(), reserved: 0, frames: Vec::new(), root: schema, undeclared: Vec::new() };
+        Writer { out: List::default(), frames: List::default(), root: schema, undeclared: Vec::new() };
     let done = writer.open_map(cx, map, schema).and_then(|()| writer.run(cx));
     done.map_err(|why| fault_of(call, tool, why))?;
     let notes = tool.into_iter().flat_map(|tool| {
@@ -79,7 +90,7 @@ pub(crate) fn encode(
     });
     let notes = notes.collect();
     // Every part written is text or ASCII punctuation.
-    let text = String::from_utf8(writer.out)
+    let text = String::from_utf8(writer.out.into_iter().collect())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(Encoded { text, notes })
 }
@@ -100,6 +111,12 @@ impl From<Box<Fault>> for Refusal {
     }
 }
 
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Refusal {
+        Refusal::Problem(problem)
+    }
+}
+
 fn fault_of(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fault> {
     match refusal {
         Refusal::Limit(limit) => limit,
@@ -115,6 +132,10 @@ fn fault_of(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fau
 }
 
 impl<'s> Writer<'s> {
+    fn put(&mut self, cx: &mut Context, text: &[u8]) -> Result<(), Refusal> {
+        Ok(self.out.append(cx, text)?)
+    }
+
     /// Starts a map.
     fn open_map(
         &mut self,
@@ -123,25 +144,44 @@ impl<'s> Writer<'s> {
         schema: Option<&'s Json>,
     ) -> Result<(), Refusal> {
         cx.tick(node.len() as u64 + 1)?;
+        let mut bytes = 0;
+        for key in node.keys() {
+            bytes += NAME_BYTES;
+            match key {
+                // Not copied, but looked through.
+                Value::Str(text) => _ = cx.read(text)?,
+                Value::Keyword(symbol) | Value::Symbol(symbol) => bytes += cx.text(*symbol).len(),
+                _ => bytes += INT_BYTES,
+            }
+        }
+        cx.reserve(bytes)?;
+        cx.holding(bytes, |cx| self.check_map(cx, node, schema))?;
+        self.put(cx, b"{")?;
+        self.frames.push(cx, Frame::Map { node: node.clone(), next: 0, schema })?;
+        Ok(())
+    }
+
+    /// Checks the names of a map.
+    fn check_map(
+        &mut self,
+        cx: &mut Context,
+        node: &MapNode,
+        schema: Option<&'s Json>,
+    ) -> Result<(), Refusal> {
         let names = self.names(schema);
-        let mut order = Vec::with_capacity(node.len());
-        let mut seen = HashSet::with_capacity(node.len());
-        for (at, entry) in node.entries().enumerate() {
+        let mut given = HashSet::with_capacity(node.len());
+        for entry in node.entries() {
             let name = key_name(cx, entry.key, names.as_ref())?;
-            if entry.value.is_nil() && self.is_omitted_when_nil(schema, &name) {
+            if entry.value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
                 continue;
             }
-            if !seen.insert(name.clone()) {
+            if given.contains(&name) {
+                let name = Brief::of(&name);
                 return Err(Refusal::NotEncodable(format!("two keys are both called {name:?}")));
             }
-            order.push(at);
+            given.insert(name);
         }
-        if let Some(names) = names {
-            self.check_names(cx, &names, &seen)?;
-        }
-        self.out.push(b'{');
-        self.frames.push(Frame::Map { node: node.clone(), order, next: 0, schema });
-        Ok(())
+        names.map_or(Ok(()), |names| self.check_names(cx, &names, &given))
     }
 
     /// What the schema says about the names of a map.
@@ -150,72 +190,94 @@ impl<'s> Writer<'s> {
     }
 
     /// True when nil for this entry means that it is left out: it is optional, and may not be null.
-    fn is_omitted_when_nil(&self, schema: Option<&'s Json>, name: &str) -> bool {
-        let (Some(root), Some(schema)) = (self.root, schema) else { return false };
-        let is_required = Names::of(root, schema).required().any(|required| required == name);
-        !is_required
-            && below(root, schema, name).is_some_and(|entry| mismatch(root, entry, &Shape::Nil).is_some())
+    fn is_omitted_when_nil(
+        &self,
+        cx: &mut Context,
+        schema: Option<&'s Json>,
+        name: &str,
+    ) -> Result<bool, Refusal> {
+        let (Some(root), Some(schema)) = (self.root, schema) else { return Ok(false) };
+        let (mut required, mut is_required) = (0, false);
+        for other in Names::of(root, schema).required() {
+            required += 1;
+            is_required |= other == name;
+        }
+        cx.tick(required / REQUIRED)?;
+        let may_not_be_nil = |entry| mismatch(root, entry, &Shape::Nil).is_some();
+        Ok(!is_required && below(root, schema, name).is_some_and(may_not_be_nil))
     }
 
     fn check_names(
         &mut self,
-        cx: &Context,
+        cx: &mut Context,
         names: &Names<'s>,
-        given: &HashSet<String>,
+        given: &HashSet<Cow<'_, str>>,
     ) -> Result<(), Refusal> {
-        let given_names = given.iter().map(String::as_str);
-        let undeclared = review(names, given_names, |name| given.contains(name), || self.path(cx));
-        let undeclared = undeclared.map_err(Refusal::Problem)?;
+        let given_names = given.iter().map(|name| &**name);
+        let cx = RefCell::new(cx);
+        let path = || self.path(&cx.borrow());
+        let pay = |units| Ok(cx.borrow_mut().tick(units)?);
+        let undeclared = review::<Refusal>(names, given_names, |name| given.contains(name), path, pay)?;
         if self.frames.is_empty() {
-            self.undeclared.extend(undeclared.into_iter().map(str::to_owned));
+            self.undeclared.extend(undeclared.into_iter().map(|name| Brief::of(name).into()));
         }
         Ok(())
     }
 
     /// Where the value is that is being written.
     fn path(&self, cx: &Context) -> Path {
-        self.frames.iter().fold(Path::root(Notation::Lisp), |path, frame| match frame {
-            Frame::Map { node, order, next, schema } => {
-                let at = next.checked_sub(1).and_then(|at| order.get(at));
-                let name = at.and_then(|&at| key_name(cx, node.key(at), self.names(*schema).as_ref()).ok());
-                path.entry(&name.unwrap_or_default())
+        let mut path = Path::root(Notation::Lisp);
+        for frame in &*self.frames {
+            if path.is_full() {
+                break;
             }
-            Frame::List { next, .. } => path.item(next.saturating_sub(1)),
-        })
+            path = match frame {
+                Frame::Map { node, next, schema } => {
+                    let key = node.keys().get(next.saturating_sub(1));
+                    let name = key.and_then(|key| key_name(cx, key, self.names(*schema).as_ref()).ok());
+                    path.entry(&name.unwrap_or_default())
+                }
+                Frame::List { next, .. } => path.item(next.saturating_sub(1)),
+            };
+        }
+        path
     }
 
     fn run(&mut self, cx: &mut Context) -> Result<(), Refusal> {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
-                Frame::Map { node, order, next, schema } => {
-                    let Some(entry) = order.get(*next).map(|&at| node.entry(at)) else {
-                        self.out.push(b'}');
+                Frame::Map { node, next, schema } => {
+                    if *next >= node.len() {
                         self.frames.pop();
+                        self.put(cx, b"}")?;
                         continue;
-                    };
-                    if *next > 0 {
-                        self.out.push(b',');
                     }
+                    let (key, value, schema) = (node.key(*next).clone(), node.value(*next).clone(), *schema);
                     *next += 1;
-                    let schema = *schema;
-                    let (key, value) = (entry.key.clone(), entry.value.clone());
                     let name = key_name(cx, &key, self.names(schema).as_ref())?;
+                    if value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
+                        continue;
+                    }
+                    // No entry ends with a bracket that opens.
+                    if self.out.last() != Some(&b'{') {
+                        self.put(cx, b",")?;
+                    }
                     self.text(cx, &name)?;
-                    self.out.push(b':');
+                    self.put(cx, b":")?;
                     let entry = self.root.zip(schema).and_then(|(root, schema)| below(root, schema, &name));
                     self.value(cx, &value, entry)?;
                 }
                 Frame::List { node, next, schema } => {
-                    let Some(item) = node.get(*next) else {
-                        self.out.push(b']');
+                    let Some(item) = node.get(cx, *next)? else {
                         self.frames.pop();
+                        self.put(cx, b"]")?;
                         continue;
                     };
-                    if *next > 0 {
-                        self.out.push(b',');
-                    }
+                    let (is_first, schema) = (*next == 0, *schema);
                     *next += 1;
-                    let schema = *schema;
+                    if !is_first {
+                        self.put(cx, b",")?;
+                    }
                     self.value(cx, &item, schema)?;
                 }
             }
@@ -223,25 +285,23 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// Writes a string; escapes may make it six times as long.
+    /// Writes a string.
     fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), Refusal> {
-        let escapes = |byte: u8| match byte {
-            b'"' | b'\\' => 1,
-            0..0x20 => 5,
-            _ => 0,
-        };
-        let more: usize = text.bytes().map(escapes).sum();
-        cx.reserve(self.out.len() + text.len() + more + 2)?;
-        write_text(&mut self.out, text);
-        Ok(())
+        let mut sink = Sink { out: &mut self.out, cx, fault: None };
+        // What can go wrong is a limit.
+        let _ = serde_json::to_writer(&mut sink, text);
+        sink.fault.map_or(Ok(()), |fault| Err(Refusal::Limit(fault)))
+    }
+
+    /// Starts a list.
+    fn open_list(&mut self, cx: &mut Context, node: Items, schema: Option<&'s Json>) -> Result<(), Refusal> {
+        let schema = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
+        self.put(cx, b"[")?;
+        Ok(self.frames.push(cx, Frame::List { node, next: 0, schema })?)
     }
 
     fn value(&mut self, cx: &mut Context, value: &Value, schema: Option<&'s Json>) -> Result<(), Refusal> {
         cx.tick(1)?;
-        if self.out.len() >= self.reserved {
-            self.reserved = self.out.len() + STEP;
-            cx.reserve(self.reserved)?;
-        }
         if let (Some(root), Some(schema)) = (self.root, schema) {
             let shape = shape(cx, value);
             if let Some(why) = mismatch(root, schema, &shape) {
@@ -249,56 +309,68 @@ impl<'s> Writer<'s> {
             }
         }
         match value {
-            Value::Nil => self.out.extend_from_slice(b"null"),
-            Value::Bool(true) => self.out.extend_from_slice(b"true"),
-            Value::Bool(false) => self.out.extend_from_slice(b"false"),
-            Value::Int(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
+            Value::Nil => self.put(cx, b"null"),
+            Value::Bool(value) => self.put(cx, value.to_string().as_bytes()),
+            Value::Int(number) => self.put(cx, number.to_string().as_bytes()),
             Value::BigInt(_) => {
                 let digits = ptc_vm::print::pr_str(cx, value, usize::MAX)?.text;
-                cx.reserve(self.out.len() + digits.len())?;
-                self.out.extend_from_slice(digits.as_bytes());
+                cx.holding(digits.len(), |cx| self.put(cx, digits.as_bytes()))
             }
             Value::Float(number) => match serde_json::Number::from_f64(*number) {
-                Some(number) => self.out.extend_from_slice(number.to_string().as_bytes()),
-                None => return Err(Refusal::NotEncodable(format!("{number} has no JSON form"))),
+                Some(number) => self.put(cx, number.to_string().as_bytes()),
+                None => Err(Refusal::NotEncodable(format!("{number} has no JSON form"))),
             },
             Value::Str(text) => {
                 cx.tick(text.as_str().len() as u64)?;
-                self.text(cx, text.as_str())?;
+                self.text(cx, text.as_str())
             }
-            Value::Keyword(symbol) | Value::Symbol(symbol) => write_text(&mut self.out, cx.text(*symbol)),
-            Value::Map(node) => self.open_map(cx, node, schema)?,
-            Value::Vector(node) => {
-                self.out.push(b'[');
-                let items = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
-                self.frames.push(Frame::List { node: Items::Vector(node.clone()), next: 0, schema: items });
+            Value::Keyword(symbol) | Value::Symbol(symbol) => {
+                let text = cx.text(*symbol).to_owned();
+                self.text(cx, &text)
             }
-            Value::Set(node) => {
-                let members = node.ordered(cx)?.cloned().collect();
-                self.out.push(b'[');
-                let items = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
-                self.frames.push(Frame::List { node: Items::Set(members), next: 0, schema: items });
-            }
-            Value::LocalDate(date) => write_text(&mut self.out, &date.to_string()),
-            Value::DateTime(date_time) => write_text(&mut self.out, &date_time.to_string()),
-            Value::Duration(duration) => {
-                self.out.extend_from_slice(duration.millis().to_string().as_bytes());
-            }
-            other => return Err(Refusal::NotEncodable(format!("a {} has no JSON form", other.type_word()))),
+            Value::Map(node) => self.open_map(cx, node, schema),
+            Value::Vector(node) => self.open_list(cx, Items::Vector(node.clone()), schema),
+            Value::Set(node) => self.open_list(cx, Items::Set(node.clone()), schema),
+            Value::LocalDate(date) => self.text(cx, &date.to_string()),
+            Value::DateTime(date_time) => self.text(cx, &date_time.to_string()),
+            Value::Duration(duration) => self.put(cx, duration.millis().to_string().as_bytes()),
+            other => Err(Refusal::NotEncodable(format!("a {} has no JSON form", other.type_word()))),
         }
+    }
+}
+
+/// Text on its way to the account of a program.
+struct Sink<'w> {
+    out: &'w mut List<u8>,
+    cx: &'w mut Context,
+    fault: Option<Box<Fault>>,
+}
+
+impl io::Write for Sink<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        match self.out.append(self.cx, text) {
+            Ok(()) => Ok(text.len()),
+            Err(fault) => {
+                self.fault = Some(fault);
+                Err(io::ErrorKind::OutOfMemory.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// The JSON name of a key.
-fn key_name(cx: &Context, key: &Value, names: Option<&Names<'_>>) -> Result<String, Refusal> {
+fn key_name<'k>(cx: &Context, key: &'k Value, names: Option<&Names<'_>>) -> Result<Cow<'k, str>, Refusal> {
     match key {
-        Value::Str(text) => Ok(text.as_str().to_owned()),
+        Value::Str(text) => Ok(text.as_str().into()),
         Value::Keyword(symbol) | Value::Symbol(symbol) => {
             let text = cx.text(*symbol);
-            Ok(names.map_or(text.into(), |names| names.spelled(text, true)).into_owned())
+            Ok(names.map_or(text.into(), |names| names.spelled(text, true)).into_owned().into())
         }
-        Value::Int(number) => Ok(number.to_string()),
+        Value::Int(number) => Ok(number.to_string().into()),
         other => Err(Refusal::NotEncodable(format!("a {} cannot be an object key", other.type_word()))),
     }
 }
@@ -320,9 +392,4 @@ fn shape<'v>(cx: &'v Context, value: &'v Value) -> Shape<'v> {
         Value::Map(_) => Shape::Map,
         _ => Shape::Unknown,
     }
-}
-
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Writing a string to memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
 }

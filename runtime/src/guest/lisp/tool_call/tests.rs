@@ -191,6 +191,59 @@ fn shared_structure_in_arguments_ends_in_a_limit() {
     assert_eq!(isolate.close(), 0);
 }
 
+/// A map of so many entries whose keys are integers.
+fn wide(cx: &mut Context, entries: i64) -> Value {
+    let mut map = MapNode::empty();
+    for key in 0..entries {
+        map = MapNode::insert(map, cx, Value::Int(key), Value::Nil).unwrap();
+    }
+    Value::Map(map)
+}
+
+#[test]
+fn what_is_worked_out_about_names_is_on_the_account() {
+    const ENTRIES: i64 = 20_000;
+    let run = |memory_bytes, encoded: bool| {
+        let mut isolate = Isolate::new(IsolateOptions { memory_bytes, ..IsolateOptions::default() });
+        let done = isolate.with(|cx| {
+            let args = wide(cx, ENTRIES);
+            if encoded { encode(cx, &call(), &args, None).map(|done| done.text.len()) } else { Ok(0) }
+        });
+        let peak = isolate.peak_bytes();
+        assert_eq!(isolate.close(), 0);
+        (done, peak)
+    };
+    let (_, map) = run(1 << 30, false);
+    let fault = run(map + 20 * ENTRIES as u64, true).0.unwrap_err();
+    assert_eq!(fault.reason, ptc_vm::Reason::MemoryExceeded, "{}", fault.message);
+    let (text, _) = run(map + 200 * ENTRIES as u64, true);
+    assert!(text.unwrap() > 10 * ENTRIES as usize);
+    // The text itself is, too.
+    let (_, peak) = run(1 << 30, true);
+    assert!(peak > map, "{peak} {map}");
+}
+
+#[test]
+fn long_names_and_many_of_them_make_no_long_messages() {
+    with(|cx| {
+        // A path of 300 names of 10 KB each: one node in the program.
+        let key = cx.host_text(&"k".repeat(10_000)).unwrap();
+        let deep = (0..300).fold(Value::Int(5), |inner, _| map(cx, &[(key.clone(), inner)]));
+        let schema = json!({"type": "object", "additionalProperties": {"$ref": "#"}});
+        let fault = encode(cx, &call(), &deep, Some(&tool(schema))).unwrap_err();
+        assert!(fault.message.contains("rejected args: \"kkk"), "{}", fault.message);
+        let one = cx.host_text("1").unwrap();
+        let twice = map(cx, &[(Value::Int(1), Value::Nil), (one, Value::Nil)]);
+        let fault = encode(cx, &call(), &twice, None).unwrap_err();
+        assert!(fault.message.contains("two keys are both called \"1\""), "{}", fault.message);
+        let wide = wide(cx, 5_000);
+        let open = tool(json!({"type": "object", "properties": {"description": {}}}));
+        let encoded = encode(cx, &call(), &wide, Some(&open)).unwrap();
+        assert_eq!(encoded.notes.len(), 10);
+        assert!(encoded.notes[0].contains("has no argument"), "{}", encoded.notes[0]);
+    });
+}
+
 fn unwrapped(result: serde_json::Value) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     unwrapped_as(CallResult::Mcp, result.to_string())
 }
