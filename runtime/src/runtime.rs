@@ -128,7 +128,7 @@ pub struct ServerStatus {
     pub protocol: Option<String>,
     /// Its tools in name order; empty while `tools_loaded` is false.
     pub tools: Vec<Arc<Tool>>,
-    /// A complete list was loaded.
+    /// A list was loaded.
     pub tools_loaded: bool,
     /// What is wrong with its tool list.
     pub notes: Vec<String>,

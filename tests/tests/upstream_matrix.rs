@@ -216,24 +216,42 @@ fn a_bomb_of_messages() {
     }
 }
 
+/// A list beyond its bounds costs what is beyond; only where nothing of it can be read, the server is of no use.
 #[test]
 fn fat_pages() {
-    for (pages, bytes) in [("0", "1000000"), ("1", "50000000"), ("20", "4000000"), ("0", "100")] {
+    let known = [
+        ("0", "1000000", "bytes"),
+        ("1", "50000000", ""),
+        ("20", "4000000", "bytes"),
+        ("0", "100", "more than 1000 pages"),
+    ];
+    for (pages, bytes, why) in known {
         let mut run = Run::start(&["--pages", pages, bytes]);
         for _ in 0..LOOKS {
             run.look();
         }
-        let state = "(:error (first (filter #(= \"bad\" (:name %)) (tool/servers))))";
-        let error = loop {
-            let error = run.text(state);
-            if error != "nil" {
-                break error;
+        let case = format!("fat pages, {pages} of {bytes}");
+        let state = "(let [s (first (filter #(= \"bad\" (:name %)) (tool/servers)))] (str (:state s) \" \" (:error s) (:catalog_cut s)))";
+        let seen = loop {
+            let seen = run.text(state);
+            if !seen.contains("starting") {
+                break seen;
             }
             run.look();
         };
-        let known = ["tools/list has", "exceeds max_upstream_response_bytes", "handshake timed out"];
-        assert!(known.iter().any(|known| error.contains(known)), "{pages} pages of {bytes}: {error}");
-        run.judge(&format!("fat pages, {pages} of {bytes}"));
+        if why.is_empty() {
+            let known = ["exceeds max_upstream_response_bytes", "handshake timed out"];
+            assert!(known.iter().any(|known| seen.contains(known)), "{case}: {seen}");
+        } else if !seen.contains("handshake timed out") {
+            assert!(seen.contains("ready") && seen.contains(why), "{case}: {seen}");
+            assert_eq!(run.text("(:value (tool/call 'bad/echo {:v 5}))"), "5", "{case}");
+            let beyond = run.text("(def t \"beyond\") (tool/call {:server \"bad\" :tool t})");
+            assert!(
+                beyond.contains("whose list was cut because") && beyond.contains(why),
+                "{case}: {beyond}"
+            );
+        }
+        run.judge(&case);
     }
 }
 
@@ -361,6 +379,16 @@ fn doctor_names_what_is_wrong_with_a_list() {
     assert_eq!(report.code, Some(0), "{report:?}");
     for note in ["tool s is left out", "tool 3 of page 1 is left out", "empty cursor", "1 of 1 servers work"]
     {
+        assert!(report.stdout.contains(note), "{note}: {}", report.stdout);
+    }
+}
+
+#[test]
+fn doctor_names_what_is_missing_of_a_list() {
+    let config = Upstreams::default().add("bad", hostile_server(&["--pages", "0", "2000000"])).write();
+    let report = ptc_tests::binary::run_ptc(&[&["doctor"][..], &config.flags(&[])].concat(), "");
+    assert_eq!(report.code, Some(0), "{report:?}");
+    for note in ["the list is cut after", "1 of 1 servers work"] {
         assert!(report.stdout.contains(note), "{note}: {}", report.stdout);
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// How long a tool list is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotMode {
-    /// The first complete list counts for the lifetime of the process.
+    /// The first list counts for the lifetime of the process.
     Frozen,
     /// A list counts until the server says that it changed, or is started again.
     Live,
@@ -33,7 +33,7 @@ pub struct CatalogServer {
     pub name: Arc<str>,
     /// Configured description, scrubbed.
     pub description: Option<Arc<str>>,
-    /// The last complete list; `None` until one was loaded.
+    /// The last list; `None` until one was loaded.
     pub tools: Option<Arc<ToolList>>,
     /// False once the server that had this list is gone: it is still good for descriptions, but proves
     /// nothing about the server that will be started next.
@@ -143,7 +143,7 @@ impl SharedCatalog {
         self.current.subscribe()
     }
 
-    /// Takes a complete list of a server. A frozen server keeps the first one it had.
+    /// Takes a list of a server. A frozen server keeps the first one it had.
     pub fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
         self.change(server, |entry| {
             let became_current = !std::mem::replace(&mut entry.is_current, true);

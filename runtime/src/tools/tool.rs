@@ -91,6 +91,8 @@ pub struct Listed {
     pub broken: Vec<Arc<str>>,
     /// What whoever cares for the server should know.
     pub notes: Vec<String>,
+    /// Why the list is not complete, if it is not.
+    pub cut: Option<Arc<str>>,
 }
 
 impl From<Vec<Tool>> for Listed {
@@ -99,19 +101,20 @@ impl From<Vec<Tool>> for Listed {
     }
 }
 
-/// A complete tool list in name order, without the tools that the policy refuses.
+/// A tool list in name order, without the tools that the policy refuses; complete unless it was cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
     tools: BTreeMap<Arc<str>, Arc<Tool>>,
     refused: BTreeMap<Arc<str>, Refusal>,
     notes: Vec<String>,
+    cut: Option<Arc<str>>,
 }
 
 impl ToolList {
     /// The tools of `server`; of two tools with one name the first counts.
     pub fn new(server: &str, listed: impl Into<Listed>, policy: &ToolPolicy) -> ToolList {
-        let Listed { tools, broken, notes } = listed.into();
-        let mut list = ToolList { notes, ..ToolList::default() };
+        let Listed { tools, broken, notes, cut } = listed.into();
+        let mut list = ToolList { notes, cut, ..ToolList::default() };
         list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
         for tool in tools {
             if let Some(refusal) = policy.refusal(server, &tool) {
@@ -136,6 +139,11 @@ impl ToolList {
     /// What is wrong with the list, for whoever cares for the server.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Why it is not complete: the server has tools beyond it, which cannot be called. `None`: it is.
+    pub fn cut(&self) -> Option<&str> {
+        self.cut.as_deref()
     }
 
     /// Every tool, in name order.

@@ -280,7 +280,7 @@ pub(crate) fn no_such_server(server: &str, tool: &str, catalog: &Catalog, notati
     }
 }
 
-/// A call to a tool that a complete list does not have, with the nearest tool and its signature.
+/// A call to a tool that a list does not have, with the nearest tool and its signature.
 pub(crate) fn no_such_tool(
     server: &str,
     tool: &str,
@@ -293,7 +293,14 @@ pub(crate) fn no_such_tool(
     if known.len() > LISTED {
         listed.push_str(&format!(", … ({} more)", known.len() - LISTED));
     }
-    let wrong = WrongCall::new(format!("no tool '{tool}' in upstream '{server}'. Known tools: {listed}"))
+    let within = match tools.cut() {
+        None => format!("in upstream '{server}'"),
+        Some(why) => {
+            let count = known.len();
+            format!("among the {count} known of upstream '{server}', whose list was cut because {why}")
+        }
+    };
+    let wrong = WrongCall::new(format!("no tool '{tool}' {within}. Known tools: {listed}"))
         .hint_closest(tool, &known);
     if let Some(near) = nearest(tool, &known).and_then(|near| tools.get(near)) {
         return wrong.hint(signature_hint(server, near));
@@ -324,7 +331,7 @@ fn server_with<'c>(catalog: &'c Catalog, tool: &str) -> Option<&'c str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::{SharedCatalog, ToolPolicy};
+    use crate::tools::{Listed, SharedCatalog, ToolPolicy};
     use serde_json::json;
 
     #[test]
@@ -344,6 +351,12 @@ mod tests {
         };
         assert_eq!(hints("reed", Notation::Json), ["Did you mean \"read\"?", "Signature: fs/read {}"]);
         assert_eq!(hints("xyz", Notation::Lisp), ["(dir 'fs) lists its tools with descriptions."]);
+        let listed = Listed { cut: Some("tools/list has more than 9 bytes".into()), ..Listed::default() };
+        let cut = ToolList::new("fs", listed, &ToolPolicy::default());
+        let beyond = no_such_tool("fs", "far", &cut, &catalog, Notation::Json).message;
+        let list =
+            "among the 0 known of upstream 'fs', whose list was cut because tools/list has more than 9 bytes";
+        assert_eq!(beyond, format!("no tool 'far' {list}. Known tools: "));
         assert!(hints("xyz", Notation::Json).is_empty());
     }
 }

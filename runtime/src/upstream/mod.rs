@@ -136,7 +136,7 @@ pub trait Upstream: Send + Sync {
     /// What its configuration says about calls.
     fn limits(&self) -> &CallLimits;
 
-    /// The last complete tool list; `None` until one was loaded. The same as in the catalog.
+    /// The last tool list; `None` until one was loaded. The same as in the catalog.
     fn tools(&self) -> Option<Arc<ToolList>>;
 
     /// Starts it if needed and waits until it takes calls. Concurrent callers share one start.

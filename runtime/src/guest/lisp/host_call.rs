@@ -196,6 +196,9 @@ pub(crate) fn servers(cx: &mut Context, engine: &Engine) -> Result<Value, Box<Fa
             ("tool_count", Value::Int(i64::try_from(count).unwrap_or(i64::MAX))),
             ("catalog_loaded", Value::Bool(server.proven().is_some())),
         ];
+        if let Some(why) = server.tools.as_ref().and_then(|tools| tools.cut()) {
+            entries.push(("catalog_cut", cx.host_text(why)?));
+        }
         if let Some(status) = status {
             entries.push(("state", cx.host_text(status.state.name())?));
             if let Some(error) = status.error {

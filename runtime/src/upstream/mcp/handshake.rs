@@ -225,6 +225,12 @@ impl Opening<'_> {
                 Err(RequestFault::Rpc(error)) if listing.is_empty() && error.code == METHOD_NOT_FOUND => {
                     return Ok(Listed::default());
                 }
+                Err(RequestFault::Upstream(fault @ UpstreamFault::TooLarge { .. }))
+                    if !listing.is_empty() =>
+                {
+                    listing.cut(format_args!("has a page that is too large: {fault}"));
+                    return Ok(listing.finish());
+                }
                 page => page?,
             };
             let cursor;

@@ -1,5 +1,6 @@
 //! Pages of `tools/list` into tools: bounded in all, and each tool read by itself, so that one which cannot be
-//! read costs nothing but itself.
+//! read costs nothing but itself. A list that goes beyond a bound, or cannot be followed to its end, is *cut*: what
+//! was read of it counts, the rest is lost.
 
 use super::handshake::CATALOG;
 use crate::secrets::SecretRegistry;
@@ -55,7 +56,8 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Takes a page; large ones on a thread for blocking work. Gives the cursor of the next page as JSON text.
+    /// Takes a page; large ones on a thread for blocking work. Gives the cursor of the next page as JSON text, if
+    /// there is one to be read.
     pub(super) async fn take(
         mut self,
         page: RawAnswer,
@@ -71,7 +73,15 @@ impl Listing {
         read.unwrap_or_else(|_| Err(fault("could not be read")))
     }
 
-    /// The complete list.
+    /// Nothing more is read.
+    pub(super) fn cut(&mut self, why: impl std::fmt::Display) {
+        let why = format!("tools/list {why}");
+        let note = format!("the list is cut after {} tools: {why}", self.listed.tools.len());
+        self.listed.notes.insert(0, note);
+        self.listed.cut = Some(why.into());
+    }
+
+    /// The list.
     pub(super) fn finish(mut self) -> Listed {
         if self.more_notes > 0 {
             self.listed.notes.push(format!("{} more findings of this kind", self.more_notes));
@@ -85,13 +95,27 @@ impl Listing {
     }
 
     fn page(&mut self, page: &[u8], secrets: &SecretRegistry) -> Result<Option<String>, UpstreamFault> {
+        let is_first = self.is_empty();
+        match self.read(page, secrets) {
+            Ok(next) => Ok(next),
+            // Nothing is there to be kept.
+            Err(why) if is_first && self.listed.tools.is_empty() => Err(fault(&why)),
+            Err(why) => {
+                self.cut(why);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads a page. An error says why nothing more of the list is read.
+    fn read(&mut self, page: &[u8], secrets: &SecretRegistry) -> Result<Option<String>, String> {
+        if self.pages == PAGES {
+            return Err(format!("has more than {PAGES} pages"));
+        }
         self.pages += 1;
         self.bytes += page.len();
-        if self.pages > PAGES {
-            return Err(fault(&format!("has more than {PAGES} pages")));
-        }
         if self.bytes > LIST_BYTES {
-            return Err(fault(&format!("has more than {LIST_BYTES} bytes")));
+            return Err(format!("has more than {LIST_BYTES} bytes"));
         }
         let text = String::from_utf8_lossy(page);
         let (mut tools, mut cursor) = (None, None);
@@ -103,7 +127,7 @@ impl Listing {
             }
         }
         let Some(tools) = tools.filter(|tools| tools.starts_with(b"[")) else {
-            return Err(fault("returned unexpected payload: no list of tools"));
+            return Err("returned unexpected payload: no list of tools".to_owned());
         };
         for (at, tool) in scan::items(tools).enumerate() {
             // Catalog text is scrubbed before anything sees it, and before any of it is cut: each tool for itself,
@@ -114,15 +138,15 @@ impl Listing {
         self.cursor(cursor.unwrap_or_default())
     }
 
-    fn tool(&mut self, text: &[u8], at: usize) -> Result<(), UpstreamFault> {
+    fn tool(&mut self, text: &[u8], at: usize) -> Result<(), String> {
         if self.listed.tools.len() == TOOLS {
-            return Err(fault(&format!("has more than {TOOLS} tools")));
+            return Err(format!("has more than {TOOLS} tools"));
         }
         let why = match read_tool(text) {
             Ok(tool) => {
                 self.memory += memory(text);
                 if self.memory > LIST_MEMORY {
-                    return Err(fault(&format!("has tools of more than {LIST_MEMORY} bytes")));
+                    return Err(format!("has tools of more than {LIST_MEMORY} bytes"));
                 }
                 self.listed.tools.push(tool);
                 return Ok(());
@@ -143,7 +167,7 @@ impl Listing {
     }
 
     /// What the cursor says about the next page.
-    fn cursor(&mut self, text: &[u8]) -> Result<Option<String>, UpstreamFault> {
+    fn cursor(&mut self, text: &[u8]) -> Result<Option<String>, String> {
         match text {
             b"" | b"null" => return Ok(None),
             b"\"\"" => {
@@ -155,13 +179,13 @@ impl Listing {
             _ => self.note(format!("the cursor of page {} is not a string", self.pages)),
         }
         if text.len() > CURSOR_BYTES {
-            return Err(fault(&format!("has a cursor of more than {CURSOR_BYTES} bytes")));
+            return Err(format!("has a cursor of more than {CURSOR_BYTES} bytes"));
         }
         let value: serde_json::Value =
-            serde_json::from_slice(text).map_err(|why| fault(&format!("has a broken cursor: {why}")))?;
+            serde_json::from_slice(text).map_err(|why| format!("has a broken cursor: {why}"))?;
         let cursor = value.to_string();
         if !self.cursors.insert(cursor.clone()) {
-            return Err(fault("repeats a cursor"));
+            return Err("repeats a cursor".to_owned());
         }
         Ok(Some(cursor))
     }
@@ -251,36 +275,58 @@ mod tests {
             let (listed, cursor) = page(&format!("{{\"tools\":[]{text}}}")).unwrap();
             assert_eq!((cursor.as_deref(), listed.notes.len()), (next, notes), "{text}");
         }
-        assert!(page(r#"{"tools":[],"nextCursor":"\ud800"}"#).unwrap_err().contains("broken cursor"));
-        let long = format!(r#"{{"tools":[],"nextCursor":"{}"}}"#, "c".repeat(5_000));
-        assert!(page(&long).unwrap_err().contains("cursor of more than"));
+        let long = "c".repeat(5_000);
+        for (cursor, why) in [("\\ud800", "broken cursor"), (&long, "cursor of more than")] {
+            // What was read counts, if anything was.
+            let (listed, next) =
+                page(&format!(r#"{{"tools":[{{"name":"a"}}],"nextCursor":"{cursor}"}}"#)).unwrap();
+            assert!(next.is_none() && listed.tools.len() == 1);
+            assert!(listed.cut.unwrap().contains(why) && listed.notes[0].contains(why));
+            assert!(page(&format!(r#"{{"tools":[],"nextCursor":"{cursor}"}}"#)).unwrap_err().contains(why));
+        }
         assert!(page(r#"{"tools":{}}"#).unwrap_err().contains("no list of tools"));
     }
 
     #[test]
-    fn a_list_is_bounded_in_all() {
-        let run = |page: &dyn Fn(usize) -> String| {
+    fn a_list_is_bounded_in_all_and_costs_only_what_is_beyond() {
+        /// Takes pages until the list is cut; how many there were before, its tools, and why.
+        fn run(page: &dyn Fn(usize) -> String) -> (usize, usize, String) {
             let mut listing = Listing::default();
             for n in 0.. {
-                if let Err(fault) = listing.page(page(n).as_bytes(), &SecretRegistry::new()) {
-                    return (n, fault.to_string());
+                let next = listing.page(page(n).as_bytes(), &SecretRegistry::new()).unwrap();
+                assert_eq!(next.is_none(), listing.listed.cut.is_some());
+                if next.is_none() {
+                    let listed = listing.finish();
+                    return (n, listed.tools.len(), listed.cut.unwrap().to_string());
                 }
             }
             unreachable!()
-        };
-        let (pages, why) = run(&|n| format!(r#"{{"tools":[],"nextCursor":"{n}"}}"#));
-        assert_eq!((pages, &*why), (PAGES, "tools/list has more than 1000 pages"));
+        }
+        let tool = |n| format!(r#""nextCursor":"{n}","tools":[{{"name":"t{n}"}}]"#);
+        let cut = run(&|n| format!("{{{}}}", tool(n)));
+        assert_eq!(cut, (PAGES, PAGES, "tools/list has more than 1000 pages".to_owned()));
         let junk = "j".repeat(4 << 20);
-        let (pages, why) = run(&|n| format!(r#"{{"tools":[],"nextCursor":"{n}","junk":"{junk}"}}"#));
-        assert!(pages == 4 - 1 && why.contains("bytes"), "{pages} {why}");
+        let (pages, tools, why) = run(&|n| format!(r#"{{{},"junk":"{junk}"}}"#, tool(n)));
+        assert!(pages == 3 && tools == 3 && why.contains("bytes"), "{pages} {tools} {why}");
         // Two bytes of text are a value of many more.
         let list = format!("[{}1]", "1,".repeat(100_000));
-        let (tools, why) = run(&|n| format!(r#"{{"tools":[{{"name":"t{n}","inputSchema":{list}}}]}}"#));
-        assert!(tools < 4 && why.contains("tools of more than"), "{tools} {why}");
-        let (pages, why) = run(&|n| {
-            let tools: Vec<String> = (0..5_000).map(|tool| format!("{{\"name\":\"t{n}-{tool}\"}}")).collect();
-            format!("{{\"tools\":[{}]}}", tools.join(","))
+        let (_, tools, why) =
+            run(&|n| format!(r#"{{"nextCursor":"{n}","tools":[{{"name":"t{n}","inputSchema":{list}}}]}}"#));
+        assert!((1..4).contains(&tools) && why.contains("tools of more than"), "{tools} {why}");
+        let (pages, tools, why) = run(&|n| {
+            let tools: Vec<String> = (0..4_500).map(|tool| format!("{{\"name\":\"t{n}-{tool}\"}}")).collect();
+            format!("{{\"nextCursor\":{n},\"tools\":[{}]}}", tools.join(","))
         });
-        assert!(pages == 4 && why.contains("more than 20000 tools"), "{pages} {why}");
+        assert!(
+            pages == 4 && tools == TOOLS && why.contains("more than 20000 tools"),
+            "{pages} {tools} {why}"
+        );
+        let (pages, tools, why) = run(&|n| match n {
+            2 => "{}".to_owned(),
+            n => format!("{{{}}}", tool(n)),
+        });
+        assert!(pages == 2 && tools == 2 && why.contains("no list of tools"), "{pages} {tools} {why}");
+        let (pages, tools, why) = run(&|_| format!("{{{}}}", tool(0)));
+        assert!(pages == 1 && tools == 2 && why.contains("repeats a cursor"), "{pages} {tools} {why}");
     }
 }

@@ -130,6 +130,10 @@ impl Lookup<'_> {
         }
         let Some(tools) = &server.tools else { return Ok(self.load(server)) };
         cx.tick(tools.len() as u64)?;
+        if let Some(why) = tools.cut() {
+            let count = tools.len();
+            self.context.note(format!("dir: only {count} tools of {reference} are known, because {why}"));
+        }
         let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.description.as_deref()));
         self.page(lines.collect(), &reference, limit, offset)
     }
