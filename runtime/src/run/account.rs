@@ -27,6 +27,8 @@ pub struct RunAccount {
     discoveries: AtomicU32,
     waiting_bytes: AtomicU64,
     outgoing: Arc<Outgoing>,
+    /// Microseconds.
+    longest_encoding: AtomicU64,
     notes: Mutex<Vec<String>>,
     ledger: Mutex<Vec<CallRecord>>,
 }
@@ -54,6 +56,7 @@ impl RunAccount {
             discoveries: AtomicU32::new(0),
             waiting_bytes: AtomicU64::new(0),
             outgoing: Outgoing::new(limits.memory_bytes),
+            longest_encoding: AtomicU64::new(0),
             notes: Mutex::new(Vec::new()),
             ledger: Mutex::new(Vec::new()),
         }
@@ -85,6 +88,17 @@ impl RunAccount {
         let left = self.time_left();
         let margin = MARGIN.min(self.limits.timeout() / 10);
         wanted.min(left.saturating_sub(margin).max(left / 2))
+    }
+
+    /// How long it took to encode the arguments of a call.
+    pub fn encoded_in(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.longest_encoding.fetch_max(micros, Ordering::Relaxed);
+    }
+
+    /// The longest time that it took to encode the arguments of a call: what the next one may take.
+    pub fn longest_encoding(&self) -> Duration {
+        Duration::from_micros(self.longest_encoding.load(Ordering::Relaxed))
     }
 
     /// Asks the program to stop.

@@ -233,9 +233,8 @@ impl Execution {
                     turn.map_or(ReplyBody::Fault(UpstreamFault::Timeout(timeout)), ReplyBody::Turn)
                 });
             }
-            Ok(Plan::Send { upstream, label, request }) => {
+            Ok(Plan::Send { upstream, label, request, whole }) => {
                 let context = self.context.clone();
-                let whole = waited + request.timeout;
                 self.hand_out(call, Some(label), whole, send(upstream, request, context));
             }
         }

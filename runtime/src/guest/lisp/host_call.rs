@@ -14,7 +14,7 @@ use ptc_vm::builtins::HostFunction;
 use ptc_vm::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What to do about a host call.
 pub(crate) enum Plan {
@@ -35,8 +35,8 @@ pub(crate) enum Plan {
     /// Too much of the program is on its way to this server: wait for a turn within the time of the call, and look
     /// again.
     AwaitTurn { label: CallLabel, timeout: Duration },
-    /// Call the tool.
-    Send { upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest },
+    /// Call the tool. `whole`: how long the call may take in all, of which the request has the rest.
+    Send { upstream: Arc<dyn Upstream>, label: CallLabel, request: CallRequest, whole: Duration },
 }
 
 /// A call that has waited until less than this part of its time is left is not sent any more.
@@ -134,10 +134,13 @@ fn plan_tool_call(
         }
     };
     let label = label(&call, tool.effect());
-    // Encoding what nobody can answer in time would only keep the program from answering itself.
-    if looked_at && timeout <= whole / LATE {
+    let too_late = |label| {
         let text = UpstreamFault::Timeout(whole).to_string();
-        return Ok(Plan::Refuse { label, reason: CallFault::Timeout, text });
+        Ok(Plan::Refuse { label, reason: CallFault::Timeout, text })
+    };
+    // Encoding what nobody can answer in time would only keep the program from answering itself.
+    if looked_at && timeout <= context.longest_encoding().max(whole / LATE) {
+        return too_late(label);
     }
     let Some(turn) = turn.or_else(|| context.outgoing().try_turn(&call.server)) else {
         let paid = if looked_at { Ok(()) } else { take_call(context, &**upstream) };
@@ -146,10 +149,18 @@ fn plan_tool_call(
             Err(text) => Plan::Refuse { label, reason: CallFault::CapExhausted, text },
         });
     };
+    // Large arguments take their time, in which others have their turns as well; it is the call's.
+    let begun = Instant::now();
     let Encoded { text, notes } = encode(cx, &call, &args, Some(&tool))?;
+    let took = begun.elapsed();
+    context.encoded_in(took);
     notes.into_iter().for_each(|note| context.note(note));
     if !looked_at && let Err(text) = take_call(context, &**upstream) {
         return Ok(Plan::Refuse { label, reason: CallFault::CapExhausted, text });
+    }
+    let timeout = timeout.saturating_sub(took);
+    if timeout.is_zero() {
+        return too_late(label);
     }
     let max_bytes = usize::try_from(limits.max_upstream_response_bytes).unwrap_or(usize::MAX);
     let request = CallRequest {
@@ -158,7 +169,7 @@ fn plan_tool_call(
         timeout,
         sink: ResultSink::Inline { max_bytes: own.max_response_bytes.unwrap_or(max_bytes) },
     };
-    Ok(Plan::Send { upstream: upstream.clone(), label, request })
+    Ok(Plan::Send { upstream: upstream.clone(), label, request, whole })
 }
 
 /// Takes a call from the budgets of the program; says which of them is used up.
