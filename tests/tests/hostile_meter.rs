@@ -2,14 +2,42 @@
 //! the polls of the isolate say, without looking at a clock.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions, Reason};
+use ptc_vm::{Exit, Interrupt, InterruptKind, Isolate, IsolateOptions, Preempt, Preemption, Reason};
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    static POLLS: Cell<u64> = const { Cell::new(0) };
+    static LAST: Cell<u64> = const { Cell::new(u64::MAX) };
+    static INTERRUPT: RefCell<Interrupt> = RefCell::default();
+}
+
+/// Counts polls, and ends the program at the last one that it may have.
+struct Counter;
+
+impl Preempt for Counter {
+    fn is_due(&self) -> bool {
+        POLLS.set(POLLS.get() + 1);
+        if POLLS.get() == LAST.get() {
+            INTERRUPT.with_borrow(|interrupt| interrupt.set(InterruptKind::Deadline));
+        }
+        false
+    }
+
+    fn suspend(&self, _live_bytes: u64) {}
+}
 
 /// An isolate that has run the program to its first exit.
 fn run(source: &str, memory_bytes: u64) -> (Isolate, Exit) {
+    POLLS.set(0);
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
-    let mut isolate =
-        Isolate::new(IsolateOptions { memory_bytes, fuel: 20_000_000, ..IsolateOptions::default() });
+    let mut isolate = Isolate::new(IsolateOptions {
+        memory_bytes,
+        fuel: 20_000_000,
+        preemption: Preemption::by(&Counter),
+        interrupt: INTERRUPT.with_borrow(Interrupt::clone),
+        ..IsolateOptions::default()
+    });
     let unit = isolate.load(program).expect("loads");
     isolate.start(unit);
     loop {
@@ -74,4 +102,63 @@ fn arguments_of_a_call_of_the_host_are_on_the_account_until_it_answers() {
     assert!(matches!(exit, Exit::HostCall(_)), "{exit:?}");
     assert!(isolate.live_bytes() >= 2 * ITEMS, "{} bytes", isolate.live_bytes());
     assert_eq!(isolate.close(), 0);
+}
+
+/// What a program has used, and how often it polled.
+#[derive(Debug, PartialEq)]
+struct Work {
+    fuel: u64,
+    polls: u64,
+}
+
+fn work(source: &str) -> Work {
+    let (isolate, exit) = run(source, 1 << 30);
+    assert!(matches!(exit, Exit::Done), "{source}: {exit:?}");
+    let work = Work { fuel: isolate.fuel_used(), polls: POLLS.get() };
+    assert_eq!(isolate.close(), 0, "bytes left behind by {source}");
+    work
+}
+
+/// Collections of 200,000 items, and an update that copies one because it is looked at afterwards.
+const UPDATES: &[(&str, &str)] = &[
+    ("(mapv identity (range 200000))", "(assoc c 7 :x)"),
+    ("(mapv identity (range 200000))", "(conj c 1)"),
+    ("(mapv identity (range 200000))", "(cons 1 c)"),
+    ("(mapv identity (range 200000))", "(update c 3 inc)"),
+    ("(zipmap (range 200000) (range 200000))", "(assoc c 7 :x)"),
+    ("(zipmap (range 200000) (range 200000))", "(assoc c :new :x)"),
+    ("(zipmap (range 200000) (range 200000))", "(dissoc c 7)"),
+    ("(zipmap (range 200000) (range 200000))", "(update c 7 inc)"),
+    ("(zipmap (range 200000) (range 200000))", "(update-in c [7] inc)"),
+    ("(set (range 200000))", "(conj c :x)"),
+    ("(set (range 200000))", "(disj c 7)"),
+    ("(apply str (repeat 400000 \"abcdefgh\"))", "(str c \"x\")"),
+];
+
+#[test]
+fn a_copy_of_what_is_shared_polls_and_costs_what_no_copy_does() {
+    // Twelve steps; programs differ in a poll or two beside them.
+    const LEAST: u64 = 200_000 / 16_384 - 2;
+    for (collection, update) in UPDATES {
+        let body = |body: &str| work(&format!("(let [c {collection}] {body})"));
+        let nothing = body("(do 1 (count [c]))");
+        let in_place = body(&format!("(do {update} (count [1]))"));
+        let copied = body(&format!("(do {update} (count [c]))"));
+        assert!(copied.polls >= nothing.polls + LEAST, "{update}: {nothing:?} and then {copied:?}");
+        assert_eq!(copied.fuel, in_place.fuel, "{update}: a copy is no matter of the program's");
+    }
+}
+
+#[test]
+fn a_copy_ends_at_the_deadline() {
+    for (collection, update) in UPDATES {
+        let source = format!("(let [c {collection}] (do {update} (count [c])))");
+        let before = work(&format!("(let [c {collection}] (do 1 (count [c])))")).polls;
+        LAST.set(before + 2);
+        let (isolate, exit) = run(&source, 1 << 30);
+        LAST.set(u64::MAX);
+        INTERRUPT.set(Interrupt::default());
+        assert!(matches!(&exit, Exit::Fault(fault) if fault.reason == Reason::Timeout), "{update}: {exit:?}");
+        assert_eq!(isolate.close(), 0, "bytes left behind by {update}");
+    }
 }

@@ -60,7 +60,7 @@ impl Context {
         {
             return Ok(step.to.clone());
         }
-        let mut to = from.copy(1);
+        let mut to = from.copy(self, 1)?;
         if let Some(set) = Rc::get_mut(&mut to) {
             set.push_new(self, key.clone())?;
         }

@@ -18,8 +18,8 @@ use std::mem;
 /// Values freed in one go while the program runs on; what is left waits for the next safepoint.
 const DRAIN_STEP: usize = 4_096;
 
-/// Copied elements after which a safepoint looks at deadline and cancellation.
-const COPY_STEP: u64 = 1 << 16;
+/// Copied elements after which whoever copies looks at deadline and cancellation.
+const COPY_STEP: u64 = 1 << 14;
 
 struct Counters {
     live: Cell<u64>,
@@ -209,18 +209,21 @@ pub(crate) fn recharge(before: usize, after: usize) {
 }
 
 /// Notes that elements of a shared collection were copied: work that fuel, which counts semantic
-/// events only, does not see.
-pub(crate) fn count_copy(elements: usize) {
+/// events only, does not see. True when it is time for a poll.
+#[inline]
+pub(crate) fn count_copy(elements: usize) -> bool {
     COUNTERS.with(|counters| {
-        counters.copied.set(counters.copied.get() + elements as u64);
-        if counters.copied.get() > counters.copy_mark.get() {
-            counters.attention.set(true);
+        let copied = counters.copied.get() + elements as u64;
+        counters.copied.set(copied);
+        let is_much = copied >= counters.copy_mark.get();
+        if is_much {
+            counters.copy_mark.set(copied + COPY_STEP);
         }
-    });
+        is_much
+    })
 }
 
-/// True when the next safepoint has something to do: memory over the limit, garbage left, or much
-/// copied.
+/// True when the next safepoint has something to do: memory over the limit, or garbage left.
 #[inline]
 pub(crate) fn attention() -> bool {
     COUNTERS.with(|counters| counters.attention.get())
@@ -240,8 +243,6 @@ pub(crate) enum Finding {
 pub(crate) fn attend() -> Finding {
     let left = drain(DRAIN_STEP);
     COUNTERS.with(|counters| {
-        let much_copied = counters.copied.get() > counters.copy_mark.get();
-        counters.copy_mark.set(counters.copied.get() + COPY_STEP);
         if counters.live.get() > counters.limit.get() {
             while drain(usize::MAX) {}
             if counters.live.get() > counters.limit.get() {
@@ -249,7 +250,7 @@ pub(crate) fn attend() -> Finding {
             }
         }
         counters.attention.set(left);
-        if much_copied || left { Finding::Poll } else { Finding::Fine }
+        if left { Finding::Poll } else { Finding::Fine }
     })
 }
 

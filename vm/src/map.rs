@@ -10,6 +10,7 @@ mod tests;
 use crate::context::{Context, Run};
 use crate::fault::Result;
 use crate::heap;
+use crate::meter::STEP;
 use crate::set::SetNode;
 use crate::symbol::Symbol;
 use crate::value::{Value, drop_children};
@@ -117,15 +118,22 @@ impl Values {
         }
     }
 
-    fn copy(&self, len: usize) -> Values {
-        match self {
+    fn copy(&self, cx: &mut Context) -> Result<Values> {
+        Ok(match self {
             Values::Few(values) => Values::Few(values.clone()),
             Values::Many(values) => {
-                let mut copy = Vec::with_capacity(len + 1);
-                copy.extend_from_slice(values);
+                let capacity = values.len() + 1;
+                cx.reserve_items(capacity)?;
+                let mut copy = Vec::with_capacity(capacity);
+                for part in values.chunks(STEP) {
+                    copy.extend_from_slice(part);
+                    if part.len() == STEP {
+                        cx.fuel.poll()?;
+                    }
+                }
                 Values::Many(copy)
             }
-        }
+        })
     }
 }
 
@@ -313,7 +321,7 @@ impl MapNode {
     /// # Errors
     /// Comparing collections as keys pays fuel.
     pub fn insert(this: Rc<MapNode>, cx: &mut Context, key: Value, value: Value) -> Result<Rc<MapNode>> {
-        let mut this = MapNode::unique(this);
+        let mut this = MapNode::unique(this, cx)?;
         // `unique` has just made sure that nobody else holds it.
         if let Some(map) = Rc::get_mut(&mut this) {
             match map.keys.find(cx, &key)? {
@@ -325,12 +333,15 @@ impl MapNode {
     }
 
     /// Replaces the value at a position that a `find` gave.
-    pub fn replace_at(this: Rc<MapNode>, row: usize, value: Value) -> Rc<MapNode> {
-        let mut this = MapNode::unique(this);
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation, if somebody else holds the map.
+    pub fn replace_at(this: Rc<MapNode>, cx: &mut Context, row: usize, value: Value) -> Result<Rc<MapNode>> {
+        let mut this = MapNode::unique(this, cx)?;
         if let Some(map) = Rc::get_mut(&mut this) {
             map.values.held_mut()[row] = value;
         }
-        this
+        Ok(this)
     }
 
     /// Adds an entry whose key is known to be absent.
@@ -339,9 +350,14 @@ impl MapNode {
     /// As [`SetNode::push_new`]; the entry has not been added then.
     pub(crate) fn push_new(&mut self, cx: &mut Context, key: Value, value: Value) -> Result<()> {
         let (before, len) = (self.values.bytes(), self.len());
+        if let Values::Many(values) = &self.values
+            && values.len() == values.capacity()
+        {
+            cx.reserve_items(2 * len)?;
+        }
         if len < SHARED && Rc::strong_count(&self.keys) > 1 {
             self.keys = cx.extend_keys(&self.keys, key)?;
-        } else if let Some(keys) = SetNode::exclusive(&mut self.keys, len) {
+        } else if let Some(keys) = SetNode::exclusive(&mut self.keys, cx, len)? {
             keys.push_new(cx, key)?;
         }
         self.order_paid.take();
@@ -356,7 +372,7 @@ impl MapNode {
     /// Comparing collections as keys pays fuel.
     pub fn remove(this: Rc<MapNode>, cx: &mut Context, key: &Value) -> Result<Rc<MapNode>> {
         let Some(row) = this.find(cx, key)? else { return Ok(this) };
-        let mut this = MapNode::unique(this);
+        let mut this = MapNode::unique(this, cx)?;
         if let Some(map) = Rc::get_mut(&mut this) {
             map.remove_at(cx, row)?;
         }
@@ -365,7 +381,7 @@ impl MapNode {
 
     fn remove_at(&mut self, cx: &mut Context, row: usize) -> Result<()> {
         let (before, len) = (self.values.bytes(), self.len());
-        if let Some(keys) = SetNode::exclusive(&mut self.keys, 0) {
+        if let Some(keys) = SetNode::exclusive(&mut self.keys, cx, 0)? {
             keys.remove_at(cx, row)?;
         }
         self.order_paid.take();
@@ -387,20 +403,24 @@ impl MapNode {
     }
 
     /// The map itself when nobody else holds it, else a copy with the same keys.
-    fn unique(this: Rc<MapNode>) -> Rc<MapNode> {
+    #[inline]
+    fn unique(this: Rc<MapNode>, cx: &mut Context) -> Result<Rc<MapNode>> {
         let mut this = this;
-        if Rc::get_mut(&mut this).is_some() {
-            return this;
-        }
-        heap::count_copy(this.len() * 2);
+        if Rc::get_mut(&mut this).is_some() { Ok(this) } else { this.copy(cx) }
+    }
+
+    #[inline(never)]
+    fn copy(&self, cx: &mut Context) -> Result<Rc<MapNode>> {
         let copy = MapNode {
-            keys: this.keys.clone(),
+            keys: self.keys.clone(),
             // The order goes with the copy, or the program would pay for it again.
-            order_paid: this.order_paid.clone(),
-            values: this.values.copy(this.len()),
+            order_paid: self.order_paid.clone(),
+            values: self.values.copy(cx)?,
         };
+        // Keys count, too: they were read.
+        cx.copied(self.len() * 2)?;
         heap::charge(copy.bytes());
-        Rc::new(copy)
+        Ok(Rc::new(copy))
     }
 
     /// Positions in key order.

@@ -146,7 +146,7 @@ impl SetNode {
             return Ok(this);
         }
         let mut this = this;
-        if let Some(set) = SetNode::exclusive(&mut this, 1) {
+        if let Some(set) = SetNode::exclusive(&mut this, cx, 1)? {
             set.push_new(cx, member)?;
         }
         Ok(this)
@@ -158,6 +158,10 @@ impl SetNode {
     /// Hashing and comparing collections and long texts pays fuel; the member has not been added then.
     pub(crate) fn push_new(&mut self, cx: &mut Context, member: Value) -> Result<()> {
         let before = self.bytes();
+        if self.len() > SCAN && self.len() == self.members.capacity() {
+            // While they move there are both, and so with the index.
+            cx.reserve(2 * self.len() * (size_of::<Value>() + INDEX_BYTES))?;
+        }
         self.forget_order();
         let is_name = is_keyword(&member);
         self.members.push(member);
@@ -200,7 +204,7 @@ impl SetNode {
     pub fn remove(this: Rc<SetNode>, cx: &mut Context, member: &Value) -> Result<Rc<SetNode>> {
         let Some(row) = this.find(cx, member)? else { return Ok(this) };
         let mut this = this;
-        if let Some(set) = SetNode::exclusive(&mut this, 0) {
+        if let Some(set) = SetNode::exclusive(&mut this, cx, 0)? {
             set.remove_at(cx, row)?;
         }
         Ok(this)
@@ -231,44 +235,58 @@ impl SetNode {
         }
         self.forget_order();
         self.members.swap_remove(row);
-        self.shrink_index();
+        self.shrink_index(cx);
         heap::recharge(before, self.bytes());
         Ok(())
     }
 
     /// Copies have an index as large as the set's, on the account for their own members: a set that was large
     /// must not hand the room it had on to them. Done on removal, so that copies and originals stay alike.
-    fn shrink_index(&mut self) {
+    fn shrink_index(&mut self, cx: &mut Context) {
         let len = self.members.len();
         let Some(extra) = self.extra.get_mut() else { return };
         if len <= SCAN / 2 {
             extra.index = None;
         } else if let Some(index) = &mut extra.index {
-            index.shrink(len.max(SCAN));
+            index.shrink(cx, len.max(SCAN));
         }
     }
 
     /// The set, replaced by a copy with room for `more` members when somebody else holds it. Never `None`.
-    pub(crate) fn exclusive(this: &mut Rc<SetNode>, more: usize) -> Option<&mut SetNode> {
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation.
+    pub(crate) fn exclusive<'s>(
+        this: &'s mut Rc<SetNode>,
+        cx: &mut Context,
+        more: usize,
+    ) -> Result<Option<&'s mut SetNode>> {
         if Rc::strong_count(this) > 1 {
-            *this = this.copy(more);
+            *this = this.copy(cx, more)?;
         }
-        Rc::get_mut(this)
+        Ok(Rc::get_mut(this))
     }
 
     /// A copy with room for `more` members.
-    pub(crate) fn copy(&self, more: usize) -> Rc<SetNode> {
-        heap::count_copy(self.len());
-        let mut members = SmallVec::with_capacity(self.len() + more);
-        members.extend(self.members.iter().cloned());
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation.
+    pub(crate) fn copy(&self, cx: &mut Context, more: usize) -> Result<Rc<SetNode>> {
+        let capacity = self.len() + more;
+        if capacity > SCAN {
+            cx.reserve(capacity * (size_of::<Value>() + INDEX_BYTES))?;
+        }
+        let mut members = SmallVec::with_capacity(capacity);
+        cx.copy_items(&mut members, &self.members)?;
         let extra = OnceCell::new();
-        if let Some(index) = self.extra.get().and_then(|extra| extra.index.clone()) {
+        if let Some(index) = self.extra.get().and_then(|extra| extra.index.as_ref()) {
+            let index = Some(index.copy(cx)?);
             // A copy is made to be changed, which the order would not outlive.
-            extra.get_or_init(|| Box::new(Extra { index: Some(index), order: OnceCell::new() }));
+            extra.get_or_init(|| Box::new(Extra { index, order: OnceCell::new() }));
         }
         let copy = SetNode { members, has_keyword: self.has_keyword, extra };
         heap::charge(copy.bytes());
-        Rc::new(copy)
+        Ok(Rc::new(copy))
     }
 
     /// Positions in key order.

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::heap;
 use crate::interpreter::slots::{fill, fill_copy};
-use crate::meter::List;
+use crate::meter::{List, STEP};
 use crate::value::{Value, drop_children};
 use std::rc::Rc;
 
@@ -167,15 +167,21 @@ impl VectorNode {
     /// A copy of the items with room for `more`. A range has no items in memory: its copy may be of any size.
     ///
     /// # Errors
-    /// `memory_exceeded`.
+    /// Memory, deadline and cancellation.
     pub(crate) fn copy_items(&self, cx: &mut Context, more: usize) -> Result<List> {
         let mut copy = List::with_capacity(cx, self.len().saturating_add(more))?;
-        match self.as_slice() {
-            Some(items) => copy.fill(items.iter().cloned()),
-            None => copy.fill(self.iter()),
-        }
-        heap::count_copy(copy.len());
+        self.copy_into(cx, &mut copy)?;
         Ok(copy)
+    }
+
+    fn copy_into(&self, cx: &mut Context, copy: &mut List) -> Result<()> {
+        match self.as_slice() {
+            Some(items) => copy.fill_copies(cx, items),
+            None => {
+                copy.fill(cx, self.iter())?;
+                cx.copied(self.len())
+            }
+        }
     }
 
     /// The items for changes in place, with room for `more`: those of a copy when somebody else holds the
@@ -209,8 +215,13 @@ impl VectorNode {
     fn make_ready(this: &mut Rc<VectorNode>, cx: &mut Context, more: usize) -> Result<()> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
             if *start > 0 {
-                heap::count_copy(items.len() - *start);
-                items.drain(..*start);
+                // What is before the first item is nil. A poll that fails ends the program.
+                let len = items.len() - *start;
+                for at in 0..len {
+                    items.swap(at, *start + at);
+                    cx.copied(1)?;
+                }
+                items.truncate(len);
                 *start = 0;
             }
             return make_room(cx, items, more);
@@ -254,10 +265,19 @@ impl VectorNode {
     /// Fuel and memory.
     pub(crate) fn append_all(this: &mut Rc<VectorNode>, cx: &mut Context, more: &VectorNode) -> Result<()> {
         let items = VectorNode::exclusive(this, cx, more.len())?;
-        cx.tick(more.len() as u64)?;
         match more.as_slice() {
-            Some(more) => items.extend_from_slice(more),
-            None => items.extend(more.iter()),
+            Some(more) => {
+                for part in more.chunks(STEP) {
+                    cx.tick(part.len() as u64)?;
+                    items.extend_from_slice(part);
+                }
+            }
+            None => {
+                for item in more.iter() {
+                    cx.tick(1)?;
+                    items.push(item);
+                }
+            }
         }
         Ok(())
     }
@@ -273,8 +293,10 @@ impl VectorNode {
             let before = items.capacity();
             if *start == 0 {
                 let room = items.len().max(4);
-                cx.reserve_items(items.len() + room)?;
-                items.splice(0..0, std::iter::repeat_n(Value::Nil, room));
+                let mut wider = List::with_capacity(cx, items.len() + room)?;
+                wider.fill(cx, std::iter::repeat_n(Value::Nil, room))?;
+                wider.fill(cx, items.iter_mut().map(std::mem::take))?;
+                *items = wider.into_items();
                 *start = room;
             }
             *start -= 1;
@@ -283,12 +305,8 @@ impl VectorNode {
             return Ok(this);
         }
         let mut items = List::with_capacity(cx, this.len().saturating_add(1))?;
-        items.fill(std::iter::once(item));
-        match this.as_slice() {
-            Some(more) => items.fill(more.iter().cloned()),
-            None => items.fill(this.iter()),
-        }
-        heap::count_copy(items.len());
+        items.push(cx, item)?;
+        this.copy_into(cx, &mut items)?;
         Ok(items.into_vector())
     }
 }

@@ -83,7 +83,7 @@ fn frequencies(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
                     Value::Int(seen) => *seen,
                     _ => 0,
                 };
-                MapNode::replace_at(counts, row, Value::Int(seen + 1))
+                MapNode::replace_at(counts, cx, row, Value::Int(seen + 1))?
             }
             None => {
                 seq::check_memory(cx)?;

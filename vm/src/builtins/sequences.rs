@@ -284,7 +284,12 @@ fn pop(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn reverse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let vector = seq::positional(cx, take(&mut arguments[0]), "reverse")?;
     let mut vector = vector;
-    VectorNode::exclusive(&mut vector, cx, 0)?.reverse();
-    cx.tick(vector.len() as u64)?;
+    let items = VectorNode::exclusive(&mut vector, cx, 0)?;
+    let len = items.len();
+    for at in 0..len / 2 {
+        cx.tick(2)?;
+        items.swap(at, len - 1 - at);
+    }
+    cx.tick((len % 2) as u64)?;
     Ok(Value::Vector(vector))
 }

@@ -27,7 +27,7 @@ fn update_at_once(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let old = row.map(|row| map.value(row).clone()).unwrap_or_default();
     let value = apply(cx, &arguments[2], &mut [old])?;
     Ok(Step::Return(Value::Map(match row {
-        Some(row) => MapNode::replace_at(map, row, value),
+        Some(row) => MapNode::replace_at(map, cx, row, value)?,
         None => MapNode::insert(map, cx, key, value)?,
     })))
 }

@@ -13,12 +13,37 @@ mod sorted;
 #[cfg(test)]
 mod tests;
 
+use crate::context::Context;
+use crate::fault::Fault;
 use slots::Slots;
 use sorted::Sorted;
 use std::cmp::Ordering;
+use std::convert::Infallible;
+
+/// Whoever changes an index: a change that takes long looks at deadline and cancellation in between.
+pub(crate) trait Pace<E> {
+    /// Looks.
+    ///
+    /// # Errors
+    /// It is time to end.
+    fn poll(&mut self) -> Result<(), E>;
+}
+
+impl Pace<Box<Fault>> for Context {
+    fn poll(&mut self) -> Result<(), Box<Fault>> {
+        self.fuel.poll()
+    }
+}
+
+/// Nobody who could be told to end.
+impl Pace<Infallible> for () {
+    fn poll(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
 
 /// The rows of keys by their hashes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Index {
     /// An open-addressing table.
     Hashed(Slots),
@@ -90,14 +115,14 @@ impl Index {
     /// # Errors
     /// What comparing fails with; nothing has changed then.
     #[inline]
-    pub(crate) fn insert<C, E>(
+    pub(crate) fn insert<C: Pace<E>, E>(
         &mut self,
         cx: &mut C,
         entry: Entry,
         order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
     ) -> Result<Result<(), Flooded>, E> {
         match self {
-            Index::Hashed(slots) => Ok(slots.insert(entry)),
+            Index::Hashed(slots) => slots.insert(cx, entry),
             Index::Sorted(sorted) => sorted.insert(cx, entry, order).map(Ok),
         }
     }
@@ -135,10 +160,21 @@ impl Index {
     }
 
     /// Gives back room that so few rows do not need.
-    pub(crate) fn shrink(&mut self, rows: usize) {
+    pub(crate) fn shrink<C: Pace<E>, E>(&mut self, cx: &mut C, rows: usize) {
         if let Index::Hashed(slots) = self {
-            slots.shrink(rows);
+            slots.shrink(cx, rows);
         }
+    }
+
+    /// An index of the same rows.
+    ///
+    /// # Errors
+    /// What the pace fails with.
+    pub(crate) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Index, E> {
+        Ok(match self {
+            Index::Hashed(slots) => Index::Hashed(slots.copy(cx)?),
+            Index::Sorted(sorted) => Index::Sorted(sorted.copy(cx)?),
+        })
     }
 
     /// Rows that fit before it grows.

@@ -3,7 +3,8 @@
 //! Our own one, because what a search costs must be the same on every platform (tables that look at groups of
 //! slots look at as many as the processor likes) and because it must say when it is flooded.
 
-use super::{Entry, Flooded};
+use super::{Entry, Flooded, Pace};
+use crate::meter::STEP;
 
 /// Slots that a search looks at, at most. A table as full as [`room_of`] allows has a free slot among the first 64 of
 /// a search but for one time in 10^13, unless the hashes were chosen.
@@ -16,7 +17,7 @@ const EMPTY: u64 = 0;
 const REMOVED: u64 = 1 << 32;
 
 /// Entries by their hashes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Slots {
     /// A power of two.
     slots: Vec<u64>,
@@ -94,6 +95,11 @@ impl Iterator for Candidates<'_> {
     }
 }
 
+/// A poll after a whole step.
+fn step<C: Pace<E>, E>(cx: &mut C, slots: usize) -> Result<(), E> {
+    if slots == STEP { cx.poll() } else { Ok(()) }
+}
+
 impl Slots {
     pub(super) fn with_room(rows: usize) -> Slots {
         Slots { slots: vec![EMPTY; size_for(rows)], used: 0, len: 0 }
@@ -112,11 +118,21 @@ impl Slots {
     }
 
     /// Adds an entry. When there is no place for it, nothing has changed but the size of the table.
-    pub(super) fn insert(&mut self, entry: Entry) -> Result<(), Flooded> {
-        if self.used >= room_of(self.slots.len()) {
-            self.rebuild(size_for(self.len + self.len / 2))?;
+    ///
+    /// # Errors
+    /// What the pace fails with.
+    #[inline]
+    pub(super) fn insert<C: Pace<E>, E>(
+        &mut self,
+        cx: &mut C,
+        entry: Entry,
+    ) -> Result<Result<(), Flooded>, E> {
+        if self.used >= room_of(self.slots.len())
+            && self.rebuild(cx, size_for(self.len + self.len / 2))?.is_err()
+        {
+            return Ok(Err(Flooded));
         }
-        self.put(pack(entry))
+        Ok(self.put(pack(entry)))
     }
 
     #[inline]
@@ -130,13 +146,33 @@ impl Slots {
     }
 
     /// The entries in a table of this size, in the order they stand in.
-    fn rebuild(&mut self, size: usize) -> Result<(), Flooded> {
+    #[cold]
+    #[inline(never)]
+    fn rebuild<C: Pace<E>, E>(&mut self, cx: &mut C, size: usize) -> Result<Result<(), Flooded>, E> {
         let mut rebuilt = Slots { slots: vec![EMPTY; size], used: 0, len: 0 };
-        for &slot in self.slots.iter().filter(|&&slot| is_entry(slot)) {
-            rebuilt.put(slot)?;
+        for part in self.slots.chunks(STEP) {
+            for &slot in part.iter().filter(|&&slot| is_entry(slot)) {
+                if rebuilt.put(slot).is_err() {
+                    return Ok(Err(Flooded));
+                }
+            }
+            step(cx, part.len())?;
         }
         *self = rebuilt;
-        Ok(())
+        Ok(Ok(()))
+    }
+
+    /// A table with the same entries in the same places.
+    ///
+    /// # Errors
+    /// What the pace fails with.
+    pub(super) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Slots, E> {
+        let mut slots = Vec::with_capacity(self.slots.len());
+        for part in self.slots.chunks(STEP) {
+            slots.extend_from_slice(part);
+            step(cx, part.len())?;
+        }
+        Ok(Slots { slots, used: self.used, len: self.len })
     }
 
     fn position(&self, entry: Entry) -> Option<usize> {
@@ -158,10 +194,11 @@ impl Slots {
     }
 
     /// Makes the table smaller when it is much larger than `rows` need.
-    pub(super) fn shrink(&mut self, rows: usize) {
+    pub(super) fn shrink<C: Pace<E>, E>(&mut self, cx: &mut C, rows: usize) {
         if self.room() > 4 * rows {
-            // A smaller table may be flooded by what the larger one holds: then that stays.
-            let _ = self.rebuild(size_for(2 * rows));
+            // A smaller table may be flooded by what the larger one holds: then that stays. It stays as well when it
+            // is time to end, which the next poll finds, too.
+            let _ = self.rebuild(cx, size_for(2 * rows));
         }
     }
 

@@ -3,7 +3,8 @@
 //! Entries ascend by hash, and those of one hash in the order of their keys, so that a search compares keys only
 //! where hashes are equal, and no more than the logarithm of their number.
 
-use super::Entry;
+use super::{Entry, Pace};
+use crate::meter::STEP;
 use std::cmp::Ordering;
 
 /// Most entries of a chunk: as many are moved to make room for one.
@@ -13,7 +14,7 @@ const MOST: usize = 512;
 const FEW: usize = MOST / 8;
 
 /// Entries in order.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Sorted {
     /// None is empty.
     chunks: Vec<Vec<Entry>>,
@@ -75,6 +76,19 @@ impl Sorted {
         }
         let (at, is_there) = first_not_less(entries.len(), |at| compare(entries[at]))?;
         Ok(Place { chunk, at, is_there })
+    }
+
+    /// A list of the same entries.
+    ///
+    /// # Errors
+    /// What the pace fails with.
+    pub(super) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Sorted, E> {
+        let mut chunks = Vec::with_capacity(self.chunks.len());
+        for part in self.chunks.chunks(STEP / MOST) {
+            chunks.extend_from_slice(part);
+            cx.poll()?;
+        }
+        Ok(Sorted { chunks })
     }
 
     fn entry(&self, place: Place) -> Option<Entry> {

@@ -76,7 +76,7 @@ impl Owner {
         let entry = Entry::new(hash(gone), row as u32);
         let Ok(()) = index.remove(&mut (), entry, moved, order(gone), order(keys[last]));
         keys.swap_remove(row);
-        index.shrink(keys.len().max(16));
+        index.shrink(&mut (), keys.len().max(16));
     }
 }
 

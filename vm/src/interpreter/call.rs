@@ -200,7 +200,7 @@ impl Machine<'_> {
             *slot = argument;
         }
         if let Some(mut rest) = rest {
-            rest.fill(arguments);
+            rest.fill(self.cx, arguments)?;
             window[fixed + 1] = rest.into_value();
         }
         window[0] = Value::Closure(closure);

@@ -1,5 +1,6 @@
 //! A list that grows only as far as the memory limit allows, and is on the account while it exists.
 
+use super::STEP;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
@@ -45,10 +46,32 @@ impl<T> List<T> {
         List(items)
     }
 
-    /// Adds items that the list was made with room for, which is all that it takes of them.
-    pub(crate) fn fill(&mut self, items: impl Iterator<Item = T>) {
-        let room = self.0.capacity() - self.0.len();
-        self.0.extend(items.take(room));
+    /// Adds items that were paid for and that the list was made with room for, which is all that it takes of them.
+    ///
+    /// # Errors
+    /// Deadline and cancellation.
+    pub(crate) fn fill(&mut self, cx: &mut Context, items: impl Iterator<Item = T>) -> Result<()> {
+        let mut items = items.take(self.0.capacity() - self.0.len());
+        loop {
+            let full = self.0.len() + STEP;
+            self.0.extend(items.by_ref().take(STEP));
+            if self.0.len() < full {
+                return Ok(());
+            }
+            cx.fuel.poll()?;
+        }
+    }
+
+    /// Adds copies of items that somebody else holds; the list was made with room for them.
+    ///
+    /// # Errors
+    /// Deadline and cancellation.
+    pub(crate) fn fill_copies(&mut self, cx: &mut Context, items: &[T]) -> Result<()>
+    where
+        T: Clone,
+    {
+        debug_assert!(items.len() <= self.0.capacity() - self.0.len(), "there is room");
+        cx.copy_items(&mut self.0, items)
     }
 
     /// Adds an item.
@@ -162,10 +185,10 @@ impl List {
     /// The values of a call's arguments, which were paid for when they became that.
     ///
     /// # Errors
-    /// `memory_exceeded`.
+    /// Memory, deadline and cancellation.
     pub(crate) fn taken(cx: &mut Context, arguments: &mut [Value]) -> Result<List> {
         let mut items = List::with_capacity(cx, arguments.len())?;
-        items.fill(arguments.iter_mut().map(take));
+        items.fill(cx, arguments.iter_mut().map(take))?;
         Ok(items)
     }
 

@@ -9,6 +9,7 @@
 //! - [`Context::tick`] pays for everything else, by the element. It looks at deadline and cancellation, too.
 
 mod arguments;
+mod copy;
 mod find;
 mod list;
 mod text;
@@ -19,6 +20,7 @@ use crate::heap;
 use crate::string::{SHORT_TEXT, StringNode};
 use crate::value::{BigIntNode, Value};
 pub use arguments::Arguments;
+pub(crate) use copy::STEP;
 pub use list::List;
 pub(crate) use text::{Case, Text, append, append_node};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};

@@ -1,6 +1,7 @@
 //! Text under construction: grows only as far as fuel, memory and its own limit allow, and is on the account
 //! while it exists.
 
+use super::STEP;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::heap;
@@ -58,10 +59,16 @@ impl Text {
     /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
     /// whether there is one is no matter of the program's.
     pub(crate) fn copy(&mut self, cx: &mut Context, text: &StringNode) -> Result<()> {
-        let text = text.as_str();
-        // A value's worth of bytes counts as one element copied.
-        heap::count_copy(text.len() / size_of::<Value>());
-        self.add(cx, text)
+        let mut rest = text.as_str();
+        self.grow(cx, rest.len())?;
+        while !rest.is_empty() {
+            let (part, more) = rest.split_at(rest.floor_char_boundary(STEP * size_of::<Value>()));
+            self.add(cx, part)?;
+            // A value's worth of bytes counts as one element copied.
+            cx.copied(part.len() / size_of::<Value>())?;
+            rest = more;
+        }
+        Ok(())
     }
 
     /// The text as a string value.

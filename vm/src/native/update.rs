@@ -86,7 +86,7 @@ impl Update {
         while let Some(Parent { container, key, row }) = self.parents.pop() {
             cx.tick(1)?;
             value = match (container, row) {
-                (Value::Map(map), Some(row)) => Value::Map(MapNode::replace_at(map, row, value)),
+                (Value::Map(map), Some(row)) => Value::Map(MapNode::replace_at(map, cx, row, value)?),
                 (container, _) => store(cx, container, key, value)?,
             };
         }

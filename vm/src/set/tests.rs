@@ -24,7 +24,7 @@ fn the_index_shrinks_with_the_set() {
         for member in (0..20_000).rev() {
             set = SetNode::remove(set, cx, &Value::Int(member)).expect("within limits");
             assert!(room(&set) <= 4 * set.len().max(SCAN), "{} for {}", room(&set), set.len());
-            assert!(room(&set.copy(1)) <= room(&set));
+            assert!(room(&set.copy(cx, 1).expect("within limits")) <= room(&set));
             let last = member.checked_sub(1).filter(|&last| last >= 0);
             if let Some(last) = last {
                 assert_eq!(set.find(cx, &Value::Int(last)).expect("within limits"), Some(last as usize));
