@@ -1,7 +1,7 @@
 //! A tool beside `lisp_eval`: what it takes to add one, and what the server does with it.
 
 use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::{Era, Id, ServerMessage};
+use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{
@@ -80,12 +80,14 @@ impl Evaluator for Nothing {
 struct Streams(Vec<(Option<String>, Value)>);
 
 impl Outbox for Streams {
-    fn send(&mut self, to: Route<'_>, message: ServerMessage) {
+    fn write(&mut self, to: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut message = Vec::new();
+        write(&mut message);
         let stream = match to {
             Route::Request(id) => Some(Id::as_json(id).to_owned()),
             Route::Connection => None,
         };
-        self.0.push((stream, serde_json::from_slice(message.as_bytes()).expect("JSON")));
+        self.0.push((stream, serde_json::from_slice(&message).expect("JSON")));
     }
 }
 

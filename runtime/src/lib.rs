@@ -31,7 +31,7 @@ pub mod tools;
 pub mod upstream;
 
 pub use guest::lisp::discovery;
-pub use guest::lisp::inline::{Now, Warm};
+pub use guest::lisp::inline::Warm;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
     DEFAULT_CACHE_BYTES, Load, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,

@@ -6,7 +6,7 @@ use crate::exec::commitment::Commitments;
 use crate::exec::queue::{Job, Queue, RunHandle, RunId};
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
-use crate::guest::lisp::inline::{Now, Warm};
+use crate::guest::lisp::inline::Warm;
 use crate::guest::lisp::program_cache::ProgramCache;
 use crate::guest::lisp::{inline, rendering};
 use crate::run::account::RunAccount;
@@ -289,11 +289,6 @@ impl Runtime {
     /// nothing. `None` means that it has to be submitted; nothing has happened then.
     pub fn run_now(&self, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
         inline::run(&self.engine, warm, source, options)
-    }
-
-    /// [`Runtime::run_now`] for a caller to whom the text of an answer is enough.
-    pub fn run_brief<'w>(&self, warm: &'w mut Warm, source: &str, options: &RunOptions) -> Option<Now<'w>> {
-        inline::run_brief(&self.engine, warm, source, options)
     }
 
     /// Every configured server, sorted by name.

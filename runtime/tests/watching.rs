@@ -9,7 +9,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Now, Runtime, StartPolicy, Warm};
+use ptc_runtime::{Runtime, StartPolicy, Warm};
 use ptc_vm::Reason;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -225,51 +225,33 @@ async fn a_limit_of_symbols_holds_for_cached_programs_too() {
     let mut warm = Warm::default();
     assert!(runtime.run_now(&mut warm, program, &RunOptions::default()).is_some());
     assert!(runtime.run_now(&mut warm, program, &few).is_none());
-    assert!(runtime.run_brief(&mut warm, program, &few).is_none());
     let refused = runtime.run(program, few).await.result.unwrap_err();
     assert_eq!(refused.reason, Reason::SymbolLimitExceeded);
 }
 
 #[tokio::test]
-async fn a_text_stands_for_an_outcome_only_where_it_says_it_all() {
+async fn what_runs_at_once_is_told_as_by_a_worker() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
     let mut warm = Warm::default();
     let cut = RunOptions { result_bytes: 4, ..RunOptions::default() };
     let json = RunOptions { want_json: true, ..RunOptions::default() };
     let (plain, usual) = ("(str \"a\" \"b\")", RunOptions::default());
-    let programs = [
-        (plain, &usual, true),
-        ("(println 1) 2", &usual, false),
-        ("(range 9)", &cut, false),
-        ("7", &json, false),
-    ];
-    for (program, options, says_it_all) in programs {
+    for (program, options) in [(plain, &usual), ("(println 1) 2", &usual), ("(range 9)", &cut), ("7", &json)]
+    {
         let learnt = learn(&runtime, program, options).await;
         let answer = learnt.result.unwrap();
         for _ in 0..2 {
-            match runtime.run_brief(&mut warm, program, options).expect("tiny") {
-                Now::Text(text) => assert_eq!((text, says_it_all), (&*answer.text, true), "{program}"),
-                Now::Outcome(outcome) => {
-                    let now = outcome.result.unwrap();
-                    assert!(!says_it_all, "{program}");
-                    assert_eq!((now.text, now.json), (answer.text.clone(), answer.json.clone()), "{program}");
-                    assert_eq!(
-                        (&outcome.prints, now.truncated),
-                        (&learnt.prints, answer.truncated),
-                        "{program}"
-                    );
-                }
-            }
+            let outcome = runtime.run_now(&mut warm, program, options).expect("tiny");
+            let now = outcome.result.unwrap();
+            assert_eq!((now.text, now.json), (answer.text.clone(), answer.json.clone()), "{program}");
+            assert_eq!((&outcome.prints, now.truncated), (&learnt.prints, answer.truncated), "{program}");
         }
     }
     runtime.secrets().register("ab-secret");
     let secret = "(str \"ab-\" \"secret\")";
     learn(&runtime, secret, &usual).await;
     for (program, expected) in [(secret, "\"[REDACTED]\""), (plain, "\"ab\"")] {
-        let now = match runtime.run_brief(&mut warm, program, &usual).expect("tiny") {
-            Now::Text(text) => text.to_owned(),
-            Now::Outcome(outcome) => outcome.result.unwrap().text,
-        };
-        assert_eq!(now, expected);
+        let now = runtime.run_now(&mut warm, program, &usual).expect("tiny");
+        assert_eq!(now.result.unwrap().text, expected);
     }
 }

@@ -7,7 +7,7 @@ use crate::protocol::frame::{self, Message};
 use crate::protocol::version::Version;
 use crate::protocol::{RpcError, ServerMessage};
 use crate::server::outbox::write_line;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
         Ok(Message::Request { id, method, params }) => (id, method, params),
         Ok(_) => return None,
     };
-    let params = params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
+    let arguments = params.unwrap_or_default().arguments_value();
     let result = match &*method {
         "initialize" => json!({
             "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
@@ -73,7 +73,7 @@ fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
         "tools/call" => {
             let result = json!({
                 "content": [{ "type": "text", "text": "ok" }],
-                "structuredContent": params["arguments"], "isError": false,
+                "structuredContent": arguments, "isError": false,
             });
             return Some((true, ServerMessage::result(&id, &result)));
         }

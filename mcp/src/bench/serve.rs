@@ -85,6 +85,9 @@ const THREE: &str = r#""result":{"content":[{"type":"text","text":"3"}],"isError
 
 /// The metadata that a client of the stateless era sends with every request.
 const META: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+
+/// The same with data for the program.
+const CONTEXT: &str = r#""method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ data/a 2)","context":{"a":1,"name":"bench"}},"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}}}"#;
 const COMPLETE: &str = concat!(
     r#""result":{"resultType":"complete","content":[{"type":"text","text":"3"}],"isError":false,"_meta":"#,
     r#"{"io.modelcontextprotocol/serverInfo":{"name":"ptc_lisp","title":"PTC-Lisp","version":""#,
@@ -93,7 +96,7 @@ const COMPLETE: &str = concat!(
 );
 
 /// What is measured.
-pub const SIDES: [Side; 5] = [
+pub const SIDES: [Side; 7] = [
     Side { name: "bare loop", arguments: ECHO, request: EVAL, answer: THREE, bare: 0 },
     Side {
         name: "ptc serve, lisp_eval (+ 1 2)",
@@ -116,6 +119,20 @@ pub const SIDES: [Side; 5] = [
         request: META,
         answer: COMPLETE,
         bare: 3,
+    },
+    Side {
+        name: "bare loop, with context and _meta",
+        arguments: ECHO,
+        request: CONTEXT,
+        answer: THREE,
+        bare: 5,
+    },
+    Side {
+        name: "ptc serve, lisp_eval with context and _meta",
+        arguments: &["serve"],
+        request: CONTEXT,
+        answer: COMPLETE,
+        bare: 5,
     },
 ];
 

@@ -57,7 +57,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
         context,
         limits,
         want_json: args.output == OutputFormat::Json,
-        source_name: source.name.clone(),
+        source_name: source.name.clone().into(),
         now_ms: args.now,
         ..RunOptions::default()
     };

@@ -4,11 +4,12 @@
 
 use super::batch::MAX_LINE_BYTES;
 use crate::answer::EdgeReason;
+use crate::protocol::borrowed::Text;
 use crate::tools::lisp_eval::arguments::{json_type, read_context};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Now, Runtime, Warm};
+use ptc_runtime::{Runtime, Warm};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -106,9 +107,8 @@ impl Lane {
                     &with_context
                 }
             };
-            match self.runtime.run_brief(warm, &program, options) {
-                Some(Now::Text(text)) => write(&mut out, &Answer::value(id, text, &[])),
-                Some(Now::Outcome(outcome)) => write_outcome(&mut out, id, &outcome),
+            match self.runtime.run_now(warm, &program, options) {
+                Some(outcome) => write_outcome(&mut out, id, &outcome),
                 None => {
                     let answers = answers.get_or_insert_with(|| self.answers(chunk.number));
                     let place = answers.leave_place(&mut out);
@@ -218,10 +218,6 @@ struct Line<'a> {
     #[serde(borrow, default)]
     context: Option<&'a RawValue>,
 }
-
-/// A string, borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 type Request<'a> = (Cow<'a, str>, Option<String>);
 

@@ -21,14 +21,15 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
         let reply = match frame::parse(line.trim_ascii_end()) {
             Err(error) => Some(ServerMessage::error(None, &error.into())),
             Ok(Message::Request { id, method, params }) => {
-                let params =
-                    params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or(Value::Null);
-                if method == "tools/call" {
+                if &*method == "tools/call" {
+                    let params = params.unwrap_or_default();
+                    let name = params.name.as_deref().unwrap_or_default().to_owned();
+                    let arguments = params.arguments_value();
                     let output = Arc::clone(&output);
                     // A thread a call, so that calls overlap as they would on a real server.
                     std::thread::spawn(move || {
                         std::thread::sleep(CALL_TIME);
-                        write(&output, &ServerMessage::result(&id, &call(sample, &params)))
+                        write(&output, &ServerMessage::result(&id, &call(sample, &name, &arguments)))
                     });
                     None
                 } else {
@@ -67,8 +68,8 @@ fn answer(sample: Sample, method: &str) -> Option<Value> {
     }
 }
 
-fn call(sample: Sample, params: &Value) -> Value {
-    match sample.call(params["name"].as_str().unwrap_or_default(), &params["arguments"]) {
+fn call(sample: Sample, name: &str, arguments: &Value) -> Value {
+    match sample.call(name, arguments) {
         Ok(value) => json!({
             "content": [{ "type": "text", "text": "see structuredContent" }],
             "structuredContent": value, "isError": false,
@@ -109,8 +110,8 @@ mod tests {
 
     #[test]
     fn calls_answer_with_structured_content() {
-        let result = call(Sample::Shop, &json!({ "name": "get_customer", "arguments": { "id": "c-07" } }));
+        let result = call(Sample::Shop, "get_customer", &json!({ "id": "c-07" }));
         assert_eq!(result["structuredContent"]["id"], "c-07");
-        assert_eq!(call(Sample::Shop, &json!({ "name": "nope" }))["isError"], true);
+        assert_eq!(call(Sample::Shop, "nope", &Value::Null)["isError"], true);
     }
 }

@@ -1,9 +1,11 @@
-//! One line of JSON-RPC, classified without copying its parameters.
+//! One message of JSON-RPC, read in one borrowing pass with the parameters that we know.
 
+use super::borrowed::{Object, Text, present};
+use super::message::RpcError;
+use super::params::Params;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// A request id as JSON text: a number or a string, never null.
 ///
@@ -39,16 +41,16 @@ pub enum Message<'a> {
         /// To be echoed.
         id: Id,
         /// Method name.
-        method: Cow<'a, str>,
-        /// Raw parameters.
-        params: Option<&'a RawValue>,
+        method: Text<'a>,
+        /// Parameters. Wrong ones are for a method that is known.
+        params: Result<Params<'a>, RpcError>,
     },
     /// Wants none.
     Notification {
         /// Method name.
-        method: Cow<'a, str>,
-        /// Raw parameters.
-        params: Option<&'a RawValue>,
+        method: Text<'a>,
+        /// Parameters.
+        params: Result<Params<'a>, RpcError>,
     },
     /// An answer. We never ask, so it is ignored.
     Response,
@@ -64,53 +66,56 @@ pub enum FrameError {
 }
 
 #[derive(Deserialize)]
-struct Frame<'a> {
+struct Frame<'a, P> {
     #[serde(borrow, default)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Text<'a>>,
     // An explicit null is not an absent id: the first is invalid, the second a notification.
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
+    method: Option<Text<'a>>,
+    #[serde(default = "Option::default")]
+    params: Option<P>,
     #[serde(default)]
     result: Option<IgnoredAny>,
     #[serde(default)]
     error: Option<IgnoredAny>,
 }
 
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+/// Classifies one message, in one pass unless its parameters are wrong: their fault is not one of the message.
+pub fn parse(text: &[u8]) -> Result<Message<'_>, FrameError> {
+    // Looked through once, instead of each string by itself.
+    let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
+    match read::<Object<Params<'_>>>(text) {
+        Ok(frame) => classify(frame, |params| Ok(params.map(|Object(params)| params).unwrap_or_default())),
+        Err(_) => classify(read::<&RawValue>(text).map_err(|_| not_a_message(text))?, Params::read),
+    }
 }
 
-/// Classifies one line (without its newline).
-pub fn parse(line: &[u8]) -> Result<Message<'_>, FrameError> {
-    // A derived struct also accepts an array, which would be a JSON-RPC batch here.
-    let is_object = line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if !is_object {
-        return Err(not_a_message(line));
-    }
-    let frame: Frame<'_> = serde_json::from_slice(line).map_err(|_| not_a_message(line))?;
+fn read<'a, P: Deserialize<'a>>(text: &'a str) -> serde_json::Result<Frame<'a, P>> {
+    serde_json::from_str(text).map(|Object(frame)| frame)
+}
+
+fn classify<'a, P>(
+    frame: Frame<'a, P>,
+    params: impl FnOnce(Option<P>) -> Result<Params<'a>, RpcError>,
+) -> Result<Message<'a>, FrameError> {
     if frame.jsonrpc.as_deref() != Some("2.0") {
         return Err(FrameError::Invalid);
     }
     match (frame.method, frame.id) {
         (Some(method), Some(raw)) => match Id::from_raw(raw) {
-            Some(id) => Ok(Message::Request { id, method, params: frame.params }),
+            Some(id) => Ok(Message::Request { id, method, params: params(frame.params) }),
             None => Err(FrameError::Invalid),
         },
-        (Some(method), None) => Ok(Message::Notification { method, params: frame.params }),
+        (Some(method), None) => Ok(Message::Notification { method, params: params(frame.params) }),
         (None, _) if frame.result.is_some() || frame.error.is_some() => Ok(Message::Response),
         (None, _) => Err(FrameError::Invalid),
     }
 }
 
-fn not_a_message(line: &[u8]) -> FrameError {
-    match serde_json::from_slice::<IgnoredAny>(line) {
-        Ok(_) if std::str::from_utf8(line).is_ok() => FrameError::Invalid,
-        _ => FrameError::Parse,
-    }
+fn not_a_message(text: &str) -> FrameError {
+    serde_json::from_str::<IgnoredAny>(text).map_or(FrameError::Parse, |_| FrameError::Invalid)
 }
 
 #[cfg(test)]
@@ -167,5 +172,24 @@ mod tests {
         let message = parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).expect("message");
         assert!(matches!(message, Message::Notification { .. }));
         assert!(matches!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
+    }
+
+    #[test]
+    fn wrong_parameters_do_not_spoil_their_message() {
+        let params = |text: &str| {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"params":{text},"method":"tools/call"}}"#);
+            match parse(line.as_bytes()) {
+                Ok(Message::Request { params, .. }) => {
+                    params.map(|params| params.name.is_some()).map_err(|error| error.message)
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(params(r#"{"name":"a\u0062"}"#), Ok(true));
+        assert_eq!(params("null"), Ok(false));
+        assert_eq!(params("[]"), Err("Invalid params: params must be an object".into()));
+        assert_eq!(params("7"), Err("Invalid params: params must be an object".into()));
+        let wrong = params(r#"{"name":7}"#).expect_err("a wrong type");
+        assert!(wrong.starts_with("Invalid params: invalid type: integer `7`, expected"), "{wrong}");
     }
 }

@@ -87,17 +87,30 @@ impl From<FrameError> for RpcError {
 pub struct ServerMessage(Vec<u8>);
 
 impl ServerMessage {
-    /// An answer whose result is serialised straight into the message.
+    /// An answer.
     pub fn result(id: &Id, result: &(impl Serialize + ?Sized)) -> ServerMessage {
         let mut text = Vec::with_capacity(256);
-        text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        text.extend_from_slice(id.as_json().as_bytes());
-        text.extend_from_slice(b",\"result\":");
+        ServerMessage::write_result(id, result, &mut text);
+        ServerMessage(text)
+    }
+
+    /// Writes an answer after what there is already.
+    pub fn write_result(id: &Id, result: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        out.extend_from_slice(id.as_json().as_bytes());
+        out.extend_from_slice(b",\"result\":");
         // Writing our own types to memory fails only if one of them has a key that is not a string.
-        if serde_json::to_writer(&mut text, result).is_err() {
-            return ServerMessage::error(Some(id), &RpcError::internal());
+        if serde_json::to_writer(&mut *out, result).is_err() {
+            out.truncate(start);
+            let ServerMessage(error) = ServerMessage::error(Some(id), &RpcError::internal());
+            return out.extend_from_slice(&error);
         }
-        text.push(b'}');
+        out.push(b'}');
+    }
+
+    /// A message that was written elsewhere in this crate.
+    pub(crate) fn from_text(text: Vec<u8>) -> ServerMessage {
         ServerMessage(text)
     }
 

@@ -3,11 +3,12 @@
 //! # Layout
 //!
 //! - [`frame`]: a message of the client, classified.
-//! - [`params`]: the parameters of every method we know, read in one pass.
+//! - [`params`]: the parameters of every method we know, read in the same pass. [`borrowed`]: without copies.
 //! - [`version`]: protocol revisions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
 //! - [`log_level`], [`notify`]: what we send unasked, because a client wished for it.
 
+pub mod borrowed;
 pub mod frame;
 pub mod log_level;
 pub mod message;

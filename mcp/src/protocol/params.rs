@@ -1,16 +1,17 @@
-//! The parameters of every method we know, read in one pass over the text.
+//! The parameters of every method we know.
 
+use super::borrowed::{Object, Text};
 use super::message::RpcError;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// Union of the parameters of all methods. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 pub struct Params<'a> {
     /// `tools/call`: the tool.
     #[serde(borrow, default)]
-    pub name: Option<Cow<'a, str>>,
+    pub name: Option<Text<'a>>,
     /// `tools/call`: its arguments.
     #[serde(borrow, default)]
     pub arguments: Option<&'a RawValue>,
@@ -22,7 +23,7 @@ pub struct Params<'a> {
     pub request_id: Option<&'a RawValue>,
     /// `logging/setLevel`.
     #[serde(borrow, default)]
-    pub level: Option<Cow<'a, str>>,
+    pub level: Option<Text<'a>>,
     /// `tools/list`: where to go on. We never hand one out.
     #[serde(borrow, default)]
     pub cursor: Option<&'a RawValue>,
@@ -39,13 +40,13 @@ pub struct Params<'a> {
 pub struct Meta<'a> {
     /// The request's revision.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
-    pub protocol_version: Option<Cow<'a, str>>,
+    pub protocol_version: Option<Text<'a>>,
     /// The client's capabilities.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
     pub client_capabilities: Option<&'a RawValue>,
     /// Log messages wanted for this request.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
-    pub log_level: Option<Cow<'a, str>>,
+    pub log_level: Option<Text<'a>>,
     /// Wish to hear of progress.
     #[serde(borrow, default, rename = "progressToken")]
     pub progress_token: Option<&'a RawValue>,
@@ -61,12 +62,21 @@ pub struct Wanted {
 
 impl<'a> Params<'a> {
     /// Reads raw parameters; absent ones are empty.
+    ///
+    /// # Errors
+    /// Parameters of another type.
     pub fn read(raw: Option<&'a RawValue>) -> Result<Params<'a>, RpcError> {
         let Some(raw) = raw else { return Ok(Params::default()) };
-        // A derived struct also accepts an array, and positional parameters mean nothing in MCP.
         if !raw.get().starts_with('{') {
             return Err(RpcError::invalid_params("params must be an object"));
         }
-        serde_json::from_str(raw.get()).map_err(|error| RpcError::invalid_params(&error.to_string()))
+        serde_json::from_str(raw.get())
+            .map(|Object(params)| params)
+            .map_err(|error| RpcError::invalid_params(&error.to_string()))
+    }
+
+    /// The arguments of a call as a tree; null without any.
+    pub fn arguments_value(&self) -> Value {
+        self.arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 }

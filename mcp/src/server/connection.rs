@@ -2,7 +2,7 @@
 
 use super::calls::Calls;
 use super::gate::Gate;
-use super::handler::{Action, Finished, Handler, HandshakeState, Subscription, Ticket};
+use super::handler::{Action, Handler, HandshakeState, Subscription, Ticket};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
 use crate::protocol::{FrameError, Id, Message, RpcError, ServerMessage, frame, notify};
@@ -159,11 +159,11 @@ impl<O: Outbox> ClientConnection<O> {
     }
 
     fn answer(&mut self, ticket: &Ticket, answer: Answer) {
-        let Finished { log, answer } = self.handler.finish(ticket, answer);
-        for message in log {
-            self.outbox.send(Route::Request(&ticket.id), message);
+        let to = Route::Request(&ticket.id);
+        for message in answer.log {
+            self.outbox.send(to, notify::log(message));
         }
-        self.outbox.send(Route::Request(&ticket.id), answer);
+        self.outbox.write(to, |out| self.handler.write_result(ticket, &answer.result, out));
     }
 
     fn is_in_flight(&self, id: &Id) -> bool {

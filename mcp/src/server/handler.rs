@@ -76,6 +76,18 @@ pub struct Finished {
     pub answer: ServerMessage,
 }
 
+/// How a request goes on, without its id.
+enum Next {
+    /// With this result.
+    Result(Value),
+    /// With a tool list.
+    Tools(Era),
+    /// With a call.
+    Call(Era, Begun, Option<ProgressToken>),
+    /// With a subscription, to changes of the tool list or to nothing.
+    Listen(bool),
+}
+
 /// An open `subscriptions/listen`.
 #[derive(Clone, Debug)]
 pub struct Subscription {
@@ -185,35 +197,50 @@ impl Handler {
 
     /// Reads a message. Everything but a job is answered at once.
     pub fn handle(&self, message: Message<'_>, state: &mut HandshakeState) -> Action {
-        match message {
-            Message::Request { id, method, params } => match self.request(&id, &method, params, state) {
-                Ok(action) => action,
-                Err(error) => {
-                    let reply = ServerMessage::error(Some(&id), &error);
-                    Action::Reply(id, reply)
-                }
-            },
-            Message::Notification { method, params } => notification(&method, params, state),
-            Message::Response => Action::None,
-        }
+        let (id, next) = match message {
+            Message::Request { id, method, params } => (id, self.request(&method, params, state)),
+            Message::Notification { method, params } => return notification(&method, params, state),
+            Message::Response => return Action::None,
+        };
+        let reply = match next {
+            Err(error) => ServerMessage::error(Some(&id), &error),
+            Ok(Next::Result(result)) => ServerMessage::result(&id, &result),
+            Ok(Next::Tools(era)) => ServerMessage::result(&id, self.tools.get().of(era)),
+            Ok(Next::Listen(tools_list_changed)) => {
+                return Action::Listen(Subscription { id, tools_list_changed });
+            }
+            Ok(Next::Call(era, Begun::Answer(answer), _)) => {
+                return Action::Answered(Ticket { id, era }, answer);
+            }
+            Ok(Next::Call(era, Begun::Run(job), progress)) => {
+                return Action::Run(Box::new(AcceptedCall { ticket: Ticket { id, era }, job, progress }));
+            }
+        };
+        Action::Reply(id, reply)
     }
 
     /// What is sent for a call that has ended.
     pub fn finish(&self, ticket: &Ticket, answer: Answer) -> Finished {
-        let Answer { result: ToolResult { is_error, content, structured }, log } = answer;
+        let mut text = Vec::with_capacity(256);
+        self.write_result(ticket, &answer.result, &mut text);
+        let answer_text = ServerMessage::from_text(text);
+        Finished { log: answer.log.into_iter().map(notify::log).collect(), answer: answer_text }
+    }
+
+    /// Writes the answer to a call as a message, after what there is already.
+    pub fn write_result(&self, ticket: &Ticket, result: &ToolResult, out: &mut Vec<u8>) {
         let stateless = ticket.era == Era::Stateless;
-        let result = CallResult {
+        let call_result = CallResult {
             result_type: stateless.then_some("complete"),
-            content: match &content {
+            content: match &result.content {
                 Content::Text(text) => Blocks::Text([Text { r#type: "text", text }]),
                 Content::Blocks(blocks) => Blocks::Raw(blocks),
             },
-            structured_content: structured.as_ref(),
-            is_error,
+            structured_content: result.structured.as_ref(),
+            is_error: result.is_error,
             meta: stateless.then_some(&*self.result_meta),
         };
-        let answer = ServerMessage::result(&ticket.id, &result);
-        Finished { log: log.into_iter().map(notify::log).collect(), answer }
+        ServerMessage::write_result(&ticket.id, &call_result, out);
     }
 
     /// The answer to a call that was not started, because `in_flight` others are.
@@ -224,32 +251,27 @@ impl Handler {
 
     fn request(
         &self,
-        id: &Id,
         method: &str,
-        raw: Option<&RawValue>,
+        params: Result<Params<'_>, RpcError>,
         state: &mut HandshakeState,
-    ) -> Result<Action, RpcError> {
+    ) -> Result<Next, RpcError> {
         if !METHODS.contains(&method) {
             return Err(RpcError::method_not_found());
         }
-        let params = Params::read(raw)?;
+        let params = params?;
         let era = Era::of(&params)?;
         let result = match (method, era) {
-            ("tools/call", era) => return self.call(id, &params, era, state),
+            ("tools/call", era) => return self.call(&params, era, state),
             ("tools/list", era) => {
                 // The list has one page, so nobody can have a cursor from us.
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
-                let lists = self.tools.get();
-                return Ok(Action::Reply(id.clone(), ServerMessage::result(id, lists.of(era))));
+                return Ok(Next::Tools(era));
             }
             ("subscriptions/listen", Era::Stateless) => {
                 let wanted = params.notifications.unwrap_or_default();
-                return Ok(Action::Listen(Subscription {
-                    id: id.clone(),
-                    tools_list_changed: wanted.tools_list_changed && self.changes,
-                }));
+                return Ok(Next::Listen(wanted.tools_list_changed && self.changes));
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
@@ -268,7 +290,7 @@ impl Handler {
             }
             _ => return Err(RpcError::method_not_found()),
         };
-        Ok(Action::Reply(id.clone(), ServerMessage::result(id, &result)))
+        Ok(Next::Result(result))
     }
 
     fn initialize(&self, params: &Params<'_>) -> Value {
@@ -298,19 +320,12 @@ impl Handler {
         })
     }
 
-    fn call(
-        &self,
-        id: &Id,
-        params: &Params<'_>,
-        era: Era,
-        state: &HandshakeState,
-    ) -> Result<Action, RpcError> {
+    fn call(&self, params: &Params<'_>, era: Era, state: &HandshakeState) -> Result<Next, RpcError> {
         let meta = params.meta.as_ref();
         let log = match (era, meta.and_then(|meta| meta.log_level.as_deref())) {
             (Era::Handshake, _) => state.log,
             (Era::Stateless, level) => level.map(log_level).transpose()?,
         };
-        let ticket = Ticket { id: id.clone(), era };
         let name = params.name.as_deref().unwrap_or_default();
         let begun = match self.registry.find(name) {
             None => Begun::Answer(self.unknown_tool(name)),
@@ -320,13 +335,11 @@ impl Handler {
             }
             Some(tool) => tool.begin(params.arguments, &CallContext { profile: self.profile, era, log }),
         };
-        Ok(match begun {
-            Begun::Answer(answer) => Action::Answered(ticket, answer),
-            Begun::Run(job) => {
-                let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
-                Action::Run(Box::new(AcceptedCall { ticket, job, progress }))
-            }
-        })
+        let progress = match &begun {
+            Begun::Answer(_) => None,
+            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw),
+        };
+        Ok(Next::Call(era, begun, progress))
     }
 
     fn unknown_tool(&self, name: &str) -> Answer {
@@ -336,10 +349,10 @@ impl Handler {
     }
 }
 
-fn notification(method: &str, raw: Option<&RawValue>, state: &mut HandshakeState) -> Action {
+fn notification(method: &str, params: Result<Params<'_>, RpcError>, state: &mut HandshakeState) -> Action {
     match method {
         "notifications/cancelled" => {
-            let id = Params::read(raw).ok().and_then(|params| params.request_id).and_then(Id::from_raw);
+            let id = params.ok().and_then(|params| params.request_id).and_then(Id::from_raw);
             id.map_or(Action::None, Action::Cancel)
         }
         "notifications/initialized" => {

@@ -15,8 +15,13 @@ pub enum Route<'a> {
 
 /// Sends the messages of one connection. Never waits; what separates messages is added here.
 pub trait Outbox {
+    /// Sends the message that `write` appends to the buffer it is given.
+    fn write(&mut self, to: Route<'_>, write: impl FnOnce(&mut Vec<u8>));
+
     /// Sends a message.
-    fn send(&mut self, to: Route<'_>, message: ServerMessage);
+    fn send(&mut self, to: Route<'_>, message: ServerMessage) {
+        self.write(to, |out| out.extend_from_slice(message.as_bytes()));
+    }
 }
 
 /// Messages as lines, for a stream that somebody else writes to.
@@ -52,8 +57,8 @@ pub fn write_line(out: &mut impl Write, message: &ServerMessage) -> io::Result<(
 }
 
 impl Outbox for Lines {
-    fn send(&mut self, _: Route<'_>, message: ServerMessage) {
-        self.out.extend_from_slice(message.as_bytes());
+    fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.out);
         self.out.push(b'\n');
     }
 }

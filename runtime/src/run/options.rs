@@ -1,6 +1,7 @@
 //! What a caller may ask of one run.
 
 use crate::run::limits::Limits;
+use std::borrow::Cow;
 
 /// Options of one run.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub struct RunOptions {
     /// Bytes of `Answer::json` to keep.
     pub json_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
-    pub source_name: String,
+    pub source_name: Cow<'static, str>,
     /// Measure `Usage::duration` also of a program that is over at once: looking at the clock costs a share
     /// of it.
     pub timed: bool,

@@ -1,9 +1,10 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
 use crate::answer::schema::Schema;
+use crate::protocol::borrowed::{Text, present};
 use ptc_runtime::limits::Limits;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -21,8 +22,8 @@ pub struct EvalCall<'a> {
 
 #[derive(Default, Deserialize)]
 struct Arguments<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    program: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    program: Program<'a>,
     #[serde(borrow, default)]
     context: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -31,13 +32,14 @@ struct Arguments<'a> {
     signature: Option<&'a RawValue>,
 }
 
-/// A string, borrowed where it has no escapes.
-#[derive(Deserialize)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
-/// Keeps an explicit null apart from an absent key.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+/// The program, if it is one.
+#[derive(Default)]
+enum Program<'a> {
+    #[default]
+    Absent,
+    Text(Cow<'a, str>),
+    /// A value of this JSON type.
+    Other(&'static str),
 }
 
 /// Checks the arguments; the error is the message of an `args_error`.
@@ -49,7 +51,7 @@ pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<Eval
         }
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
-    let program = read_program(arguments.program, limits.max_program_bytes)?;
+    let program = check_program(arguments.program, limits.max_program_bytes)?;
     let context = arguments.context.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?;
     if arguments.signature.is_some() {
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
@@ -58,13 +60,12 @@ pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<Eval
     Ok(EvalCall { program, context, schema })
 }
 
-fn read_program(raw: Option<&RawValue>, cap: u64) -> Result<Cow<'_, str>, String> {
-    let text = raw.ok_or("argument `program` is required")?.get();
-    if !text.starts_with('"') {
-        return Err(format!("argument `program` must be a string, got {}", json_type(text)));
-    }
-    let Text(program) =
-        serde_json::from_str(text).map_err(|error| format!("argument `program` is invalid: {error}"))?;
+fn check_program(program: Program<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
+    let program = match program {
+        Program::Text(program) => program,
+        Program::Absent => return Err("argument `program` is required".into()),
+        Program::Other(kind) => return Err(format!("argument `program` must be a string, got {kind}")),
+    };
     if program.trim().is_empty() {
         return Err("argument `program` must be a non-empty string".into());
     }
@@ -72,6 +73,58 @@ fn read_program(raw: Option<&RawValue>, cap: u64) -> Result<Cow<'_, str>, String
         return Err(format!("argument `program` exceeds max_program_bytes ({} > {cap})", program.len()));
     }
     Ok(program)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Program<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Program<'a>, D::Error> {
+        struct ProgramVisitor;
+        impl<'de> Visitor<'de> for ProgramVisitor {
+            type Value = Program<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a program")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Program<'de>, E> {
+                Ok(Program::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Program<'de>, E> {
+                Ok(Program::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_unit<E>(self) -> Result<Program<'de>, E> {
+                Ok(Program::Other("null"))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Program<'de>, E> {
+                Ok(Program::Other("boolean"))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("integer"))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("integer"))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("number"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Program<'de>, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Program::Other("array"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Program<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Program::Other("object"))
+            }
+        }
+        deserializer.deserialize_any(ProgramVisitor)
+    }
 }
 
 /// Checks a context: an object whose keys can be written as `data/<key>`.
@@ -133,7 +186,7 @@ impl<'de> Deserialize<'de> for Keys {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
                 let mut fault = None;
-                while let Some(key) = map.next_key::<String>()? {
+                while let Some(key) = map.next_key::<Text<'de>>()? {
                     map.next_value::<IgnoredAny>()?;
                     if fault.is_some() {
                         continue;
@@ -142,7 +195,8 @@ impl<'de> Deserialize<'de> for Keys {
                         fault = Some("argument `context` keys must be non-empty".into());
                     } else if key.contains('/') {
                         fault = Some(format!(
-                            "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): {key:?}"
+                            "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): {:?}",
+                            &*key
                         ));
                     }
                 }

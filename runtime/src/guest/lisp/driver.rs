@@ -446,7 +446,11 @@ impl Execution {
     pub(crate) fn close(self) {
         let leaked = self.isolate.close();
         if leaked != 0 {
-            tracing::error!(leaked, source = self.options.source_name, "a program left bytes on its account");
+            tracing::error!(
+                leaked,
+                source = &*self.options.source_name,
+                "a program left bytes on its account"
+            );
         }
     }
 

@@ -17,7 +17,6 @@ use crate::run::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
 use crate::run::release::release;
 use ptc_vm::print::{Extent, pr_str_into};
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -64,16 +63,6 @@ const KEPT: usize = 16;
 
 /// Most memory for the text of an answer that is kept for the next.
 const KEPT_TEXT: usize = 64 << 10;
-
-/// What a run on this thread gave.
-#[derive(Debug)]
-pub enum Now<'w> {
-    /// The whole text of an answer, when that is all there is to show: nothing was printed, JSON was not asked
-    /// for, and nothing was cut or scrubbed.
-    Text(&'w str),
-    /// Everything else.
-    Outcome(Box<Outcome>),
-}
 
 /// What is left of a run when its isolate has been taken back; the text is in [`Warm`].
 struct Seen {
@@ -165,28 +154,8 @@ impl Loaded {
 
 /// Runs a tiny program to its end; `None` when a worker has to run it.
 pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
-    let seen = guarded(engine, warm, source, options)?;
-    Some(outcome(engine, std::mem::take(&mut warm.text), seen))
-}
-
-/// [`run`], without an outcome where a text says it all.
-pub(crate) fn run_brief<'w>(
-    engine: &Engine,
-    warm: &'w mut Warm,
-    source: &str,
-    options: &RunOptions,
-) -> Option<Now<'w>> {
-    let seen = guarded(engine, warm, source, options)?;
-    let is_alone = seen.prints.is_empty() && seen.json.is_none() && !seen.extent.truncated;
-    if is_alone && (engine.secrets.is_empty() || matches!(engine.secrets.scrub(&warm.text), Cow::Borrowed(_)))
-    {
-        return Some(Now::Text(&warm.text));
-    }
-    Some(Now::Outcome(Box::new(outcome(engine, std::mem::take(&mut warm.text), seen))))
-}
-
-fn outcome(engine: &Engine, text: String, seen: Seen) -> Outcome {
-    let Seen { completion, extent, is_nil, json, prints, usage } = seen;
+    let Seen { completion, extent, is_nil, json, prints, usage } = guarded(engine, warm, source, options)?;
+    let text = std::mem::take(&mut warm.text);
     let (truncated, text_bytes) = (extent.truncated, extent.bytes as u64);
     let outcome = Outcome {
         result: Ok(Answer { completion, text, truncated, text_bytes, is_nil, json }),
@@ -195,7 +164,7 @@ fn outcome(engine: &Engine, text: String, seen: Seen) -> Outcome {
         notes: Vec::new(),
         usage,
     };
-    release(outcome, &engine.secrets)
+    Some(release(outcome, &engine.secrets))
 }
 
 /// Runs a program, and leaves a defect to a worker, which knows how to tell its caller.
