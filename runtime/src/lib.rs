@@ -8,7 +8,7 @@
 //! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
 //! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
 //! - [`config`]: the file that names upstream servers.
-//! - [`upstream`]: MCP servers as clients see them: processes, connections, restarts, tool lists.
+//! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
 //! - [`secrets`]: what must not leave the process.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 pub(crate) mod listing;
+pub(crate) mod memory;
 pub(crate) mod programs;
 
 use ptc_runtime::config::ServerEntry;

@@ -9,6 +9,5 @@ mod handshake;
 mod listing;
 mod session;
 
-pub(super) use client::RpcClient;
 pub(super) use handshake::Probe;
 pub(super) use session::McpSession;

@@ -4,7 +4,7 @@ use super::client::RpcClient;
 use super::handshake::{Hello, Opening, Probe};
 use crate::secrets::SecretRegistry;
 use crate::tools::Listed;
-use crate::upstream::transport::RequestFault;
+use crate::upstream::transport::{Peer, PeerEvents, RequestFault};
 use crate::upstream::{CallRequest, CallResult, ResultBody, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SMALL_ANSWER: usize = 1 << 20;
 
 /// One server, in its era.
 pub(in crate::upstream) struct McpSession {
-    client: Arc<RpcClient>,
+    client: RpcClient,
     secrets: SecretRegistry,
     hello: Hello,
 }
@@ -26,20 +26,17 @@ pub(in crate::upstream) struct McpSession {
 impl McpSession {
     /// Greets a server and lists its tools. `patience` bounds each request; the caller bounds all of them together.
     pub(in crate::upstream) async fn open(
-        client: Arc<RpcClient>,
+        peer: Arc<dyn Peer>,
+        events: Arc<PeerEvents>,
         secrets: &SecretRegistry,
         probe: Probe,
         patience: Duration,
     ) -> Result<(McpSession, Listed), UpstreamFault> {
+        let client = RpcClient::new(peer, events);
         let opening = Opening { client: &client, secrets, patience };
         let hello = opening.greet(probe).await?;
         let tools = opening.list_tools(&hello.dialect).await?;
         Ok((McpSession { client, secrets: secrets.clone(), hello }, tools))
-    }
-
-    /// Who is asked.
-    pub(in crate::upstream) fn client(&self) -> &RpcClient {
-        &self.client
     }
 
     /// `name version` as the server introduced itself.

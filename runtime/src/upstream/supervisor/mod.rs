@@ -1,7 +1,9 @@
 //! A supervised server as its callers see it. They share what its owner task publishes: the [`Phase`].
 //!
 //! - [`owner`]: the task that starts the server, watches it and starts it again, over any transport.
+//! - [`calls`]: what it learns from those who call.
 
+mod calls;
 mod owner;
 
 use super::mcp::McpSession;
@@ -11,6 +13,7 @@ use super::{
 };
 use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
+use calls::Calls;
 use owner::Owner;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +87,7 @@ enum Phase {
 /// A server that takes calls.
 struct ReadyServer {
     session: McpSession,
+    calls: Arc<Calls>,
     started_in: Duration,
 }
 
@@ -215,7 +219,7 @@ impl Upstream for SupervisedUpstream {
             Ok(prepared) => prepared?,
             Err(_) => return Err(UpstreamFault::Timeout(request.timeout)),
         };
-        server.session.call(request, begun).await
+        server.calls.follow(server.session.call(request, begun)).await
     }
 
     async fn stop(&self) {

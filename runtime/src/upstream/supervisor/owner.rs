@@ -1,10 +1,11 @@
 //! The life of one server: one owner task reaches it, watches it, backs off after a crash and shuts it down. Nobody
 //! else touches its link.
 
+use super::calls::Calls;
 use super::{About, Command, Phase, ReadyServer};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
-use crate::upstream::mcp::{McpSession, Probe, RpcClient};
+use crate::upstream::mcp::{McpSession, Probe};
 use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -32,10 +33,11 @@ pub(super) struct Owner {
     probe: Probe,
 }
 
-/// A server that was reached, and whom it is asked through.
+/// A server that was reached, and what is noticed of it.
 struct Reached {
     link: Box<dyn Link>,
-    client: Arc<RpcClient>,
+    events: Arc<PeerEvents>,
+    calls: Arc<Calls>,
 }
 
 /// Why a server is no longer watched.
@@ -109,7 +111,7 @@ impl Owner {
                 }
                 End::Gone { why, how } => {
                     let was_ready = matches!(*self.publish.borrow(), Phase::Ready(_));
-                    let heard = reached.client.events().has_spoken();
+                    let heard = reached.events.has_spoken();
                     if !was_ready && !heard && how != How::GivenUp && self.probe == Probe::Discover {
                         // Some servers of the handshake era end when anything comes before `initialize`.
                         tracing::debug!(upstream = %self.about.name, "ended at once; trying initialize first");
@@ -118,7 +120,7 @@ impl Owner {
                         reached.link.discard().await;
                         continue;
                     }
-                    if reached.client.has_answered() {
+                    if reached.calls.any_answered() {
                         self.recovery = SHORTEST_RECOVERY;
                     }
                     if !was_ready {
@@ -203,10 +205,7 @@ impl Owner {
             }
         };
         match opened {
-            Some(Ok(link)) => {
-                let client = Arc::new(RpcClient::new(link.peer(), events));
-                Ok(Reached { link, client })
-            }
+            Some(Ok(link)) => Ok(Reached { link, events, calls: Arc::default() }),
             Some(Err(why)) => Err(End::Gone { why, how: How::GivenUp }),
             None => Err(End::Gone { why: timed_out(patience), how: How::GivenUp }),
         }
@@ -215,7 +214,7 @@ impl Owner {
     /// Brings a server up and watches it to its end.
     async fn attend(&mut self, reached: &mut Reached, begun: Instant) -> End {
         match self.start(reached, begun).await {
-            Ok(server) => self.watch(&mut *reached.link, &server.session).await,
+            Ok(server) => self.watch(reached, &server.session).await,
             Err(End::Gone { why, how }) => {
                 let said = reached.link.diagnostics().map(|text| format!("; {text}"));
                 End::Gone { why: why + &said.unwrap_or_default(), how }
@@ -228,7 +227,8 @@ impl Owner {
     async fn start(&mut self, reached: &mut Reached, begun: Instant) -> Result<Arc<ReadyServer>, End> {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
-        let session = McpSession::open(reached.client.clone(), &about.secrets, self.probe, patience);
+        let (peer, events) = (reached.link.peer(), reached.events.clone());
+        let session = McpSession::open(peer, events, &about.secrets, self.probe, patience);
         let startup = within(begun, patience, session);
         tokio::pin!(startup);
         let started = loop {
@@ -245,7 +245,7 @@ impl Owner {
                 let tools = self.publish_tools(tools).await;
                 tracing::info!(upstream = %about.name, tools, protocol = session.version(),
                     ms = started_in.as_millis(), "ready");
-                let server = Arc::new(ReadyServer { session, started_in });
+                let server = Arc::new(ReadyServer { session, calls: reached.calls.clone(), started_in });
                 self.publish.send_replace(Phase::Ready(server.clone()));
                 return Ok(server);
             }
@@ -256,7 +256,8 @@ impl Owner {
     }
 
     /// Watches a ready server: its end, changes of its tools, whether it still answers.
-    async fn watch(&mut self, link: &mut dyn Link, session: &McpSession) -> End {
+    async fn watch(&mut self, reached: &mut Reached, session: &McpSession) -> End {
+        let Reached { link, events, calls } = reached;
         let about = self.about.clone();
         let live = about.mode == SnapshotMode::Live;
         let mut listing: Option<BoxFuture<'_, Result<Listed, UpstreamFault>>> = None;
@@ -267,7 +268,7 @@ impl Owner {
         loop {
             let changed = async {
                 sleep_until(next_listing).await;
-                session.client().events().tools_changed().await;
+                events.tools_changed().await;
             };
             tokio::select! {
                 end = link.gone() => return end.into(),
@@ -293,7 +294,7 @@ impl Owner {
                     Err(fault) => tracing::debug!(upstream = %about.name, %fault,
                         "no subscription to list changes"),
                 },
-                () = session.client().call_lost(), if liveness.is_none() => {
+                () = calls.lost(), if liveness.is_none() => {
                     liveness = Some(Box::pin(session.is_alive(about.unresponsive_timeout)));
                 }
                 alive = finished(&mut liveness) => if !alive {

@@ -1,0 +1,257 @@
+//! A server that is no process: requests and answers in memory, as HTTP has them; no bytes, no lines, no ids.
+
+use async_trait::async_trait;
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::upstream::{
+    Era, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestFault, RpcError, Transport,
+    UpstreamFault,
+};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How a [`MemoryServer`] is to behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Habit {
+    /// It speaks the stateless era only.
+    Stateless,
+    /// It ends when it is asked for its era.
+    EndsAtProbe,
+    /// It does not answer pings.
+    Mute,
+    /// It cannot be reached.
+    Absent,
+    /// It is never reached, and does not say so.
+    Unreachable,
+}
+
+/// The server, which also transports to itself. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryServer {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    habits: HashSet<Habit>,
+    grown: bool,
+    /// What the tests look at, in order.
+    log: Vec<String>,
+    live: Option<Arc<MemoryPeer>>,
+}
+
+impl MemoryServer {
+    pub(crate) fn new(habits: &[Habit]) -> MemoryServer {
+        let server = MemoryServer::default();
+        server.state.lock().unwrap().habits.extend(habits);
+        server
+    }
+
+    pub(crate) fn entry(&self) -> ServerEntry {
+        ServerEntry::custom("memory", Arc::new(self.clone()))
+    }
+
+    pub(crate) fn set(&self, habit: Habit, on: bool) {
+        let habits = &mut self.state.lock().unwrap().habits;
+        if on {
+            habits.insert(habit)
+        } else {
+            habits.remove(&habit)
+        };
+    }
+
+    fn has(&self, habit: Habit) -> bool {
+        self.state.lock().unwrap().habits.contains(&habit)
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.state.lock().unwrap().log.push(text.into());
+    }
+
+    /// What has happened since the last look.
+    pub(crate) fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().unwrap().log)
+    }
+
+    fn live(&self) -> Arc<MemoryPeer> {
+        self.state.lock().unwrap().live.clone().unwrap()
+    }
+
+    /// Ends the link.
+    pub(crate) fn end(&self, why: &str, is_orderly: bool) {
+        self.live().end.send_replace(Some(LinkEnd { why: why.to_owned(), is_orderly }));
+    }
+
+    /// A request of the server; gives what it is answered.
+    pub(crate) fn ask(&self, method: &str) -> Value {
+        serde_json::from_str(&self.live().events.request("\"q1\"", method)).unwrap()
+    }
+}
+
+#[async_trait]
+impl Transport for MemoryServer {
+    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
+        self.note("open");
+        if self.has(Habit::Absent) {
+            return Err("nobody is there".to_owned());
+        }
+        if self.has(Habit::Unreachable) {
+            std::future::pending::<()>().await;
+        }
+        let (end, closed) = (watch::Sender::new(None), watch::Sender::new(None));
+        let peer = Arc::new(MemoryPeer { server: self.clone(), events, end, closed });
+        self.state.lock().unwrap().live = Some(peer.clone());
+        Ok(Box::new(MemoryLink { peer }))
+    }
+
+    fn describe(&self) -> String {
+        "memory:".to_owned()
+    }
+}
+
+struct MemoryLink {
+    peer: Arc<MemoryPeer>,
+}
+
+#[async_trait]
+impl Link for MemoryLink {
+    fn peer(&self) -> Arc<dyn Peer> {
+        self.peer.clone()
+    }
+
+    async fn gone(&mut self) -> LinkEnd {
+        let mut end = self.peer.end.subscribe();
+        let end = end.wait_for(Option::is_some).await.unwrap();
+        end.clone().unwrap()
+    }
+
+    fn diagnostics(&self) -> Option<String> {
+        Some("status 503".to_owned())
+    }
+
+    fn close(&mut self, why: &str) {
+        self.peer.closed.send_replace(Some(why.to_owned()));
+    }
+
+    async fn discard(&mut self) {
+        self.peer.server.note("discard");
+    }
+
+    async fn shut_down(&mut self) {
+        self.close("shutting down");
+        self.peer.server.note("shut down");
+    }
+}
+
+struct MemoryPeer {
+    server: MemoryServer,
+    events: Arc<PeerEvents>,
+    end: watch::Sender<Option<LinkEnd>>,
+    closed: watch::Sender<Option<String>>,
+}
+
+#[async_trait]
+impl Peer for MemoryPeer {
+    async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
+        let params: Value = serde_json::from_str(&request.params.text()).unwrap();
+        let tool = params["name"].as_str().map(|name| format!(" {name}")).unwrap_or_default();
+        let what = format!("{}{tool}", request.method);
+        self.server.note(format!("{what} {:?}", request.era));
+        let mut exchange =
+            Exchange { server: &self.server, what, deadline: request.deadline, is_answered: false };
+        let mut closed = self.closed.subscribe();
+        let answer = tokio::select! {
+            biased;
+            why = closed.wait_for(Option::is_some) => {
+                let why = why.unwrap().clone().unwrap();
+                Err(RequestFault::Upstream(UpstreamFault::Unavailable(why)))
+            }
+            answer = self.serve(request.method, &params) => {
+                self.events.answered();
+                answer.map_err(RequestFault::Rpc)
+            }
+        };
+        exchange.is_answered = true;
+        let text = answer?.to_string();
+        if text.len() > request.max_bytes {
+            let (bytes, cap) = (text.len() as u64, request.max_bytes as u64);
+            return Err(RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap }));
+        }
+        Ok(RawAnswer::from_bytes(text))
+    }
+
+    fn notify(&self, method: &'static str, era: Era<'_>) {
+        self.server.note(format!("{method} {era:?}"));
+    }
+}
+
+impl MemoryPeer {
+    async fn serve(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        let is_stateless = self.server.has(Habit::Stateless);
+        assert_eq!(params["_meta"].is_object(), is_stateless || method == "server/discover", "{method}");
+        match method {
+            "server/discover" if self.server.has(Habit::EndsAtProbe) => {
+                self.server.end("hung up", false);
+                std::future::pending().await
+            }
+            "server/discover" if is_stateless => Ok(json!({
+                "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "memory", "version": "2"}},
+            })),
+            "initialize" => Ok(json!({
+                "protocolVersion": "2025-06-18", "serverInfo": {"name": "memory", "version": "1"},
+                "capabilities": {},
+            })),
+            "tools/list" => Ok(self.page(params["cursor"].as_str())),
+            "tools/call" => self.call(&params["name"], &params["arguments"]).await,
+            "subscriptions/listen" => {
+                self.events.notification("notifications/subscriptions/acknowledged");
+                std::future::pending().await
+            }
+            "ping" | "server/discover" if self.server.has(Habit::Mute) => std::future::pending().await,
+            "ping" => Ok(json!({})),
+            _ => Err(RpcError::read(br#"{"code":-32601}"#)),
+        }
+    }
+
+    /// A page for each tool.
+    fn page(&self, cursor: Option<&str>) -> Value {
+        const TOOLS: [&str; 5] = ["echo", "hang", "fail", "grow", "grown"];
+        let count = if self.server.state.lock().unwrap().grown { 5 } else { 4 };
+        let at: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+        let next = (at + 1 < count).then(|| (at + 1).to_string());
+        json!({"tools": [{"name": TOOLS[at], "inputSchema": {"type": "object"}}], "nextCursor": next})
+    }
+
+    async fn call(&self, tool: &Value, arguments: &Value) -> Result<Value, RpcError> {
+        match tool.as_str().unwrap() {
+            "hang" => std::future::pending().await,
+            "fail" => Err(RpcError::read(br#"{"code":-32000,"message":"no"}"#)),
+            "grow" => {
+                self.server.state.lock().unwrap().grown = true;
+                self.events.notification("notifications/tools/list_changed");
+                Ok(json!({"content": []}))
+            }
+            _ => Ok(json!({"structuredContent": arguments, "content": []})),
+        }
+    }
+}
+
+/// A request under way; says so when nobody waits for it any more.
+struct Exchange<'a> {
+    server: &'a MemoryServer,
+    what: String,
+    deadline: Instant,
+    is_answered: bool,
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let how = if Instant::now() >= self.deadline { "timed out" } else { "cancelled" };
+            self.server.note(format!("{} {how}", self.what));
+        }
+    }
+}
