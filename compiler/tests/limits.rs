@@ -2,7 +2,7 @@
 
 use ptc_compiler::{CompileOptions, Compiled, Externals, Rejection, compile};
 use ptc_vm::Reason;
-use ptc_vm::symbol::LONGEST_NAME;
+use ptc_vm::bytecode::LONGEST_NAME;
 
 /// Native stack of these tests: what recurses with the length of a program does not fit.
 const STACK: usize = 256 * 1024;

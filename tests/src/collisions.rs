@@ -1,6 +1,6 @@
 //! Keys with equal hashes, computed as an attacker computes them: the hash is no secret.
 
-use ptc_vm::string::hash_text;
+use ptc_vm::value::string::hash_text;
 
 /// The factors of the mixing step of `vm/src/hash.rs`.
 const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -50,7 +50,7 @@ pub fn texts(count: usize, bits: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{float, integer, long_text};
-    use ptc_vm::hash::hash_value;
+    use ptc_vm::value::relation::hash::hash_value;
     use ptc_vm::{Isolate, IsolateOptions, Value};
 
     #[test]

@@ -2,60 +2,21 @@
 //! collections in call position, and combinations of these. Such a call cannot reach a function of the
 //! program or the host, so a machine may make it directly, item by item.
 
-use crate::builtins::{BuiltinId, Implementation};
-use crate::combinator::{Combinator, CombinatorKind};
-use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::hint::Wanted;
-use crate::interpreter::attend;
-use crate::meter::{Arguments, List};
-use crate::reason::Reason;
-use crate::value::Value;
+use crate::bytecode::{BuiltinId, CombinatorKind};
+use crate::context::{Context, Plain};
+use crate::fault::{Fault, Reason, Result, Wanted};
+use crate::memory::{List, account};
+use crate::value::build::Arguments;
+use crate::value::combinator::{Combinator, direct_depth};
+use crate::value::{Store, Value};
 
 /// Combinators nest this deep before a machine takes over; [`apply`] recurses as deep.
 const DEPTH: u8 = 4;
 
 /// Whether [`apply`] can call the value.
 #[inline]
-pub(crate) fn is_direct(function: &Value) -> bool {
-    depth_of(function).is_some_and(|depth| depth <= DEPTH)
-}
-
-/// How deep combinators nest in a function that needs no frame; `None` for other functions.
-#[inline]
-fn depth_of(function: &Value) -> Option<u8> {
-    match function {
-        Value::Builtin(builtin) => {
-            matches!(builtin.info().implementation, Implementation::Plain(_)).then_some(0)
-        }
-        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => Some(0),
-        Value::Combinator(node) => node.direct_depth(),
-        _ => None,
-    }
-}
-
-/// The same for a combinator of these parts. It is asked for when the combinator is made, because machines
-/// ask before every call.
-pub(crate) fn direct_depth(kind: CombinatorKind, parts: &[Value]) -> Option<u8> {
-    let called = match kind {
-        CombinatorKind::Reduced
-        | CombinatorKind::Endless(_)
-        | CombinatorKind::Transducer(_)
-        | CombinatorKind::Reducer
-        | CombinatorKind::Completing
-        | CombinatorKind::Memoize => return None,
-        CombinatorKind::Constantly => return Some(0),
-        // Its other parts are arguments.
-        CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1)?,
-        CombinatorKind::Comp
-        | CombinatorKind::Juxt
-        | CombinatorKind::Complement
-        | CombinatorKind::EveryPred
-        | CombinatorKind::SomeFn => parts,
-    };
-    let deepest = called.iter().try_fold(0, |deepest: u8, part| Some(deepest.max(depth_of(part)?)))?;
-    Some(deepest.saturating_add(1))
+pub(crate) fn is_direct(cx: &Store, function: &Value) -> bool {
+    direct_depth(cx.builtins, function).is_some_and(|depth| depth <= DEPTH)
 }
 
 /// Calls a function for which [`is_direct`] holds. Costs the fuel of any call.
@@ -73,26 +34,25 @@ pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value])
         Value::Combinator(node) => apply_combinator(cx, node, arguments),
         data => call_data(cx, data, arguments),
     };
-    if heap::attention() { attended(cx, result) } else { result }
+    if account::attention() { attended(cx, result) } else { result }
 }
 
 /// The safepoint after a call.
 #[cold]
 fn attended(cx: &mut Context, result: Result<Value>) -> Result<Value> {
     let value = result?;
-    attend(cx)?;
+    cx.attend()?;
     Ok(value)
 }
 
 #[inline]
 fn call_plain(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) -> Result<Value> {
-    let info = builtin.info();
-    let Implementation::Plain(run) = info.implementation else {
+    let Plain { arity, run: Some(run) } = cx.plain[builtin.index()] else {
         return Err(not_callable(cx, &Value::Builtin(builtin)));
     };
     cx.fuel.slice -= 1;
-    if !info.arity.accepts(arguments.len()) {
-        return Err(arity_fault(builtin, arguments.len()));
+    if !arity.accepts(arguments.len()) {
+        return Err(arity_fault(cx, builtin, arguments.len()));
     }
     run(cx, arguments)
 }
@@ -179,13 +139,13 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
 
 /// Checks the number of arguments of a builtin.
 #[inline]
-pub(crate) fn check_arity(builtin: BuiltinId, count: usize) -> Result<()> {
-    if builtin.info().arity.accepts(count) { Ok(()) } else { Err(arity_fault(builtin, count)) }
+pub(crate) fn check_arity(cx: &Store, builtin: BuiltinId, count: usize) -> Result<()> {
+    if cx.builtins.of(builtin).arity.accepts(count) { Ok(()) } else { Err(arity_fault(cx, builtin, count)) }
 }
 
 #[cold]
-fn arity_fault(builtin: BuiltinId, count: usize) -> Box<Fault> {
-    let info = builtin.info();
+fn arity_fault(cx: &Store, builtin: BuiltinId, count: usize) -> Box<Fault> {
+    let info = cx.builtins.of(builtin);
     Fault::new(Reason::ArityError, info.arity.message(info.name, count))
         .hint(format_args!("Usage: {}", info.usage))
 }

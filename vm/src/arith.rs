@@ -6,8 +6,7 @@
 
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::hint::{self, Wanted};
+use crate::fault::{Fault, Result, Wanted, hint};
 use crate::value::Value;
 use num_bigint::{BigInt, BigUint};
 use num_integer::Integer;

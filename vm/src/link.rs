@@ -1,19 +1,19 @@
 //! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
 
+use crate::bytecode::entry::Entry;
+use crate::bytecode::leaf::Leaf;
 use crate::bytecode::{Const, Instruction, Program, Proto};
-use crate::combinator::Combinator;
-use crate::context::Context;
+use crate::context::{Context, Unit};
 use crate::fault::{Fault, Result};
-use crate::globals::{Entry, Globals};
-use crate::interpreter::leaf::Leaf;
-use crate::map::MapNode;
-use crate::meter::List;
+use crate::globals::Globals;
+use crate::memory::List;
 use crate::regex::RegexNode;
-use crate::set::SetNode;
-use crate::string::StringNode;
-use crate::symbol::Symbol;
-use crate::unit::Unit;
 use crate::value::Value;
+use crate::value::combinator::Combinator;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
+use crate::value::string::StringNode;
+use crate::value::symbol::Symbol;
 use num_bigint::BigInt;
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ pub(crate) fn link(
         constants.push(value);
     }
     let mut leaves = Vec::new();
-    let entries = program.protos.iter().map(|proto| entry(proto, &constants, &mut leaves)).collect();
+    let entries = program.protos.iter().map(|proto| entry(proto, &program.constants, &mut leaves)).collect();
     Ok(Unit { constants, globals: linked_globals, entries, leaves, program })
 }
 
-fn entry(proto: &Proto, constants: &[Value], leaves: &mut Vec<Leaf>) -> Entry {
+fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     if proto.shape.variadic {
         return Entry::NONE;
     }
@@ -112,7 +112,8 @@ fn constant_value(
         Const::Regex(pattern) => Value::Regex(RegexNode::new(cx, pattern.clone())?),
         Const::Vector(rows) => Value::vector(items(cx, rows)?),
         Const::Combinator(kind, rows) => {
-            Value::Combinator(Combinator::new(*kind, List::charged(items(cx, rows)?)))
+            let parts = List::charged(items(cx, rows)?);
+            Value::Combinator(Combinator::new(cx, *kind, parts))
         }
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {

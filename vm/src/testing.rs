@@ -1,14 +1,12 @@
 //! What the unit tests of this crate share: a context without an isolate, on a small native stack.
 
-use crate::context::{Context, Run};
-use crate::fuel::{Fuel, Interrupt};
-use crate::heap::{self, Heap};
-use crate::native::memoize::Memos;
-use crate::prints::Prints;
-use crate::regex::RegexCache;
-use crate::symbol::Symbols;
-use crate::value::Value;
-use std::rc::Rc;
+use crate::builtins::{FACTS, PLAIN};
+use crate::bytecode::Builtins;
+use crate::context::{Context, Prints};
+use crate::memory::{Fuel, Interrupt, Meter};
+use crate::value::Store;
+use crate::value::garbage::{self, Heap};
+use crate::value::symbol::Symbols;
 
 /// Native stack of a test (decision 19): what recurses over values does not fit.
 const STACK: usize = 256 * 1024;
@@ -27,26 +25,12 @@ pub(crate) fn with_limits<T: Send + 'static>(
     let run = move || {
         let mut heap = Heap::new(bytes);
         heap.enter();
-        let mut cx = Context {
-            symbols: Symbols::default(),
-            fuel: Fuel::new(fuel, Interrupt::default()),
-            prints: Prints::new(1 << 20),
-            regexes: RegexCache::default(),
-            data: Value::Nil,
-            strict_data: false,
-            loop_limit: u64::MAX,
-            parallel_width: 1,
-            units: Rc::new(Vec::new()),
-            key_depth: 0,
-            memos: Memos::default(),
-            run: Run::FIRST,
-            extensions: Default::default(),
-            scratch: String::new(),
-            hot_loop: true,
-        };
+        let meter = Meter::new(Fuel::new(fuel, Interrupt::default()));
+        let store = Store::new(meter, Symbols::default(), Builtins::new(&FACTS));
+        let mut cx = Context::new(store, &PLAIN, Prints::new(1 << 20));
         let result = work(&mut cx);
         drop(cx);
-        while heap::drain(usize::MAX) {}
+        while garbage::drain(usize::MAX) {}
         heap.leave();
         assert_eq!(heap.live(), 0, "live bytes after the test");
         result

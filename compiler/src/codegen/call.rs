@@ -4,9 +4,9 @@ use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use ptc_vm::Span;
-use ptc_vm::builtins::{BuiltinId, Purity};
+use ptc_vm::builtins::Purity;
 use ptc_vm::bytecode::instruction::Small;
-use ptc_vm::bytecode::{Args, Const, Dst, Global, Instruction, Window};
+use ptc_vm::bytecode::{Args, BuiltinId, Const, Dst, Global, Instruction, Window};
 
 impl Emitter<'_, '_> {
     #[inline(never)]

@@ -19,8 +19,7 @@ use crate::meter::Meter;
 pub(crate) use emitter::Buffers;
 use emitter::Emitter;
 use ptc_vm::Reason;
-use ptc_vm::builtins::BuiltinId;
-use ptc_vm::bytecode::{Proto, ProtoIndex};
+use ptc_vm::bytecode::{BuiltinId, Proto, ProtoIndex};
 use std::sync::LazyLock;
 
 /// The builtin that [`Generator::element`] is about.

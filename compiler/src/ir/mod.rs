@@ -15,7 +15,7 @@ pub(crate) mod liveness;
 pub(crate) mod tables;
 
 use ptc_vm::Span;
-use ptc_vm::builtins::BuiltinId;
+use ptc_vm::bytecode::BuiltinId;
 use ptc_vm::bytecode::instruction::{Signal, Written};
 use std::cell::Cell;
 

@@ -10,7 +10,7 @@ use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
-use ptc_vm::symbol::LONGEST_NAME;
+use ptc_vm::bytecode::LONGEST_NAME;
 use ptc_vm::{Brief, Reason, Span};
 use std::fmt::Display;
 

@@ -7,9 +7,9 @@ use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use crate::names::Name;
-use ptc_vm::builtins::{self, BuiltinId, Implementation};
-use ptc_vm::bytecode::Const;
-use ptc_vm::{Reason, Span};
+use ptc_vm::builtins::Implementation;
+use ptc_vm::bytecode::{BuiltinId, Const};
+use ptc_vm::{Reason, Span, builtins};
 
 /// More arguments go through `apply`, so that call windows stay small.
 const MAX_WINDOW: usize = 64;

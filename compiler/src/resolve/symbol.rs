@@ -6,9 +6,9 @@ use super::{Resolved, Resolver, absent};
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, find_builtin, split_qualified};
-use ptc_vm::builtins::{self, Builtin, BuiltinId, Category};
-use ptc_vm::bytecode::Const;
-use ptc_vm::{Reason, Span};
+use ptc_vm::builtins::{Builtin, Category};
+use ptc_vm::bytecode::{BuiltinId, Const};
+use ptc_vm::{Reason, Span, builtins};
 
 /// Names that are numbers.
 const FLOAT_CONSTANTS: &[(&str, f64)] = &[

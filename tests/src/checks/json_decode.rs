@@ -1,5 +1,5 @@
-use ptc_vm::equal::equal;
 use ptc_vm::json::{DecodeFailure, Dialect, decode, encode};
+use ptc_vm::value::relation::equal::equal;
 use ptc_vm::{Context, Isolate, IsolateOptions, Value};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;

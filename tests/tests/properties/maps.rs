@@ -1,7 +1,7 @@
 use crate::for_all;
 use crate::values::in_isolate;
 use proptest::prelude::*;
-use ptc_vm::map::MapNode;
+use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Isolate, IsolateOptions, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;

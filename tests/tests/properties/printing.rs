@@ -3,8 +3,8 @@ use crate::values::{Build, Plain, in_isolate, printed, texts, values};
 use proptest::prelude::*;
 use ptc_tests::variants::{Budget, Ending, USUAL, run};
 use ptc_vm::Value;
-use ptc_vm::equal::equal;
-use ptc_vm::temporal::{DateTime, LocalDate};
+use ptc_vm::value::relation::equal::equal;
+use ptc_vm::value::temporal::{DateTime, LocalDate};
 
 const BUDGET: Budget = Budget { fuel: 10_000_000, memory_bytes: 64 << 20 };
 

@@ -1,10 +1,10 @@
 use crate::for_all;
 use crate::values::{Build, Plain, in_isolate, values};
 use proptest::prelude::*;
-use ptc_vm::equal::{equal, same_key};
-use ptc_vm::hash::hash_value;
-use ptc_vm::order::{compare, compare_keys};
-use ptc_vm::set::SetNode;
+use ptc_vm::value::relation::equal::{equal, same_key};
+use ptc_vm::value::relation::hash::hash_value;
+use ptc_vm::value::relation::order::{compare, compare_keys};
+use ptc_vm::value::set::SetNode;
 use ptc_vm::{Context, Value};
 use std::cmp::Ordering;
 

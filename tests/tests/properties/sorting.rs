@@ -45,7 +45,7 @@ fn sorts_are_stable_permutations() {
                 for index in 0..values.len() {
                     let at = sorted.iter().position(|&other| {
                         let (a, b) = (&values[index], &values[other]);
-                        let order = ptc_vm::order::compare(cx, a, b).expect("within limits");
+                        let order = ptc_vm::value::relation::order::compare(cx, a, b).expect("within limits");
                         order == if descending { Ordering::Greater } else { Ordering::Less }
                     });
                     sorted.insert(at.unwrap_or(sorted.len()), index);

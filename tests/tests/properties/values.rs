@@ -2,10 +2,10 @@
 //! source text.
 
 use proptest::prelude::*;
-use ptc_vm::map::MapNode;
-use ptc_vm::set::SetNode;
-use ptc_vm::temporal::{DateTime, LocalDate};
-use ptc_vm::vector::VectorNode;
+use ptc_vm::value::map::MapNode;
+use ptc_vm::value::set::SetNode;
+use ptc_vm::value::temporal::{DateTime, LocalDate};
+use ptc_vm::value::vector::VectorNode;
 use ptc_vm::{Context, Isolate, IsolateOptions, Value};
 
 /// A value as plain data.
@@ -172,7 +172,7 @@ impl Plain {
             Plain::Symbol(name) => Value::Symbol(cx.symbols.intern(name)),
             Plain::Date(days) => Value::LocalDate(LocalDate::from_epoch_day(*days).expect("in range")),
             Plain::Instant(millis) => Value::DateTime(DateTime::from_millis(*millis).expect("in range")),
-            Plain::Pattern(pattern) => Value::Regex(ptc_vm::regex::compile(cx, pattern).expect("a pattern")),
+            Plain::Pattern(pattern) => Value::Regex(cx.compile_regex(pattern).expect("a pattern")),
             Plain::Vector(items) => {
                 let built = items.iter().map(|item| item.build(cx, build)).collect();
                 match build {

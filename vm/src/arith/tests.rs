@@ -1,8 +1,8 @@
 //! Promotion, the three divisions, and the bound on the size of integers.
 
 use super::*;
+use crate::fault::Reason;
 use crate::print::pr_str;
-use crate::reason::Reason;
 use crate::testing::{with_context, with_limits};
 
 type Operation = fn(&mut Context, Value, Value) -> Result<Value>;

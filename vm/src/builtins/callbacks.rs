@@ -7,11 +7,10 @@ use super::transducers::transducer;
 use super::updates::{update, update_in};
 use super::{Builtin, Category, Step, callback, host, plain};
 use crate::builtins::HostFunction;
-use crate::combinator::{Combinator, CombinatorKind};
+use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::MapNode;
-use crate::meter::List;
+use crate::memory::List;
 use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::map_many::MapMany;
@@ -19,7 +18,9 @@ use crate::native::merge::Merge;
 use crate::native::parallel::Parallel;
 use crate::native::reduce::Reduce;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::combinator::Combinator;
+use crate::value::map::MapNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -86,7 +87,8 @@ pub(super) const TABLE: &[Builtin] = &[
         "(update m key f arg …)",
         "m with the value at key changed by f.",
         update,
-    ),
+    )
+    .known(Known::Update),
     callback(
         "update-in",
         Category::Core,
@@ -242,7 +244,7 @@ pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<
             match super::internal("%get-path") {
                 Some(reader) => {
                     let parts = [Value::Builtin(reader), Value::Vector(path)];
-                    Ok(Value::Combinator(Combinator::of(CombinatorKind::Partial, parts)))
+                    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))))
                 }
                 None => Err(Fault::runtime(format_args!("{name}: no path reader"))),
             }
@@ -337,7 +339,7 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         (2, _) => (take(&mut arguments[1]), 0),
         (_, Some(first)) => (first, 1),
         _ if name == "reductions" => {
-            let only = Combinator::of(CombinatorKind::Juxt, [function]);
+            let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]));
             return Ok(Step::TailCall(Value::Combinator(only), super::Arguments::new()));
         }
         _ => return Ok(Step::TailCall(function, super::Arguments::new())),
@@ -364,7 +366,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
 
 /// The items of a vector as pairs with their indexes.
 fn indexed(cx: &mut Context, vector: &VectorNode) -> Result<Rc<VectorNode>> {
-    const PAIR_BYTES: usize = crate::vector::VECTOR_BYTES + 2 * size_of::<Value>();
+    const PAIR_BYTES: usize = crate::value::vector::VECTOR_BYTES + 2 * size_of::<Value>();
     cx.reserve(vector.len().saturating_mul(PAIR_BYTES + size_of::<Value>()))?;
     let pair = |(index, item)| Value::row([Value::Int(index as i64), item]);
     Ok(cx.collect(vector.iter().enumerate().map(pair))?.into_vector())

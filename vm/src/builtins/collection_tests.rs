@@ -2,13 +2,12 @@
 
 use super::{Implementation, Step, lookup};
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::{Fault, Reason};
 use crate::json;
 use crate::print::pr_str;
-use crate::reason::Reason;
 use crate::testing::{with_context, with_limits};
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::vector::VectorNode;
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -192,6 +191,6 @@ fn unique_collections_are_updated_in_place() {
             front = call(cx, "rest", vec![front]).expect("a vector");
         }
         // Copying them at every step would have been noticed.
-        assert!(!crate::heap::attention());
+        assert!(!crate::memory::account::attention());
     });
 }

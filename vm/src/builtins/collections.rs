@@ -5,9 +5,9 @@ use super::{Builtin, Category, plain};
 use crate::arith;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::MapNode;
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -2,12 +2,12 @@
 
 use super::callbacks::callable;
 use super::{Builtin, Category, Step, callback, plain};
-use crate::combinator::{Combinator, CombinatorKind};
-use crate::context::Context;
+use crate::bytecode::CombinatorKind;
+use crate::context::{Context, Memos};
 use crate::fault::{Fault, Result};
-use crate::meter::List;
-use crate::native::memoize::Memos;
+use crate::memory::List;
 use crate::value::Value;
+use crate::value::combinator::Combinator;
 use std::mem::take;
 
 /// The rows of this module.
@@ -91,7 +91,8 @@ pub(super) fn made_by(name: &str) -> Option<CombinatorKind> {
 }
 
 fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
-    Ok(Value::Combinator(Combinator::new(kind, List::taken(cx, arguments)?)))
+    let items = List::taken(cx, arguments)?;
+    Ok(Value::Combinator(Combinator::new(cx, kind, items)))
 }
 
 fn comp(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

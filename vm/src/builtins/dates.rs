@@ -1,11 +1,12 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
 use super::{Builtin, Category, HostFunction, Step, callback, host, internal, lookup, plain};
-use crate::combinator::{Combinator, CombinatorKind};
+use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::temporal::{DateTime, Duration, LocalDate};
 use crate::value::Value;
+use crate::value::combinator::Combinator;
+use crate::value::temporal::{DateTime, Duration, LocalDate};
 use std::cmp::Ordering;
 use std::fmt;
 

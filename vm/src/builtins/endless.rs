@@ -7,16 +7,17 @@
 use super::callbacks::callable;
 use super::seq::{self, count_argument, length};
 use super::{Builtin, Category, Step, callback, plain};
-use crate::combinator::{Combinator, CombinatorKind, Endless, StageKind};
+use crate::bytecode::{CombinatorKind, Endless, StageKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::List;
+use crate::memory::List;
 use crate::native::Native;
 use crate::native::bounded::Bounded;
 use crate::native::each::Kind;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::combinator::Combinator;
+use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
 const CORE: Category = Category::Core;

@@ -4,7 +4,7 @@ use super::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::json::{DecodeFailure, Dialect, decode_text, encode_text};
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
 
 const JSON: Category = Category::Json;

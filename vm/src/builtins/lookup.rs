@@ -5,10 +5,10 @@ use super::seq;
 use super::sequences::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::MapNode;
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::map::MapNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -4,12 +4,11 @@ use super::lookup::{associate, associate_at, element, element_at, index};
 use super::seq::{self, expected};
 use super::{Builtin, Category, Step, callback, construction, plain};
 use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::map::{ENTRY_BYTES, Entry, MapNode};
-use crate::meter::List;
-use crate::reason::Reason;
+use crate::fault::{Fault, Reason, Result};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::map::{ENTRY_BYTES, Entry, MapNode};
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -2,6 +2,7 @@
 
 use super::{Builtin, Category, plain};
 use crate::arith::{self, not_numbers};
+use crate::bytecode::Known;
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -34,9 +35,9 @@ pub(super) const TABLE: &[Builtin] = &[
         "The first divided by the others, as a float; of one argument, 1/x.",
         quotient,
     ),
-    plain("inc", CORE, "1", "(inc number)", "The number plus one.", inc),
+    plain("inc", CORE, "1", "(inc number)", "The number plus one.", inc).known(Known::Increment),
     plain("inc'", CORE, "1", "(inc' number)", "The same as `inc`.", inc),
-    plain("dec", CORE, "1", "(dec number)", "The number less one.", dec),
+    plain("dec", CORE, "1", "(dec number)", "The number less one.", dec).known(Known::Decrement),
     plain("dec'", CORE, "1", "(dec' number)", "The same as `dec`.", dec),
     plain(
         "mod",

@@ -5,7 +5,6 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
-pub mod arity;
 mod bits;
 pub(crate) mod callbacks;
 #[cfg(test)]
@@ -38,12 +37,12 @@ pub(crate) mod transducers;
 pub(crate) mod updates;
 mod walks;
 
-use crate::context::Context;
+use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
+use crate::context::{Context, Plain, PlainFunction};
 use crate::fault::Result;
-pub use crate::meter::Arguments;
 use crate::native::Native;
 use crate::value::Value;
-pub use arity::Arity;
+pub use crate::value::build::Arguments;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -52,7 +51,7 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy)]
 pub enum Implementation {
     /// Computes its value at once.
-    Plain(fn(&mut Context, &mut [Value]) -> Result<Value>),
+    Plain(PlainFunction),
     /// May call functions of the program.
     Callback(fn(&mut Context, &mut [Value]) -> Result<Step>),
     /// Suspends the program until the host answers.
@@ -210,9 +209,10 @@ pub struct Builtin {
     pub doc: &'static str,
     /// What it runs.
     pub implementation: Implementation,
+    /// Which one it is, where others treat it as that.
+    pub known: Option<Known>,
 }
 
-type Plain = fn(&mut Context, &mut [Value]) -> Result<Value>;
 type Callback = fn(&mut Context, &mut [Value]) -> Result<Step>;
 
 /// A row that computes its value at once. Arities: see [`Arity::parse`].
@@ -222,7 +222,7 @@ const fn plain(
     arity: &str,
     usage: &'static str,
     doc: &'static str,
-    run: Plain,
+    run: PlainFunction,
 ) -> Builtin {
     let arity = Arity::parse(arity);
     Builtin {
@@ -233,6 +233,7 @@ const fn plain(
         purity: Purity::Pure,
         doc,
         implementation: Implementation::Plain(run),
+        known: None,
     }
 }
 
@@ -254,6 +255,7 @@ const fn callback(
         purity: Purity::Calls,
         doc,
         implementation: Implementation::Callback(run),
+        known: None,
     }
 }
 
@@ -268,13 +270,19 @@ const fn host(
 ) -> Builtin {
     let arity = Arity::parse(arity);
     let implementation = Implementation::Host(function);
-    Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation }
+    Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation, known: None }
 }
 
 impl Builtin {
     /// The same row, marked as one that cannot fault.
     const fn total(mut self) -> Builtin {
         self.purity = Purity::Total;
+        self
+    }
+
+    /// The same row, marked as one that others treat as what it is.
+    const fn known(mut self, known: Known) -> Builtin {
+        self.known = Some(known);
         self
     }
 
@@ -341,6 +349,38 @@ static BUILTINS: [Builtin; COUNT] = {
     all
 };
 
+/// What is known of builtins where their functions are not.
+pub(crate) static FACTS: [Facts; COUNT] = {
+    let row = &BUILTINS[0];
+    let mut all = [facts(row); COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        all[at] = facts(&BUILTINS[at]);
+        at += 1;
+    }
+    all
+};
+
+const fn facts(row: &Builtin) -> Facts {
+    let Builtin { name, usage, arity, known, .. } = *row;
+    Facts { name, usage, arity, is_plain: matches!(row.implementation, Implementation::Plain(_)), known }
+}
+
+/// The builtins that may be called without a frame.
+pub(crate) static PLAIN: [Plain; COUNT] = {
+    let mut all = [Plain { arity: BUILTINS[0].arity, run: None }; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        let run = match BUILTINS[at].implementation {
+            Implementation::Plain(run) => Some(run),
+            _ => None,
+        };
+        all[at] = Plain { arity: BUILTINS[at].arity, run };
+        at += 1;
+    }
+    all
+};
+
 /// Numbers by name.
 #[derive(Default)]
 struct ByName {
@@ -352,7 +392,7 @@ struct ByName {
 static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
     let mut names = ByName::default();
     for (row, builtin) in BUILTINS.iter().enumerate() {
-        let id = BuiltinId(row as u16);
+        let id = BuiltinId::new(row as u16);
         names.qualified.insert((builtin.category, builtin.name), id);
         if !matches!(builtin.category, Category::Internal | Category::Json) {
             names.plain.entry(builtin.name).or_insert(id);
@@ -361,37 +401,29 @@ static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
     names
 });
 
-/// Number of a builtin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BuiltinId(u16);
-
 impl BuiltinId {
     /// The combinator that a call makes, whatever its arguments are; `None` for other builtins. Where the
     /// arguments are constants, so is the combinator.
-    pub fn combinator(self) -> Option<crate::combinator::CombinatorKind> {
+    pub fn combinator(self) -> Option<CombinatorKind> {
         let info = self.info();
         (info.category == Category::Core).then(|| combinators::made_by(info.name)).flatten()
     }
 
     /// The row of the table.
     pub fn info(self) -> &'static Builtin {
-        // Numbers are made by this module; the verifier refuses others.
-        BUILTINS.get(usize::from(self.0)).unwrap_or(&BUILTINS[0])
+        // Only this module makes numbers, of its rows.
+        BUILTINS.get(self.index()).unwrap_or(&BUILTINS[0])
     }
+}
 
-    /// Position in the table.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(crate) const fn is_valid(self) -> bool {
-        (self.0 as usize) < COUNT
-    }
+/// The name of a builtin.
+pub(crate) fn name_of(builtin: BuiltinId) -> &'static str {
+    builtin.info().name
 }
 
 /// Every builtin with its number.
 pub fn all() -> impl Iterator<Item = (BuiltinId, &'static Builtin)> {
-    BUILTINS.iter().enumerate().map(|(row, builtin)| (BuiltinId(row as u16), builtin))
+    BUILTINS.iter().enumerate().map(|(row, builtin)| (BuiltinId::new(row as u16), builtin))
 }
 
 /// The builtin of a name: plain, or qualified by one of [`NAMESPACES`].

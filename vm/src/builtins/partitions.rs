@@ -4,14 +4,14 @@ use super::endless::staged;
 use super::lookup::element;
 use super::transducers::{short_of_all, short_of_items, transducer};
 use super::{Builtin, Category, plain, seq};
-use crate::combinator::StageKind;
+use crate::bytecode::StageKind;
 use crate::context::Context;
-use crate::equal::same_key;
 use crate::fault::{Fault, Result};
-use crate::meter::List;
-use crate::set::SetNode;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::relation::equal::same_key;
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -117,7 +117,7 @@ fn partition_all(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// Parts share the items of the whole, so a part costs one node.
-fn push_part(cx: &mut Context, parts: &mut List, part: Rc<VectorNode>) -> Result<()> {
+fn push_part(cx: &mut Context, parts: &mut List<Value>, part: Rc<VectorNode>) -> Result<()> {
     seq::check_memory(cx)?;
     cx.tick(1)?;
     parts.push(cx, Value::Vector(part))

@@ -1,10 +1,11 @@
 //! Predicates, and the functions about what a value is. They answer for every value and never fault.
 
 use super::{Builtin, Category, plain};
+use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -23,7 +24,7 @@ macro_rules! test {
 /// The rows of this module.
 #[rustfmt::skip]
 pub(super) const TABLE: &[Builtin] = &[
-    plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total(),
+    plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
     plain("not", CORE, "1", "(not x)", "True for nil and false.", not).total(),
     plain("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
     test!("nil?", "True for nil.", Value::Nil),

@@ -5,10 +5,10 @@ use super::{Builtin, Category, convert, plain, seq};
 use crate::arith::{invalid_types, invalid_types_of};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
-use crate::regex::{RegexNode, after, compile};
-use crate::string::StringNode;
+use crate::memory::List;
+use crate::regex::{RegexNode, after};
 use crate::value::Value;
+use crate::value::string::StringNode;
 use std::rc::Rc;
 
 const REGEX: Category = Category::Regex;
@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Builtin] = &[
 
 fn compiled(cx: &mut Context, pattern: &StringNode) -> Result<Rc<RegexNode>> {
     let pattern = cx.read(pattern)?;
-    compile(cx, pattern)
+    cx.compile_regex(pattern)
 }
 
 /// `(re-pattern x)`: a regex is its own pattern.
@@ -64,7 +64,7 @@ fn two<'v>(arguments: &'v [Value], name: &str) -> Result<(&'v RegexNode, &'v Str
 
 fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-find")?;
-    match regex.find(cx, text_of(text), 0)? {
+    match cx.find_match(regex, text_of(text), 0)? {
         Some(spans) => regex.match_value(cx, text_of(text), &spans),
         None => Ok(Value::Nil),
     }
@@ -72,7 +72,7 @@ fn re_find(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn re_matches(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (regex, text) = two(arguments, "re-matches")?;
-    match regex.match_whole(cx, text_of(text))? {
+    match cx.match_whole(regex, text_of(text))? {
         Some(spans) => regex.match_value(cx, text_of(text), &spans),
         None => Ok(Value::Nil),
     }
@@ -84,7 +84,7 @@ fn re_seq(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let mut matches = List::default();
     let mut at = 0;
     while at <= text.len() {
-        let Some(spans) = regex.find(cx, text, at)? else { break };
+        let Some(spans) = cx.find_match(regex, text, at)? else { break };
         let Some((start, end)) = spans.first().copied().flatten() else { break };
         at = after(text, start, end);
         let value = regex.match_value(cx, text, &spans)?;
@@ -121,7 +121,7 @@ fn extracted<'v>(cx: &mut Context, arguments: &'v [Value], name: &str) -> Result
             return Err(invalid_types_of(name, arguments));
         }
     };
-    let spans = regex.find(cx, text, 0)?;
+    let spans = cx.find_match(&regex, text, 0)?;
     let span = spans.and_then(|spans| spans.get(group).copied().flatten());
     Ok(span.map(|(start, end)| &text[start..end]))
 }

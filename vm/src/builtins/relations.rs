@@ -6,11 +6,11 @@ use super::seq::{self, expected};
 use super::{Builtin, Category, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{ENTRY_BYTES, MapNode};
-use crate::meter::List;
+use crate::memory::List;
 use crate::native::each::Kind;
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::map::{ENTRY_BYTES, MapNode};
+use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -1,14 +1,13 @@
 //! Collections as sequences: what every builtin that walks a collection starts from.
 
 use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::hint::Wanted;
-use crate::map::MapNode;
-use crate::meter::List;
-use crate::set::SetNode;
-use crate::string::STRING_BYTES;
+use crate::fault::{Fault, Result, Wanted};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::{VECTOR_BYTES, VectorNode};
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
+use crate::value::string::STRING_BYTES;
+use crate::value::vector::{VECTOR_BYTES, VectorNode};
 use std::rc::Rc;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -71,7 +70,7 @@ fn convert(cx: &mut Context, value: Value) -> Result<std::result::Result<Rc<Vect
 }
 
 /// The graphemes of a string.
-fn graphemes(cx: &mut Context, node: &crate::string::StringNode) -> Result<Rc<VectorNode>> {
+fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Result<Rc<VectorNode>> {
     let text = cx.read(node)?;
     let count = cx.graphemes(node)?;
     cx.reserve(count.saturating_mul(SLOT + STRING_BYTES))?;

@@ -3,11 +3,11 @@
 use super::seq::{self, count_argument, length};
 use super::transducers::{short_of_items, transducer};
 use super::{Builtin, Category, Step, callback, plain};
-use crate::combinator::StageKind;
+use crate::bytecode::StageKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 use unicode_segmentation::UnicodeSegmentation;
@@ -66,7 +66,7 @@ fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Res
 /// One grapheme of a string, as a string.
 pub(super) fn grapheme(
     cx: &mut Context,
-    node: &crate::string::StringNode,
+    node: &crate::value::string::StringNode,
     index: usize,
 ) -> Result<Option<Value>> {
     // Most strings are ASCII, of which one byte is looked at.

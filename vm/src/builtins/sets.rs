@@ -5,10 +5,10 @@ use super::lookup::index;
 use super::seq::{self, expected};
 use super::{Builtin, Category, plain};
 use crate::context::Context;
-use crate::equal::equal;
 use crate::fault::Result;
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::relation::equal::equal;
+use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use super::callbacks::{callable, collection};
 use super::{Builtin, Category, Step, callback};
 use crate::apply::is_direct;
-use crate::combinator::CombinatorKind;
+use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::Native;
@@ -62,10 +62,10 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
         }
         value if value.is_function() => Ok(match value {
             // The usual comparators need no calls.
-            Value::Builtin(builtin) if builtin.info().name == "<" || builtin.info().name == "compare" => {
+            Value::Builtin(builtin) if matches!(builtin.info().known, Some(Known::Less | Known::Compare)) => {
                 Order::Ascending
             }
-            Value::Builtin(builtin) if builtin.info().name == ">" => Order::Descending,
+            Value::Builtin(builtin) if builtin.info().known == Some(Known::Greater) => Order::Descending,
             _ => Order::By(comparator),
         }),
         other => Err(Fault::type_error(format_args!(
@@ -114,7 +114,7 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     if let Value::Combinator(functions) = &function
         && functions.kind == CombinatorKind::Juxt
         && !functions.parts().is_empty()
-        && is_direct(&function)
+        && is_direct(cx, &function)
         && !matches!(order, Order::By(_))
     {
         let descending = matches!(order, Order::Descending);

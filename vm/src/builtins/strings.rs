@@ -13,8 +13,8 @@ pub(super) use parts::split_by;
 use super::{Builtin, Category, callback, plain};
 use crate::arith::invalid_types_of;
 use crate::fault::Result;
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::string::StringNode;
 use std::rc::Rc;
 
 const CORE: Category = Category::Core;

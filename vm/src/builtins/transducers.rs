@@ -6,15 +6,17 @@ use super::endless::unbounded;
 use super::partitions::positive;
 use super::seq::{self, count_argument, expected};
 use super::{Builtin, Category, Step, callback, plain};
-use crate::combinator::{Combinator, CombinatorKind, StageKind};
+use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::{Arguments, List};
+use crate::memory::List;
 use crate::native::Native;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::native::stage::Stage;
 use crate::native::transduce::Transduce;
 use crate::value::Value;
+use crate::value::build::Arguments;
+use crate::value::combinator::Combinator;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -27,7 +29,7 @@ pub(super) const TABLE: &[Builtin] = &[
     callback("sequence", CORE, "1-2", "(sequence xform? coll)", "The items, or what a transducer makes of them.", sequence),
     callback("eduction", CORE, "1+", "(eduction xform … coll)", "What the transducers, one after another, make of the items.", eduction),
     plain("completing", CORE, "1-2", "(completing f finish?)", "f as a reducing function whose result goes through finish.", completing),
-    plain("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat),
+    plain("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat).known(Known::Cat),
     plain("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced),
     plain("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced),
     plain("reduced?", CORE, "1", "(reduced? x)", "Whether x was made by `reduced`.", is_reduced).total(),
@@ -260,7 +262,7 @@ fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let last = arguments.len() - 1;
     let source = take(&mut arguments[last]);
     let transducers = List::taken(cx, &mut arguments[..last])?;
-    let transducer = Value::Combinator(Combinator::new(CombinatorKind::Comp, transducers));
+    let transducer = Value::Combinator(Combinator::new(cx, CombinatorKind::Comp, transducers));
     through(cx, "eduction", transducer, source)
 }
 
@@ -280,7 +282,8 @@ fn completing(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     for argument in arguments.iter() {
         callable(cx, "completing", argument.clone())?;
     }
-    Ok(Value::Combinator(Combinator::new(CombinatorKind::Completing, List::taken(cx, arguments)?)))
+    let parts = List::taken(cx, arguments)?;
+    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Completing, parts)))
 }
 
 fn reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -4,10 +4,10 @@ use super::Step;
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::MapNode;
-use crate::meter::Arguments;
 use crate::native::update::Update;
 use crate::value::Value;
+use crate::value::build::Arguments;
+use crate::value::map::MapNode;
 use std::mem::take;
 
 /// `(update map key f)` where f needs no frame: the usual case, in place and with one lookup.
@@ -35,7 +35,7 @@ fn update_at_once(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 /// `(update m key f arg …)`.
 pub(super) fn update(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     if let [Value::Map(_), _, function] = arguments
-        && is_direct(function)
+        && is_direct(cx, function)
     {
         return update_at_once(cx, arguments);
     }

@@ -4,11 +4,11 @@ use super::callbacks::callable;
 use super::{Builtin, Category, Step, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::{ENTRY_BYTES, MapNode};
 use crate::native::Native;
 use crate::native::tree::Tree;
 use crate::native::walk::{Direction, Walk};
 use crate::value::Value;
+use crate::value::map::{ENTRY_BYTES, MapNode};
 use std::mem::take;
 
 const WALK: Category = Category::Walk;

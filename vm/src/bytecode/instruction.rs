@@ -1,8 +1,8 @@
 //! The instruction set, declared once: the table below yields the enum, the text form of the
 //! disassembler and the register effects that the verifier checks.
 
+use super::builtin::{BuiltinId, Names};
 pub use super::effect::{Effect, Visit};
-use crate::builtins::BuiltinId;
 use std::fmt;
 
 /// A register that the instruction fills; empty before.
@@ -196,14 +196,14 @@ pub trait Field {
     /// Tells every effect, reads before writes.
     fn effects(&self, visit: &mut impl Visit);
     /// Writes the operand as the disassembler shows it.
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result;
 }
 
 macro_rules! plain_field {
     ($($type:ty: $format:literal;)+) => {
         $(impl Field for $type {
             fn effects(&self, _visit: &mut impl Visit) {}
-            fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { write!(f, $format, self.0) }
+            fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result { write!(f, $format, self.0) }
         })+
     };
 }
@@ -217,7 +217,7 @@ plain_field! {
 
 impl Field for Int {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "#{}", self.value())
     }
 }
@@ -226,8 +226,8 @@ impl Field for AgainstInt {
     fn effects(&self, visit: &mut impl Visit) {
         self.src().effects(visit);
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.src().show(f)?;
+    fn show(&self, f: &mut fmt::Formatter<'_>, names: Names) -> fmt::Result {
+        self.src().show(f, names)?;
         write!(f, " #{}", self.value())
     }
 }
@@ -236,7 +236,7 @@ impl Field for Dst {
     fn effects(&self, visit: &mut impl Visit) {
         visit.fill(self.0);
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "r{}", self.0)
     }
 }
@@ -245,7 +245,7 @@ impl Field for Src {
     fn effects(&self, visit: &mut impl Visit) {
         if self.last { visit.take(self.reg) } else { visit.read(self.reg) }
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "{}r{}", if self.last { "~" } else { "" }, self.reg)
     }
 }
@@ -254,7 +254,7 @@ impl Field for Pinned {
     fn effects(&self, visit: &mut impl Visit) {
         visit.read(self.0);
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "&r{}", self.0)
     }
 }
@@ -269,7 +269,7 @@ impl Field for Args {
             }
         }
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         match self.count {
             0 => f.write_str("[]"),
             1 => write!(f, "[~r{}]", self.at),
@@ -284,9 +284,9 @@ impl Field for Window {
         visit.clear_from(u16::from(self.at));
         visit.fill(self.at);
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, names: Names) -> fmt::Result {
         write!(f, "r{} ", self.at)?;
-        Args { at: self.at.wrapping_add(1), count: self.count }.show(f)
+        Args { at: self.at.wrapping_add(1), count: self.count }.show(f, names)
     }
 }
 
@@ -294,7 +294,7 @@ impl Field for Near {
     fn effects(&self, visit: &mut impl Visit) {
         visit.jump(i32::from(self.0));
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "{:+}", self.0)
     }
 }
@@ -303,28 +303,28 @@ impl Field for Far {
     fn effects(&self, visit: &mut impl Visit) {
         visit.jump(self.0);
     }
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "{:+}", self.0)
     }
 }
 
 impl Field for BuiltinId {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.info().name)
+    fn show(&self, f: &mut fmt::Formatter<'_>, names: Names) -> fmt::Result {
+        f.write_str(names(*self))
     }
 }
 
 impl Field for bool {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
 impl Field for Written {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         f.write_str(match self {
             Written::Increment => "inc",
             Written::Plus => "+",
@@ -335,7 +335,7 @@ impl Field for Written {
 
 impl Field for Relation {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         f.write_str(match self {
             Relation::Equal => "=",
             Relation::NotEqual => "not=",
@@ -349,7 +349,7 @@ impl Field for Relation {
 
 impl Field for Side {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         f.write_str(match self {
             Side::Right => "right",
             Side::Left => "left",
@@ -359,7 +359,7 @@ impl Field for Side {
 
 impl Field for Signal {
     fn effects(&self, _visit: &mut impl Visit) {}
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn show(&self, f: &mut fmt::Formatter<'_>, _names: Names) -> fmt::Result {
         f.write_str(match self {
             Signal::Return => "return",
             Signal::Fail => "fail",
@@ -392,11 +392,22 @@ macro_rules! instructions {
             }
         }
 
-        impl fmt::Display for Instruction {
+        impl Instruction {
+            /// The text of the instruction, given the names of builtins.
+            pub fn text(&self, names: Names) -> impl fmt::Display {
+                Text(*self, names)
+            }
+        }
+
+        /// An instruction to be written.
+        struct Text(Instruction, Names);
+
+        impl fmt::Display for Text {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:<12}", self.name())?;
-                match self { $(Instruction::$name { $($field),* } => {
-                    $(f.write_str(" ")?; $field.show(f)?;)*
+                let Text(instruction, names) = *self;
+                write!(f, "{:<12}", instruction.name())?;
+                match instruction { $(Instruction::$name { $($field),* } => {
+                    $(f.write_str(" ")?; $field.show(f, names)?;)*
                 })+ }
                 Ok(())
             }

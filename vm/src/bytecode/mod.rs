@@ -1,4 +1,4 @@
-//! The bytecode: instructions, compiled programs, their text form and their verifier.
+//! The bytecode: instructions, compiled programs and their verifier.
 //!
 //! # Registers
 //! A function sees a window of 256 registers. Register 0 holds the running closure (nil when the
@@ -16,11 +16,22 @@
 //!
 //! At `Return` only register 0 and the returned register may be full.
 
-pub mod disassemble;
+pub mod arity;
+mod builtin;
+mod code;
+mod combinator;
 mod effect;
+pub(crate) mod entry;
 pub mod instruction;
-pub mod program;
+pub(crate) mod leaf;
 pub mod verify;
 
+pub use arity::Arity;
+pub use builtin::{BuiltinId, Known, Names};
+pub(crate) use builtin::{Builtins, Facts};
+pub use code::{Const, GlobalName, Program, Proto, Shape};
+pub use combinator::{CombinatorKind, Endless, StageKind};
 pub use instruction::{Args, Constant, Dst, Global, Instruction, Pinned, ProtoIndex, Src, Window};
-pub use program::{Const, GlobalName, Program, Proto, Shape};
+
+/// Longest name that a program can write, in bytes: looking for a name takes bounded time, and no fuel.
+pub const LONGEST_NAME: usize = 256;

@@ -7,9 +7,9 @@
 //! linear in the size of the code, and it proves that no register write can hide a live value (which
 //! would leak it) and no read can meet an empty register.
 
+use super::LONGEST_NAME;
+use super::code::{Const, Program, Proto};
 use super::instruction::{Effect, Flow, Instruction, Visit};
-use super::program::{Const, Program, Proto};
-use crate::symbol::LONGEST_NAME;
 use std::fmt;
 
 /// Why a program was refused: always a defect of the compiler.
@@ -497,13 +497,6 @@ impl Walk<'_> {
                 if !src.last =>
             {
                 Rule::MustTake
-            }
-            Instruction::CallBuiltin { builtin, .. }
-            | Instruction::Call1 { builtin, .. }
-            | Instruction::Call2 { builtin, .. }
-                if !builtin.is_valid() =>
-            {
-                Rule::BadIndex
             }
             _ => return Ok(()),
         };

@@ -1,22 +1,20 @@
 //! Calling a value, whatever it is, and driving native machines.
 
 use super::fiber::{Fiber, Frame};
-use super::operations::attend;
 use super::run::After;
 use super::{Machine, Stop};
 use crate::apply::{apply, call_data, check_arity, given_first, is_direct};
-use crate::builtins::{BuiltinId, HostFunction, Implementation, Step, transducers};
-use crate::bytecode::Proto;
+use crate::builtins::{HostFunction, Implementation, Step, transducers};
 use crate::bytecode::instruction::Window;
-use crate::combinator::{Combinator, CombinatorKind};
+use crate::bytecode::{BuiltinId, CombinatorKind, Proto};
 use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::meter::{Arguments, List};
+use crate::fault::{Fault, Reason, Result};
+use crate::memory::{List, account};
 use crate::native::combine::Combine;
 use crate::native::memoize::Memoize;
 use crate::native::{Action, Native};
-use crate::reason::Reason;
+use crate::value::build::Arguments;
+use crate::value::combinator::Combinator;
 use crate::value::{Closure, Value};
 use std::rc::Rc;
 
@@ -50,7 +48,7 @@ impl Machine<'_> {
                     return self.call_closure(closure, arguments.into_iter(), dst, top);
                 }
                 Value::Builtin(builtin) => {
-                    check_arity(builtin, arguments.len())?;
+                    check_arity(self.cx, builtin, arguments.len())?;
                     match self.open_builtin(builtin, &mut arguments, dst, top)? {
                         Opened::Called(called) => return Ok(called),
                         Opened::TailCall(next, next_arguments) => {
@@ -116,7 +114,7 @@ impl Machine<'_> {
         dst: usize,
         top: usize,
     ) -> Result<After> {
-        check_arity(builtin, arguments.len())?;
+        check_arity(self.cx, builtin, arguments.len())?;
         let called = match self.open_builtin(builtin, arguments, dst as u32, top as u32)? {
             Opened::Called(called) => called,
             Opened::TailCall(callee, arguments) => self.call(callee, arguments, dst as u32, top as u32)?,
@@ -206,8 +204,8 @@ impl Machine<'_> {
         window[0] = Value::Closure(closure);
         self.fiber.frames.push(Frame::Code { unit: unit_id, proto: index, pc: 0, base });
         self.cx.fuel.slice -= 1;
-        if heap::attention() {
-            attend(self.cx)?;
+        if account::attention() {
+            self.cx.attend()?;
         }
         if self.cx.fuel.slice < 0 {
             return Ok(Called::Stop(Stop::SliceEnd));
@@ -268,8 +266,8 @@ impl Machine<'_> {
     pub(super) fn act(&mut self, wanted: Option<Action>, returned: Option<Value>) -> Result<Option<Stop>> {
         let (mut wanted, mut returned) = (wanted, returned);
         loop {
-            if heap::attention() {
-                attend(self.cx)?;
+            if account::attention() {
+                self.cx.attend()?;
             }
             if self.cx.fuel.slice < 0
                 && let Some(value) = returned
@@ -376,7 +374,9 @@ impl Machine<'_> {
     fn call_one(&mut self, callee: Value, argument: Value, dst: u32, top: u32) -> Result<Called> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [argument].into_iter(), dst, top),
-            callee if is_direct(&callee) => apply(self.cx, &callee, &mut [argument]).map(Called::Value),
+            callee if is_direct(self.cx, &callee) => {
+                apply(self.cx, &callee, &mut [argument]).map(Called::Value)
+            }
             callee => self.call(callee, Arguments::of([argument]), dst, top),
         }
     }
@@ -385,7 +385,9 @@ impl Machine<'_> {
     fn call_two(&mut self, callee: Value, first: Value, second: Value, dst: u32, top: u32) -> Result<Called> {
         match callee {
             Value::Closure(closure) => self.call_closure(closure, [first, second].into_iter(), dst, top),
-            callee if is_direct(&callee) => apply(self.cx, &callee, &mut [first, second]).map(Called::Value),
+            callee if is_direct(self.cx, &callee) => {
+                apply(self.cx, &callee, &mut [first, second]).map(Called::Value)
+            }
             callee => self.call(callee, Arguments::of([first, second]), dst, top),
         }
     }

@@ -3,11 +3,12 @@
 //! [`super::call`].
 
 use super::fiber::{Fiber, Frame};
-use super::slots::{clear, fill, transfer};
+use super::registers::transfer;
+use crate::bytecode::CombinatorKind;
 use crate::bytecode::instruction::Src;
-use crate::combinator::CombinatorKind;
-use crate::unit::Unit;
+use crate::context::Unit;
 use crate::value::Value;
+use crate::value::slot::{clear, fill};
 use std::rc::Rc;
 
 /// Calls the combinator in the stack slot with the one argument that follows it, and its last part: two

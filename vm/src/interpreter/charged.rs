@@ -4,7 +4,7 @@
 //! reserved once for as much as the memory limit allows: the pages cost nothing until they are used, and
 //! a deep recursion never stops to copy hundreds of megabytes, which no deadline could interrupt.
 
-use crate::heap;
+use crate::memory::account;
 use std::ops::{Deref, DerefMut};
 
 /// From this size on, in bytes, the whole limit is reserved at once.
@@ -46,18 +46,18 @@ impl<T> Charged<T> {
         let more = if self.room == 0 { 0 } else { share.min(STEP / size) };
         let target = needed + more;
         if target > self.items.capacity() {
-            let all = (heap::limit().min(MOST_RESERVED) as usize / size).max(target);
+            let all = (account::limit().min(MOST_RESERVED) as usize / size).max(target);
             let capacity = if target * size > LARGE { all } else { target };
             self.items.reserve_exact(capacity - self.items.len());
         }
-        heap::charge((target - self.room) * size);
+        account::charge((target - self.room) * size);
         self.room = target;
     }
 
     /// Begins with these elements, charged.
     pub(crate) fn adopt(&mut self, items: Vec<T>) {
         self.clear();
-        heap::charge(items.len() * size_of::<T>());
+        account::charge(items.len() * size_of::<T>());
         self.room = items.len();
         self.items = items;
     }
@@ -69,7 +69,7 @@ impl<T> Charged<T> {
         }
         self.items.truncate(keep);
         self.items.shrink_to_fit();
-        heap::release((self.room - keep) * size_of::<T>());
+        account::release((self.room - keep) * size_of::<T>());
         self.room = keep;
     }
 
@@ -83,21 +83,21 @@ impl<T> Charged<T> {
     /// Takes the elements off the account and keeps them for [`Charged::wake`]: meanwhile there is no room.
     #[inline]
     pub(crate) fn rest(&mut self) {
-        heap::release(self.room * size_of::<T>());
+        account::release(self.room * size_of::<T>());
         self.room = 0;
     }
 
     /// Charges elements that rested, as if room had just been made for them.
     #[inline]
     pub(crate) fn wake(&mut self) {
-        heap::charge(self.items.len() * size_of::<T>());
+        account::charge(self.items.len() * size_of::<T>());
         self.room = self.items.len();
     }
 
     /// Drops everything.
     pub(crate) fn clear(&mut self) {
         self.items = Vec::new();
-        heap::release(self.room * size_of::<T>());
+        account::release(self.room * size_of::<T>());
         self.room = 0;
     }
 }

@@ -4,16 +4,13 @@
 use super::charged::Charged;
 use super::frames::FrameStack;
 use super::windows;
-use crate::builtins::BuiltinId;
-use crate::bytecode::ProtoIndex;
 use crate::bytecode::instruction::Instruction;
-use crate::fault::{CallSite, Fault};
-use crate::hint;
+use crate::bytecode::{BuiltinId, ProtoIndex};
+use crate::context::{Prints, Unit};
+use crate::fault::{CallSite, Fault, Span, UnitId};
+use crate::interpreter::hints;
 use crate::native::Native;
-use crate::prints::Prints;
-use crate::span::Span;
-use crate::unit::Unit;
-use crate::value::{UnitId, Value};
+use crate::value::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -107,7 +104,7 @@ impl Fiber {
             fault.place = self.place(units);
             fault.calls = self.calls(units, fault.place);
         }
-        hint::complete(fault, self.builtin(units), self.frames.len());
+        hints::complete(fault, self.builtin(units), self.frames.len());
     }
 
     /// The program, function and instruction that a frame of code is at.

@@ -4,7 +4,7 @@
 use super::charged::Charged;
 use super::fiber::Frame;
 use crate::bytecode::ProtoIndex;
-use crate::value::UnitId;
+use crate::fault::UnitId;
 use std::ops::{Deref, DerefMut};
 
 /// Frames of the first room.

@@ -12,19 +12,20 @@
 use super::fiber::Frame;
 use super::operations::make_record;
 use super::quick::{
-    Below, call_many, call_one, call_two, get_key, is_less, load_capture, make_closure, make_vector, modulo,
-    related,
+    Below, call_many, call_one, call_two, get_key, is_less, load_capture, make_closure, make_vector, related,
 };
+use super::registers::window;
 use super::run::{put, read};
-use super::slots::{clear, fill_copy, window};
 use super::{Hot, Machine, chain, leaf};
 use crate::bytecode::Proto;
 use crate::bytecode::instruction::Instruction;
+use crate::bytecode::leaf::modulo;
+use crate::context::Unit;
 use crate::fault::Result;
 use crate::globals::{Callee, Shared};
-use crate::heap;
-use crate::unit::Unit;
+use crate::memory::account;
 use crate::value::Value;
+use crate::value::slot::{clear, fill_copy};
 use std::hint::cold_path;
 use std::mem;
 
@@ -453,21 +454,21 @@ impl Machine<'_> {
                             }
                             Instruction::MakeVector { items, dst } => {
                                 cold_path();
-                                if heap::attention() {
+                                if account::attention() {
                                     leave!();
                                 }
                                 make_vector(registers, items, dst);
                             }
                             Instruction::MakeClosure { proto, captures, dst } => {
                                 cold_path();
-                                if heap::attention() {
+                                if account::attention() {
                                     leave!();
                                 }
                                 make_closure(registers, unit_id, proto, captures, dst);
                             }
                             Instruction::MakeRecord { keys, items, dst } => {
                                 cold_path();
-                                if heap::attention() {
+                                if account::attention() {
                                     leave!();
                                 }
                                 let keys = &unit.constants[usize::from(keys.0)];

@@ -3,30 +3,17 @@
 use super::fiber::WINDOW;
 use crate::bytecode::instruction::{Args, Relation};
 use crate::bytecode::{ProtoIndex, Shape};
-use crate::context::Context;
-use crate::equal::equal;
-use crate::fault::{Fault, Result};
+use crate::context::{Context, Unit};
+use crate::fault::{Fault, Reason, Result};
 use crate::globals::Globals;
-use crate::heap::{self, Finding};
-use crate::map::MapNode;
-use crate::order::{compare, compare_numbers};
-use crate::reason::Reason;
-use crate::set::SetNode;
-use crate::unit::Unit;
+use crate::value::map::MapNode;
+use crate::value::relation::equal::equal;
+use crate::value::relation::order::{compare, compare_numbers};
+use crate::value::set::SetNode;
 use crate::value::{Closure, Value};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// A safepoint that has something to do.
-#[cold]
-pub(crate) fn attend(cx: &mut Context) -> Result<()> {
-    match heap::attend() {
-        Finding::Fine => Ok(()),
-        Finding::Poll => cx.fuel.poll(),
-        Finding::OverLimit(live, limit) => Err(Fault::memory(live, limit)),
-    }
-}
 
 /// `(< a b)`; comparisons with NaN are false.
 pub(super) fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {

@@ -1,24 +1,23 @@
 //! What the hot loop does out of line: each is a call, which keeps the loop's own variables few.
 
 use super::call::Called;
-use super::chain;
 use super::fiber::{Fiber, Frame, WINDOW};
 use super::operations::take_args;
+use super::registers::{take_or_copy, window};
 use super::run::read;
-use super::slots::{clear, fill, fill_copy, take_or_copy, window};
-use super::{Hot, Machine, operations};
+use super::{Hot, Machine, chain};
 use crate::apply::check_arity;
-use crate::builtins::{BuiltinId, Implementation, Step};
-use crate::bytecode::ProtoIndex;
+use crate::builtins::{Implementation, Step};
 use crate::bytecode::instruction::{Args, Constant, Dst, Instruction, Pinned, Relation, Src, Window};
-use crate::context::Context;
-use crate::fault::Result;
-use crate::heap;
+use crate::bytecode::{BuiltinId, ProtoIndex};
+use crate::context::{Context, Unit};
+use crate::fault::{Result, UnitId};
+use crate::memory::account;
 use crate::native::Native;
-use crate::string::SHORT_TEXT;
-use crate::unit::Unit;
-use crate::value::{Closure, UnitId, Value};
-use crate::vector::VectorNode;
+use crate::value::slot::{clear, fill, fill_copy};
+use crate::value::string::SHORT_TEXT;
+use crate::value::vector::VectorNode;
+use crate::value::{Closure, Value};
 use std::mem::take;
 use std::rc::Rc;
 
@@ -41,7 +40,7 @@ impl Machine<'_> {
     /// What a machine faults with; the frame is gone then.
     #[inline(never)]
     pub(super) fn return_elsewhere(&mut self, src: Src, base: u32) -> Result<Below> {
-        if self.cx.fuel.slice <= 0 || heap::attention() {
+        if self.cx.fuel.slice <= 0 || account::attention() {
             return Ok(Below::Table);
         }
         match self.fiber.frames.below() {
@@ -207,13 +206,6 @@ pub(super) fn make_closure(
 ) {
     let closure = Closure::new(unit, proto, take_args(registers, captures));
     fill(&mut registers[usize::from(dst.0)], Value::Closure(closure));
-}
-
-/// `(mod a b)` of integers.
-#[inline(always)]
-pub(super) fn modulo(a: i64, b: i64) -> Option<i64> {
-    let rest = a.checked_rem(b)?;
-    Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
 }
 
 /// Whether the instruction is a test that the variable, an integer of this value, passes by being less.
@@ -387,10 +379,10 @@ fn call_plain(
     run: fn(&mut Context, &mut [Value]) -> Result<Value>,
     arguments: &mut [Value],
 ) -> Result<Value> {
-    check_arity(builtin, arguments.len())?;
+    check_arity(cx, builtin, arguments.len())?;
     let value = run(cx, arguments)?;
-    if heap::attention() {
-        operations::attend(cx)?;
+    if account::attention() {
+        cx.attend()?;
     }
     Ok(value)
 }
@@ -403,12 +395,12 @@ fn call_callback(
     run: fn(&mut Context, &mut [Value]) -> Result<Step>,
     arguments: &mut [Value],
 ) -> Result<Step> {
-    check_arity(builtin, arguments.len())?;
+    check_arity(cx, builtin, arguments.len())?;
     // A call that is refused is not paid for, here as in the complete table.
     cx.fuel.slice -= 1;
     let step = run(cx, arguments)?;
-    if heap::attention() {
-        operations::attend(cx)?;
+    if account::attention() {
+        cx.attend()?;
     }
     Ok(step)
 }

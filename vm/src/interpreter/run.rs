@@ -6,8 +6,8 @@
 
 use super::fiber::{Fiber, Frame, WINDOW};
 use super::operations::{
-    add_entries, add_members, attend, find_global, holds, less, less_equal, loop_limit, make_record,
-    take_args, target, unbound,
+    add_entries, add_members, find_global, holds, less, less_equal, loop_limit, make_record, take_args,
+    target, unbound,
 };
 use super::{Machine, Stop};
 use crate::apply::check_arity;
@@ -15,17 +15,15 @@ use crate::arith;
 use crate::builtins::Implementation;
 use crate::bytecode::Proto;
 use crate::bytecode::instruction::{Instruction, Relation, Side, Src};
-use crate::context::Context;
-use crate::equal::equal;
-use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::map::MapNode;
-use crate::meter::Arguments;
-use crate::reason::Reason;
-use crate::set::SetNode;
-use crate::unit::Unit;
+use crate::context::{Context, Unit};
+use crate::fault::{Fault, Reason, Result};
+use crate::memory::account;
+use crate::value::build::Arguments;
+use crate::value::map::MapNode;
+use crate::value::relation::equal::equal;
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use crate::value::{Closure, Value};
-use crate::vector::VectorNode;
 use std::mem;
 
 type Registers = [Value; WINDOW];
@@ -68,8 +66,8 @@ impl Machine<'_> {
         let cx: &mut Context = self.cx;
         Fiber::reserve_window(&mut self.fiber.stack, base);
         // Recursion grows the stack, which only this sees.
-        if heap::attention() {
-            attend(cx)?;
+        if account::attention() {
+            cx.attend()?;
         }
         let Some(registers) = self.fiber.stack[base..].first_chunk_mut::<WINDOW>() else {
             return Err(Fault::new(Reason::ExecutionError, "no register window"));
@@ -96,8 +94,8 @@ impl Machine<'_> {
         // After an instruction that allocates: memory, garbage, copies.
         macro_rules! safepoint {
             () => {
-                if heap::attention() {
-                    check!(attend(cx));
+                if account::attention() {
+                    check!(cx.attend());
                 }
             };
         }
@@ -490,7 +488,7 @@ impl Machine<'_> {
                     let mut arguments = [read(registers, a)];
                     let implementation = builtin.info().implementation;
                     if let Implementation::Plain(run) = implementation {
-                        check!(check_arity(builtin, 1));
+                        check!(check_arity(cx, builtin, 1));
                         let result = check!(run(cx, &mut arguments));
                         put(registers, dst.0, result);
                         safepoint!();
@@ -505,7 +503,7 @@ impl Machine<'_> {
                     let mut arguments = [read(registers, a), read(registers, b)];
                     let implementation = builtin.info().implementation;
                     if let Implementation::Plain(run) = implementation {
-                        check!(check_arity(builtin, 2));
+                        check!(check_arity(cx, builtin, 2));
                         let result = check!(run(cx, &mut arguments));
                         put(registers, dst.0, result);
                         safepoint!();
@@ -520,7 +518,7 @@ impl Machine<'_> {
                     let from = usize::from(window.at) + 1;
                     let count = usize::from(window.count);
                     if let Implementation::Plain(run) = builtin.info().implementation {
-                        check!(check_arity(builtin, count));
+                        check!(check_arity(cx, builtin, count));
                         let arguments = &mut registers[from..from + count];
                         let result = check!(run(cx, arguments));
                         registers[from..from + count].fill(Value::Nil);

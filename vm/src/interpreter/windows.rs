@@ -2,8 +2,7 @@
 //! more than a small program does.
 
 use super::fiber::{FIRST_ROOM, WINDOW};
-use crate::heap;
-use crate::value::Value;
+use crate::value::{Value, garbage};
 use std::cell::RefCell;
 
 /// Windows kept per thread.
@@ -32,7 +31,7 @@ pub(super) fn give(window: Vec<Value>, is_empty: bool) {
     let mut window = window;
     if window.capacity() > LARGEST {
         // What a deep recursion leaves is freed in steps.
-        return heap::discard(window, 0);
+        return garbage::discard(window, 0);
     }
     window.truncate(FIRST_ROOM);
     if is_empty {

@@ -21,23 +21,18 @@
 mod rewind;
 mod schedule;
 
-use crate::builtins::HostFunction;
-use crate::bytecode::Program;
+use crate::builtins::{FACTS, HostFunction, PLAIN};
 use crate::bytecode::instruction::Signal;
-use crate::context::{Context, Run};
-use crate::fault::{Fault, Result};
-use crate::fuel::{Fuel, Interrupt, Preemption};
+use crate::bytecode::{Builtins, Program};
+use crate::context::{Context, Prints};
+use crate::fault::{Fault, Reason, Result, UnitId};
 use crate::globals::Globals;
-use crate::heap::{self, Heap};
-use crate::hint;
-use crate::interpreter::Stop;
+use crate::interpreter::{Stop, hints};
 use crate::link::{GlobalSlots, link};
-use crate::native::memoize::Memos;
-use crate::prints::Prints;
-use crate::reason::Reason;
-use crate::regex::RegexCache;
-use crate::symbol::Symbols;
-use crate::value::{UnitId, Value};
+use crate::memory::{Fuel, Interrupt, Meter, Preemption};
+use crate::value::garbage::{self, Heap};
+use crate::value::symbol::Symbols;
+use crate::value::{Store, Value};
 pub use rewind::{Ended, Mark};
 use schedule::Schedule;
 use std::rc::Rc;
@@ -136,23 +131,12 @@ impl Isolate {
         symbols.plain_keys = !options.intern_keys;
         let mut fuel = Fuel::new(options.fuel, options.interrupt);
         fuel.preemption = options.preemption;
-        let cx = Context {
-            symbols,
-            fuel,
-            prints: Prints::new(options.print_bytes),
-            regexes: RegexCache::default(),
-            data: Value::Nil,
-            strict_data: options.strict_data,
-            loop_limit: options.loop_limit.unwrap_or(u64::MAX),
-            parallel_width: options.parallel_width.max(1),
-            units: Rc::default(),
-            key_depth: 0,
-            memos: Memos::default(),
-            run: Run::FIRST,
-            extensions: Default::default(),
-            scratch: String::new(),
-            hot_loop: options.hot_loop,
-        };
+        let store = Store::new(Meter::new(fuel), symbols, Builtins::new(&FACTS));
+        let mut cx = Context::new(store, &PLAIN, Prints::new(options.print_bytes));
+        cx.strict_data = options.strict_data;
+        cx.loop_limit = options.loop_limit.unwrap_or(u64::MAX);
+        cx.parallel_width = options.parallel_width.max(1);
+        cx.hot_loop = options.hot_loop;
         let world = World {
             cx,
             globals: Globals::default(),
@@ -271,7 +255,7 @@ impl Isolate {
             });
             let unit = UnitId(world.cx.units.len().saturating_sub(1) as u32);
             fault.place = fault.place.or(last.map(|span| (unit, span)));
-            hint::complete(fault, None, 0);
+            hints::complete(fault, None, 0);
         });
     }
 
@@ -315,7 +299,7 @@ impl Isolate {
             let preemption = world.cx.fuel.preemption;
             self.heap.enter();
             drop(world);
-            while heap::drain(FREE_STEP) {
+            while garbage::drain(FREE_STEP) {
                 preemption.point();
             }
             self.heap.leave();

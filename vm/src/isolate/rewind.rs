@@ -7,15 +7,15 @@
 
 use super::{Exit, Isolate, UnitId, World};
 use crate::context::Context;
-use crate::fuel::FuelMark;
-use crate::heap::{self, HeapMark};
-use crate::value::Value;
+use crate::memory::account::AccountMark;
+use crate::memory::{FuelMark, account};
+use crate::value::{Value, garbage};
 
 /// The state of an isolate before its program started.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     unit: UnitId,
-    heap: HeapMark,
+    heap: AccountMark,
     fuel: FuelMark,
 }
 
@@ -41,7 +41,7 @@ impl Isolate {
         let (seen, is_empty) = self.scope(|world, cancelled| {
             world.start(mark.unit);
             let exit = world.run(slice);
-            let ended = Ended { exit: &exit, value: &world.result, peak_bytes: heap::peak() };
+            let ended = Ended { exit: &exit, value: &world.result, peak_bytes: account::peak() };
             let seen = look(&mut world.cx, ended);
             cancelled.clear();
             (seen, world.forget(mark))
@@ -77,7 +77,7 @@ impl World {
         cx.prints.restart();
         cx.fuel.restore(mark.fuel);
         cx.key_depth = 0;
-        while heap::drain(usize::MAX) {}
+        while garbage::drain(usize::MAX) {}
         cx.units.len() == mark.unit.0 as usize + 1
     }
 }

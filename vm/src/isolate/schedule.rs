@@ -7,15 +7,14 @@ use super::CallId;
 use crate::builtins::HostFunction;
 use crate::bytecode::ProtoIndex;
 use crate::context::Context;
-use crate::fault::{CallSite, Fault, Result};
+use crate::fault::{CallSite, Fault, Reason, Result, UnitId};
 use crate::globals::Globals;
 use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::{Machine, Stop};
-use crate::meter::Arguments;
 use crate::native::Native;
 use crate::native::parallel::Parallel;
-use crate::reason::Reason;
-use crate::value::{UnitId, Value};
+use crate::value::Value;
+use crate::value::build::Arguments;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of a fiber: its slot.

@@ -9,14 +9,12 @@
 use super::known_keys::KnownKeys;
 use super::{number, text};
 use crate::context::Context;
-use crate::fault::{Fault, Result as FaultResult};
-use crate::heap;
-use crate::map::MapNode;
-use crate::reason::Reason;
-use crate::string::StringNode;
-use crate::symbol::Symbol;
-use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::fault::{Fault, Reason, Result as FaultResult};
+use crate::value::map::MapNode;
+use crate::value::string::StringNode;
+use crate::value::symbol::Symbol;
+use crate::value::vector::VectorNode;
+use crate::value::{Value, garbage};
 use std::fmt;
 use std::rc::Rc;
 
@@ -122,7 +120,7 @@ pub fn decode(cx: &mut Context, bytes: &[u8]) -> Result<Value, DecodeFailure> {
 /// Text that is not JSON; limits of the program.
 pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeFailure> {
     // What an earlier program has left is freed first: its memory serves this value.
-    while heap::drain(DRAIN_STEP) {
+    while garbage::drain(DRAIN_STEP) {
         cx.fuel.poll()?;
     }
     let bytes = text.as_bytes();
@@ -458,7 +456,7 @@ impl RecentStrings {
 
     /// The node of a text.
     fn string(&mut self, text: &str) -> Rc<StringNode> {
-        if text.len() > crate::string::INLINE || self.bits == 0 {
+        if text.len() > crate::value::string::INLINE || self.bits == 0 {
             return StringNode::new(text);
         }
         if self.kept.is_empty() {

@@ -2,12 +2,13 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::{List, Text};
+use crate::memory::List;
 use crate::print::{float_text, write_int, write_integer};
-use crate::set::SetNode;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Text;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use std::fmt;
 
 /// Which values have a JSON form.

@@ -2,9 +2,9 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -2,11 +2,11 @@
 
 use super::{DecodeFailure, Dialect, EncodeFailure, decode, encode};
 use crate::context::Context;
-use crate::map::MapNode;
+use crate::fault::Reason;
 use crate::print::pr_str;
-use crate::reason::Reason;
 use crate::testing::{with_context, with_limits};
 use crate::value::Value;
+use crate::value::map::MapNode;
 
 fn printed(cx: &mut Context, text: &str) -> Option<String> {
     match decode(cx, text.as_bytes()) {

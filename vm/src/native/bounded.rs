@@ -2,10 +2,11 @@
 //! builtin is called again.
 
 use super::Action;
-use crate::builtins::{self, BuiltinId};
+use crate::builtins;
+use crate::bytecode::BuiltinId;
 use crate::fault::{Fault, Result};
-use crate::meter::Arguments;
 use crate::value::Value;
+use crate::value::build::Arguments;
 use std::mem::take;
 
 /// The machine.

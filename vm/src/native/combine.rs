@@ -1,11 +1,13 @@
 //! Calls of combinators that call more than one function, or look at the result.
 
 use super::Action;
-use crate::combinator::{Combinator, CombinatorKind};
+use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::{Arguments, List};
+use crate::memory::List;
 use crate::value::Value;
+use crate::value::build::Arguments;
+use crate::value::combinator::Combinator;
 use std::rc::Rc;
 
 /// The machine.
@@ -14,7 +16,7 @@ pub struct Combine {
     arguments: Arguments,
     /// Functions called so far.
     called: usize,
-    out: List,
+    out: List<Value>,
 }
 
 impl Combine {

@@ -5,19 +5,18 @@ use super::forward::Forward;
 use super::sort::{self, Sort};
 use super::{Action, Native, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
+use crate::arith;
 use crate::bytecode::instruction::Src;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::interpreter::slots::{clear, fill_copy, fill_value};
-use crate::interpreter::{WINDOW, attend};
-use crate::map::MapNode;
-use crate::meter::List;
-use crate::order;
-use crate::set::SetNode;
+use crate::interpreter::WINDOW;
+use crate::memory::{List, account};
 use crate::value::Value;
-use crate::vector::VectorNode;
-use crate::{arith, equal};
+use crate::value::map::MapNode;
+use crate::value::relation::{equal, order};
+use crate::value::set::SetNode;
+use crate::value::slot::{clear, fill_copy, fill_value};
+use crate::value::vector::VectorNode;
 use std::cmp::Ordering;
 use std::mem::take;
 use std::rc::Rc;
@@ -94,7 +93,7 @@ pub struct Each {
     next: usize,
     /// The item that the running call is about.
     item: Value,
-    out: List,
+    out: List<Value>,
     /// The function is one of the program that takes an item as it is.
     is_plain: bool,
     /// The function, when all it does is call a builtin.
@@ -106,7 +105,7 @@ pub struct Each {
 #[derive(Default)]
 struct Extra {
     /// Items split off (`split-with`) or the run under way (`partition-by`).
-    aside: List,
+    aside: List<Value>,
     /// The accumulated map, set, sum or best item.
     state: Value,
     /// The best result so far, or the last one.
@@ -161,7 +160,7 @@ impl Each {
         if matches!((&self.function, self.kind), (Value::Keyword(_), Kind::Map | Kind::GroupBy)) {
             return self.run_keyword(cx);
         }
-        if self.forward.is_some() || is_direct(&self.function) {
+        if self.forward.is_some() || is_direct(cx, &self.function) {
             return self.run(cx);
         }
         let function = self.function.clone();
@@ -287,8 +286,8 @@ impl Each {
                     &other
                 }
             };
-            if heap::attention() {
-                attend(cx)?;
+            if account::attention() {
+                cx.attend()?;
             }
             if self.kind == Kind::Map {
                 self.out.push_copy(cx, value)?;

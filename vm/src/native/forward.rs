@@ -7,18 +7,16 @@
 
 use super::Action;
 use crate::apply::is_direct;
-use crate::builtins::{Implementation, updates};
+use crate::builtins::updates;
 use crate::bytecode::instruction::{Instruction, Src};
-use crate::bytecode::{ProtoIndex, Shape};
-use crate::combinator::CombinatorKind;
-use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::heap;
-use crate::interpreter::attend;
-use crate::map::MapNode;
-use crate::string::SHORT_TEXT;
-use crate::symbol::Symbol;
-use crate::value::{UnitId, Value};
+use crate::bytecode::{CombinatorKind, Known, ProtoIndex, Shape};
+use crate::context::{Context, PlainFunction};
+use crate::fault::{Fault, Result, UnitId};
+use crate::memory::account;
+use crate::value::map::MapNode;
+use crate::value::string::SHORT_TEXT;
+use crate::value::symbol::Symbol;
+use crate::value::{Store, Value};
 use smallvec::SmallVec;
 use std::mem::take;
 
@@ -41,7 +39,7 @@ enum Operand {
 
 /// A function that forwards.
 pub struct Forward {
-    run: fn(&mut Context, &mut [Value]) -> Result<Value>,
+    run: PlainFunction,
     operands: SmallVec<[Operand; MOST]>,
     /// It counts: `(update accumulator key inc)`, perhaps with `fnil`.
     count: Option<Count>,
@@ -126,17 +124,17 @@ impl Forward {
                 .filter(|operand| matches!(operand, Operand::Parameter(at) if *at == index))
                 .count()
         };
-        let info = builtin.info();
+        let info = cx.builtins.of(builtin);
         if src.reg != result
             || !info.arity.accepts(operands.len())
             || (0..usize::from(count)).any(|parameter| passed(parameter) > 1)
         {
             return None;
         }
-        let run = match (info.implementation, operands.as_slice()) {
-            (Implementation::Plain(run), _) => run,
-            (Implementation::Callback(_), [_, _, Operand::Constant(function)])
-                if info.name == "update" && is_direct(function) =>
+        let run = match (cx.plain[builtin.index()].run, operands.as_slice()) {
+            (Some(run), _) => run,
+            (None, [_, _, Operand::Constant(function)])
+                if info.known == Some(Known::Update) && is_direct(cx, function) =>
             {
                 updates::update_directly
             }
@@ -147,7 +145,7 @@ impl Forward {
                 Operand::Parameter(0),
                 Operand::Parameter(1) | Operand::Field(1, _),
                 Operand::Constant(function),
-            ] if count == 2 && info.name == "update" => count_of(function),
+            ] if count == 2 && info.known == Some(Known::Update) => count_of(cx, function),
             _ => None,
         };
         let site = Site { unit: closure.unit, proto: closure.proto, at: before.len() as u32 };
@@ -181,8 +179,8 @@ impl Forward {
             }
         }
         let value = (self.run)(cx, &mut all[..self.operands.len()])?;
-        if heap::attention() {
-            attend(cx)?;
+        if account::attention() {
+            cx.attend()?;
         }
         Ok(value)
     }
@@ -217,8 +215,8 @@ impl Forward {
         cx.tick(2)?;
         *counted = next;
         cx.fuel.slice -= count.calls;
-        if heap::attention() {
-            attend(cx)?;
+        if account::attention() {
+            cx.attend()?;
         }
         Ok(true)
     }
@@ -231,7 +229,7 @@ impl Forward {
 }
 
 /// What a function of one number adds, when it is `inc` or `dec`.
-fn count_of(function: &Value) -> Option<Count> {
+fn count_of(cx: &Store, function: &Value) -> Option<Count> {
     let (builtin, calls) = match function {
         Value::Builtin(builtin) => (builtin, 1),
         Value::Combinator(node) if node.kind == CombinatorKind::Fnil => match node.parts() {
@@ -240,9 +238,9 @@ fn count_of(function: &Value) -> Option<Count> {
         },
         _ => return None,
     };
-    let step = match builtin.info().name {
-        "inc" => 1,
-        "dec" => -1,
+    let step = match cx.builtins.of(*builtin).known {
+        Some(Known::Increment) => 1,
+        Some(Known::Decrement) => -1,
         _ => return None,
     };
     Some(Count { step, calls })

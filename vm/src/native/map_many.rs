@@ -3,9 +3,9 @@
 use super::Action;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
 /// The machine.
@@ -14,7 +14,7 @@ pub struct MapMany {
     inputs: List<Rc<VectorNode>>,
     next: usize,
     len: usize,
-    out: List,
+    out: List<Value>,
     /// Join the results instead of collecting them.
     join: bool,
 }

@@ -4,34 +4,10 @@
 use super::Action;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::{Arguments, List};
 use crate::value::Value;
+use crate::value::build::Arguments;
+use crate::value::map::MapNode;
 use std::mem::take;
-use std::rc::Rc;
-
-/// The tables of an isolate: from the vector of arguments to the result.
-#[derive(Default)]
-pub struct Memos(List<Rc<MapNode>>);
-
-impl Memos {
-    /// True when nothing was memoized.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// A new table, and its number.
-    ///
-    /// # Errors
-    /// Memory.
-    pub fn add(cx: &mut Context) -> Result<i64> {
-        let mut tables = take(&mut cx.memos.0);
-        let added = tables.push(cx, MapNode::empty());
-        cx.memos.0 = tables;
-        added?;
-        Ok(i64::try_from(cx.memos.0.len()).unwrap_or(i64::MAX) - 1)
-    }
-}
 
 /// The machine.
 pub struct Memoize {

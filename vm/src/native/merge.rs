@@ -3,9 +3,9 @@
 use super::Action;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
+use crate::value::map::MapNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -15,14 +15,14 @@ pub struct Merge {
     /// The result so far.
     merged: Rc<MapNode>,
     /// Entries of the maps to come, as key and value alternating, last first.
-    entries: List,
+    entries: List<Value>,
     /// Key of the running call.
     key: Value,
 }
 
 impl Merge {
     /// Merges `entries` (key and value alternating) into `merged`.
-    pub fn new(function: Value, merged: Rc<MapNode>, entries: List) -> Merge {
+    pub fn new(function: Value, merged: Rc<MapNode>, entries: List<Value>) -> Merge {
         let mut entries = entries;
         entries.reverse();
         Merge { function, merged, entries, key: Value::Nil }

@@ -27,8 +27,8 @@ pub mod walk;
 
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::Arguments;
 use crate::value::Value;
+use crate::value::build::Arguments;
 use std::rc::Rc;
 
 /// What a machine wants next.

@@ -2,13 +2,12 @@
 //! overlap. The isolate's scheduler starts the branches and fills the results in (decision 9).
 
 use super::Action;
-use crate::context::Context;
-use crate::fault::{Fault, Result};
-use crate::meter::{Arguments, List};
-use crate::prints::Prints;
-use crate::reason::Reason;
+use crate::context::{Context, Prints};
+use crate::fault::{Fault, Reason, Result};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
 /// The machine.
@@ -21,7 +20,7 @@ pub struct Parallel {
     pub(crate) started: usize,
     /// Branches started and not finished.
     pub(crate) running: usize,
-    results: List,
+    results: List<Value>,
     /// Lines printed by each branch, kept in index order.
     prints: List<Option<Prints>>,
 }

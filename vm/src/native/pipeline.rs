@@ -8,12 +8,14 @@ use super::Action;
 use super::stage::{Outcome, Stage};
 use crate::builtins::construction::add;
 use crate::builtins::seq::check_memory;
-use crate::combinator::{Combinator, CombinatorKind, Endless};
+use crate::bytecode::{CombinatorKind, Endless};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::{Arguments, List};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::combinator::Combinator;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -111,7 +113,7 @@ pub struct Pipeline {
     closed: usize,
     /// Stages before this one have given what was left over.
     flushed: usize,
-    out: List,
+    out: List<Value>,
 }
 
 impl Pipeline {

@@ -3,15 +3,16 @@
 use super::forward::Forward;
 use super::{Action, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
+use crate::bytecode::CombinatorKind;
 use crate::bytecode::instruction::Src;
-use crate::combinator::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::interpreter::WINDOW;
-use crate::interpreter::slots::{fill, fill_value};
-use crate::meter::{Arguments, List};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::slot::{fill, fill_value};
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -28,7 +29,7 @@ pub struct Reduce {
     /// be done between two calls.
     is_plain: bool,
     /// Every accumulator so far, for `reductions`.
-    trail: Option<List>,
+    trail: Option<List<Value>>,
     /// The function, when all it does is call a builtin.
     forward: Option<Box<Forward>>,
 }
@@ -61,7 +62,7 @@ impl Reduce {
             Some(value) => self.accept(value),
             None => take(&mut self.accumulator),
         };
-        let accumulator = if self.forward.is_some() || is_direct(&self.function) {
+        let accumulator = if self.forward.is_some() || is_direct(cx, &self.function) {
             match (self.run(cx, accumulator), &self.forward) {
                 (Ok(Some(accumulator)), _) => accumulator,
                 (Ok(None), _) => return Ok(Action::Pause),

@@ -3,11 +3,11 @@
 use super::Action;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::Text;
 use crate::print;
 use crate::regex::{RegexNode, after};
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::build::Text;
+use crate::value::string::StringNode;
 use std::rc::Rc;
 
 /// The machine.
@@ -39,7 +39,7 @@ impl Replace {
         let text = self.text.clone();
         #[expect(clippy::disallowed_methods, reason = "each search pays for what it looks at")]
         let text = text.as_str();
-        let found = if self.at <= text.len() { self.regex.find(cx, text, self.at)? } else { None };
+        let found = if self.at <= text.len() { cx.find_match(&self.regex, text, self.at)? } else { None };
         let span = found.as_ref().and_then(|spans| spans.first().copied().flatten());
         match (found, span) {
             (Some(spans), Some((start, end))) => {

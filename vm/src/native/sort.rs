@@ -7,11 +7,11 @@ use super::Action;
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::List;
-use crate::order::is_short;
-use crate::sort;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::relation::order::is_short;
+use crate::value::relation::sort;
+use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
 /// The items in the natural order of their keys. Equal items stay in their order, descending too.
@@ -83,7 +83,7 @@ pub struct Sort {
     comparator: Value,
     input: Rc<VectorNode>,
     /// Keys to compare instead of the items.
-    keys: Option<List>,
+    keys: Option<List<Value>>,
     rows: List<u32>,
     merged: List<u32>,
     width: usize,
@@ -102,7 +102,7 @@ impl Sort {
         cx: &mut Context,
         comparator: Value,
         input: Rc<VectorNode>,
-        keys: Option<List>,
+        keys: Option<List<Value>>,
     ) -> Result<Sort> {
         let rows = rows_of(cx, &input)?;
         let merged = List::with_capacity(cx, input.len())?;
@@ -138,7 +138,7 @@ impl Sort {
         if let Some(answer) = returned {
             self.accept(cx, answer)?;
         }
-        let direct = is_direct(&self.comparator);
+        let direct = is_direct(cx, &self.comparator);
         loop {
             if self.width >= self.rows.len() {
                 return picked(cx, &self.input, &self.rows).map(Action::Return);

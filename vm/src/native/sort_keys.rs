@@ -3,12 +3,12 @@
 
 use super::{Action, sort};
 use crate::apply::apply;
-use crate::combinator::Combinator;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::combinator::Combinator;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ pub struct SortKeys {
     /// Index of the next item.
     next: usize,
     /// As many as there are functions for each item.
-    keys: List,
+    keys: List<Value>,
     descending: bool,
 }
 

@@ -1,16 +1,15 @@
 //! The stages of a pipeline: what one of them does with one item.
 
-use crate::builtins::BuiltinId;
 use crate::builtins::lookup::element;
 use crate::builtins::seq::to_vector;
-use crate::combinator::{CombinatorKind, StageKind};
+use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::context::Context;
-use crate::equal::{equal, same_key};
 use crate::fault::Result;
-use crate::meter::List;
-use crate::set::SetNode;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::relation::equal::{equal, same_key};
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -30,7 +29,7 @@ pub struct Stage {
     /// The item or key before, or the set of those that have been.
     memory: Option<Value>,
     /// The part under way.
-    buffer: List,
+    buffer: List<Value>,
 }
 
 /// What becomes of an item.
@@ -81,7 +80,7 @@ impl Stage {
     /// Fuel.
     pub(crate) fn of(cx: &mut Context, transducer: &Value) -> Result<Option<List<Stage>>> {
         let mut stages = List::default();
-        let mut waiting: List = List::default();
+        let mut waiting: List<Value> = List::default();
         waiting.push(cx, transducer.clone())?;
         while let Some(value) = waiting.pop() {
             cx.tick(1)?;
@@ -91,10 +90,10 @@ impl Stage {
                     CombinatorKind::Comp => waiting.extend(cx, node.parts().iter().rev().cloned())?,
                     _ => return Ok(None),
                 },
-                Value::Builtin(builtin) if is_builtin(*builtin, "cat") => {
+                Value::Builtin(builtin) if cx.builtins.of(*builtin).known == Some(Known::Cat) => {
                     stages.push(cx, Stage::new(StageKind::Cat, &[]))?;
                 }
-                Value::Builtin(builtin) if is_builtin(*builtin, "identity") => {}
+                Value::Builtin(builtin) if cx.builtins.of(*builtin).known == Some(Known::Identity) => {}
                 _ => return Ok(None),
             }
         }
@@ -235,10 +234,6 @@ impl Stage {
         self.skip = self.step.saturating_sub(self.size);
         Ok(Outcome::Pass(part.into_value()))
     }
-}
-
-fn is_builtin(builtin: BuiltinId, name: &str) -> bool {
-    builtin.info().name == name
 }
 
 impl Drop for Stage {

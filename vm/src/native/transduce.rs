@@ -4,9 +4,9 @@
 use super::pipeline::{Finish, Pipeline, Sink};
 use super::{Action, Native};
 use crate::fault::Result;
-use crate::meter::Arguments;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 

@@ -4,9 +4,9 @@ use super::Action;
 use crate::builtins::seq::to_vector;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::List;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ pub struct Tree {
     waiting: Waiting,
     /// Children still to visit, with the index of the next, from the root's down.
     levels: List<(Rc<VectorNode>, usize)>,
-    out: List,
+    out: List<Value>,
 }
 
 impl Tree {

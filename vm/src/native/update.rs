@@ -6,10 +6,11 @@ use crate::apply::{apply, is_direct};
 use crate::builtins::Step;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::map::MapNode;
-use crate::meter::{Arguments, List};
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::map::MapNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -51,7 +52,7 @@ impl Update {
     /// # Errors
     /// What lies on the path is no collection; what the function faults with.
     pub fn start(mut self, cx: &mut Context) -> Result<Step> {
-        if is_direct(&self.function)
+        if is_direct(cx, &self.function)
             && let Action::Return(value) = self.resume(cx, None)?
         {
             return Ok(Step::Return(value));
@@ -66,7 +67,7 @@ impl Update {
                 let mut arguments = take(&mut self.arguments);
                 let first = arguments.first_mut().map(|first| *first = old);
                 debug_assert!(first.is_some(), "there is a place for what is found");
-                if is_direct(&self.function) {
+                if is_direct(cx, &self.function) {
                     let value = apply(cx, &self.function, &mut arguments)?;
                     drop(arguments);
                     return self.ascend(cx, value).map(Action::Return);

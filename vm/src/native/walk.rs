@@ -6,11 +6,12 @@ use crate::builtins::construction::add_entries;
 use crate::builtins::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::{Arguments, List};
-use crate::set::SetNode;
+use crate::memory::List;
 use crate::value::Value;
-use crate::vector::VectorNode;
+use crate::value::build::Arguments;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
 
@@ -35,7 +36,7 @@ struct Level {
 
 /// What has been built of a collection.
 enum Output {
-    Vector(List),
+    Vector(List<Value>),
     Map(Rc<MapNode>),
     Set(Rc<SetNode>),
 }

@@ -2,8 +2,9 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::{List, Text};
+use crate::memory::List;
 use crate::value::BigIntNode;
+use crate::value::build::Text;
 use num_bigint::BigUint;
 use num_integer::Integer;
 use num_traits::{Pow, Zero};

@@ -9,14 +9,15 @@ mod integer;
 pub(crate) use float::{Decimal, float_text};
 pub(crate) use integer::{write_big_radix, write_integer, write_radix};
 
-use crate::combinator::CombinatorKind;
+use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::{List, Text};
-use crate::set::SetNode;
+use crate::memory::List;
+use crate::value::build::Text;
+use crate::value::map::MapNode;
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
 use crate::value::{Closure, Value};
-use crate::vector::VectorNode;
 
 /// The text of a value within a limit.
 #[derive(Debug, PartialEq, Eq)]
@@ -306,7 +307,7 @@ fn write_name(
     cx: &mut Context,
     buffer: &mut Text,
     prefix: &str,
-    symbol: crate::symbol::Symbol,
+    symbol: crate::value::symbol::Symbol,
 ) -> Result<()> {
     let node = cx.symbols.string(symbol).clone();
     buffer.push(cx, prefix)?;

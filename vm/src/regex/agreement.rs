@@ -1,6 +1,6 @@
 //! Random patterns on random texts: each search finds what the regex engines that people know find.
 
-use super::{Spans, Tried, after, compile};
+use super::{Spans, Tried, after};
 use crate::testing::with_context;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -133,7 +133,7 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
     for_all(1_000, (linear(), text()), |(pattern, text)| {
         let theirs = regex::RegexBuilder::new(&pattern).size_limit(8 << 20).build();
         with_context(move |cx| {
-            let ours = compile(cx, &pattern);
+            let ours = cx.compile_regex(&pattern);
             let (theirs, ours) = match (theirs, ours) {
                 (Ok(theirs), Ok(ours)) => (theirs, ours),
                 (Err(_), Err(_)) => return,
@@ -149,13 +149,18 @@ fn linear_patterns_find_what_the_regex_crate_finds() {
                 })
             });
             for (number, tried) in WAYS.into_iter().enumerate() {
-                let found = all(&text, |at| ours.find_within(cx, &text, at, tried).expect("within limits"));
+                let found = all(&text, |at| {
+                    ours.find_within(&mut cx.store.meter, &mut cx.regexes, &text, at, tried)
+                        .expect("within limits")
+                });
                 assert_eq!(found, expected, "search {number} of {pattern:?} in {text:?}");
             }
             let whole = regex::Regex::new(&format!(r"\A(?:{pattern})\z")).ok();
             let expected = whole.map(|whole| whole.is_match(&text));
             for (number, tried) in WAYS.into_iter().enumerate() {
-                let found = ours.match_whole_within(cx, &text, tried).expect("within limits");
+                let found = ours
+                    .match_whole_within(&mut cx.store.meter, &mut cx.regexes, &text, tried)
+                    .expect("within limits");
                 assert_eq!(
                     Some(found.is_some()),
                     expected,
@@ -234,7 +239,7 @@ fn backtracking_patterns_find_what_fancy_regex_finds() {
                 return;
             }
             let theirs = fancy_regex::Regex::new(&pattern.replace(r"\Z", r"(?=\n?\z)"));
-            let ours = compile(cx, &pattern);
+            let ours = cx.compile_regex(&pattern);
             let (Ok(theirs), Ok(ours)) = (&theirs, &ours) else {
                 assert_eq!(theirs.is_ok(), ours.is_ok(), "{pattern:?}: {:?}", theirs.as_ref().err());
                 return;
@@ -244,7 +249,7 @@ fn backtracking_patterns_find_what_fancy_regex_finds() {
                     groups.iter().map(|group| group.map(|group| (group.start(), group.end()))).collect()
                 })
             });
-            let found = all(&text, |at| ours.find(cx, &text, at).expect("within limits"));
+            let found = all(&text, |at| cx.find_match(ours, &text, at).expect("within limits"));
             assert_eq!(found, expected, "{pattern:?} in {text:?}");
         });
     });

@@ -3,8 +3,8 @@
 use super::class::Set;
 use super::look::Side;
 use super::program::{Instruction, Program};
-use crate::context::Context;
 use crate::fault::Result;
+use crate::memory::Meter;
 
 /// A partition of all characters.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Alphabet {
     ///
     /// # Errors
     /// Fuel for the ranges of the sets.
-    pub(super) fn new(cx: &mut Context, program: &Program, sets: &[Set], also: &[Set]) -> Result<Alphabet> {
+    pub(super) fn new(meter: &mut Meter, program: &Program, sets: &[Set], also: &[Set]) -> Result<Alphabet> {
         let mut characters: Vec<u32> = program
             .code
             .iter()
@@ -34,7 +34,7 @@ impl Alphabet {
         if program.mask != Side::default() {
             characters.extend(['\n', '\r'].map(u32::from));
         }
-        cx.tick(program.code.len() as u64 + characters.len() as u64)?;
+        meter.tick(program.code.len() as u64 + characters.len() as u64)?;
         characters.sort_unstable();
         characters.dedup();
         let mut starts: Vec<u32> = characters.iter().flat_map(|&code| [code, code + 1]).collect();
@@ -46,7 +46,7 @@ impl Alphabet {
             // Two runs that are in order are merged in one pass.
             starts.sort();
             starts.dedup();
-            cx.tick(starts.len() as u64)?;
+            meter.tick(starts.len() as u64)?;
         }
         starts.sort();
         starts.dedup();
@@ -54,7 +54,7 @@ impl Alphabet {
         let mut count: u16 = 1;
         for set in sets.iter().chain(also) {
             count = split(&starts, &mut classes, count, set);
-            cx.tick(starts.len() as u64)?;
+            meter.tick(starts.len() as u64)?;
         }
         for code in characters {
             if let Ok(at) = starts.binary_search(&code) {

@@ -9,8 +9,8 @@ use super::class::Set;
 use super::look::sides;
 use super::program::{Enclosed, Instruction, Program};
 use super::{Charge, first_bytes::FirstBytes};
-use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::memory::Meter;
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 /// A slot that holds no place.
@@ -87,7 +87,7 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Fuel for each step, memory for the stack, deadline, cancellation; too many steps.
-    pub(super) fn run(&self, cx: &mut Context, scratch: &mut Scratch) -> Result<Option<Vec<usize>>> {
+    pub(super) fn run(&self, meter: &mut Meter, scratch: &mut Scratch) -> Result<Option<Vec<usize>>> {
         scratch.frames.clear();
         scratch.enclosures.clear();
         scratch.visited.clear();
@@ -101,21 +101,21 @@ impl Search<'_> {
             steps: self.program.slots as u64 / 8,
             paid: 0,
         };
-        let slots = run.charge.grow(cx, self.program.slots.saturating_sub(64) * size_of::<usize>());
-        let found = slots.and_then(|()| run.each_place(cx));
+        let slots = run.charge.grow(meter, self.program.slots.saturating_sub(64) * size_of::<usize>());
+        let found = slots.and_then(|()| run.each_place(meter));
         let rest = run.steps + 1;
         let found = found?;
-        cx.tick(rest)?;
+        meter.tick(rest)?;
         Ok(found.then_some(run.slots))
     }
 }
 
 impl Run<'_> {
-    fn each_place(&mut self, cx: &mut Context) -> Result<bool> {
+    fn each_place(&mut self, meter: &mut Meter) -> Result<bool> {
         let search = self.search;
         let mut at = search.at;
         if search.anchored {
-            return self.attempt(cx, at);
+            return self.attempt(meter, at);
         }
         let bytes = search.text.as_bytes();
         loop {
@@ -124,7 +124,7 @@ impl Run<'_> {
                 self.steps += (next - at) as u64;
                 at = next;
                 if self.steps >= PAID_AT_ONCE {
-                    self.settle(cx)?;
+                    self.settle(meter)?;
                 }
                 match bytes.get(at) {
                     None => return Ok(false),
@@ -133,7 +133,7 @@ impl Run<'_> {
                     Some(_) => {}
                 }
             }
-            if self.attempt(cx, at)? {
+            if self.attempt(meter, at)? {
                 return Ok(true);
             }
             match character(search.text, at) {
@@ -144,10 +144,10 @@ impl Run<'_> {
     }
 
     #[cold]
-    fn settle(&mut self, cx: &mut Context) -> Result<()> {
+    fn settle(&mut self, meter: &mut Meter) -> Result<()> {
         let steps = std::mem::take(&mut self.steps);
         self.paid += steps;
-        cx.tick(steps)?;
+        meter.tick(steps)?;
         if !self.search.bounded && self.paid > MOST_STEPS {
             return Err(Fault::type_error("Regex complexity limit exceeded (ReDoS protection)"));
         }
@@ -155,18 +155,18 @@ impl Run<'_> {
     }
 
     #[inline]
-    fn push(&mut self, cx: &mut Context, frame: Frame) -> Result<()> {
+    fn push(&mut self, meter: &mut Meter, frame: Frame) -> Result<()> {
         if self.scratch.frames.len() == self.room {
-            self.grow(cx)?;
+            self.grow(meter)?;
         }
         self.scratch.frames.push(frame);
         Ok(())
     }
 
     #[cold]
-    fn grow(&mut self, cx: &mut Context) -> Result<()> {
+    fn grow(&mut self, meter: &mut Meter) -> Result<()> {
         self.room *= 2;
-        self.charge.grow(cx, self.room * size_of::<Frame>())?;
+        self.charge.grow(meter, self.room * size_of::<Frame>())?;
         self.scratch.frames.reserve_exact(self.room - self.scratch.frames.len());
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Run<'_> {
     }
 
     /// The match that begins at a place.
-    fn attempt(&mut self, cx: &mut Context, start: usize) -> Result<bool> {
+    fn attempt(&mut self, meter: &mut Meter, start: usize) -> Result<bool> {
         let Search { program, sets, text, whole, bounded, .. } = *self.search;
         let bytes = text.as_bytes();
         let code = &*program.code;
@@ -195,7 +195,7 @@ impl Run<'_> {
         loop {
             self.steps += 1;
             if self.steps >= PAID_AT_ONCE {
-                self.settle(cx)?;
+                self.settle(meter)?;
             }
             let goes_on = match code[pc] {
                 Instruction::Char(expected) => {
@@ -231,7 +231,7 @@ impl Run<'_> {
                     if bounded && !self.first_visit(number, at) {
                         false
                     } else {
-                        self.push(cx, Frame::Way { pc: second, at })?;
+                        self.push(meter, Frame::Way { pc: second, at })?;
                         pc = usize::from(first);
                         continue;
                     }
@@ -241,7 +241,7 @@ impl Run<'_> {
                     continue;
                 }
                 Instruction::Save(slot) => {
-                    self.save(cx, slot, at)?;
+                    self.save(meter, slot, at)?;
                     true
                 }
                 Instruction::Match if whole && at != text.len() => false,
@@ -260,7 +260,7 @@ impl Run<'_> {
                     true
                 }
                 Instruction::Backreference { group, ignore_case } => {
-                    match self.after_reference(cx, group, ignore_case, at)? {
+                    match self.after_reference(meter, group, ignore_case, at)? {
                         Some(end) => {
                             at = end;
                             true
@@ -273,7 +273,7 @@ impl Run<'_> {
                         Enclosed::Behind { lengths, .. } => program.behind[usize::from(lengths)].0,
                         _ => 0,
                     };
-                    match self.enter(cx, pc, back, at)? {
+                    match self.enter(meter, pc, back, at)? {
                         Some((next, place)) => {
                             (pc, at) = (next, place);
                             continue;
@@ -301,20 +301,20 @@ impl Run<'_> {
                 pc += 1;
                 continue;
             }
-            match self.back(cx)? {
+            match self.back(meter)? {
                 Some((next, place)) => (pc, at) = (next, place),
                 None => return Ok(false),
             }
         }
     }
 
-    fn save(&mut self, cx: &mut Context, slot: u16, at: usize) -> Result<()> {
+    fn save(&mut self, meter: &mut Meter, slot: u16, at: usize) -> Result<()> {
         let old = std::mem::replace(&mut self.slots[usize::from(slot)], at);
-        self.push(cx, Frame::Undo { slot, old })
+        self.push(meter, Frame::Undo { slot, old })
     }
 
     /// Goes back to the latest way not yet tried.
-    fn back(&mut self, cx: &mut Context) -> Result<Option<(usize, usize)>> {
+    fn back(&mut self, meter: &mut Meter) -> Result<Option<(usize, usize)>> {
         while let Some(frame) = self.scratch.frames.pop() {
             self.steps += 1;
             match frame {
@@ -329,7 +329,7 @@ impl Run<'_> {
                             return Ok(Some((usize::from(exit), at)));
                         }
                         Enclosed::Behind { .. } => {
-                            let next = self.enter(cx, pc, back + 1, at)?;
+                            let next = self.enter(meter, pc, back + 1, at)?;
                             if next.is_some() {
                                 return Ok(next);
                             }
@@ -344,7 +344,13 @@ impl Run<'_> {
 
     /// Begins the body of the `Enter` at `pc`, `back` characters before `at`. Where there are not as many, or the look-behind
     /// reaches no further, its body fails.
-    fn enter(&mut self, cx: &mut Context, pc: usize, back: u32, at: usize) -> Result<Option<(usize, usize)>> {
+    fn enter(
+        &mut self,
+        meter: &mut Meter,
+        pc: usize,
+        back: u32,
+        at: usize,
+    ) -> Result<Option<(usize, usize)>> {
         let Instruction::Enter { kind, exit } = self.search.program.code[pc] else { return Ok(None) };
         let mut place = at;
         if let Enclosed::Behind { negative, lengths } = kind {
@@ -365,7 +371,7 @@ impl Run<'_> {
             }
         }
         self.scratch.enclosures.push(self.scratch.frames.len());
-        self.push(cx, Frame::Enclosure { pc: pc as u16, back, at })?;
+        self.push(meter, Frame::Enclosure { pc: pc as u16, back, at })?;
         Ok(Some((pc + 1, place)))
     }
 
@@ -404,7 +410,7 @@ impl Run<'_> {
     /// The place after the text of a group, if that text comes next. The text of a group that has not matched never does.
     fn after_reference(
         &mut self,
-        cx: &mut Context,
+        meter: &mut Meter,
         group: u16,
         ignore_case: bool,
         at: usize,
@@ -431,7 +437,7 @@ impl Run<'_> {
                 _ => return Ok(None),
             }
             if self.steps >= PAID_AT_ONCE {
-                self.settle(cx)?;
+                self.settle(meter)?;
             }
         }
         Ok(Some(text.len() - found.as_str().len()))

@@ -9,8 +9,8 @@ use super::class::Set;
 use super::look::Side;
 use super::program::{Direction, Instruction, Program};
 use super::{Charge, first_bytes::FirstBytes};
-use crate::context::Context;
 use crate::fault::Result;
+use crate::memory::Meter;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -113,7 +113,7 @@ impl Dfa {
     }
 
     /// The row of the state that a search begins in.
-    fn start(&mut self, cx: &mut Context, view: View<'_>, side: Side) -> Result<Entry> {
+    fn start(&mut self, meter: &mut Meter, view: View<'_>, side: Side) -> Result<Entry> {
         let side = side.seen_by(view.program.mask);
         let known = self.starts[usize::from(side.bits())];
         if known != UNKNOWN {
@@ -123,13 +123,13 @@ impl Dfa {
             Direction::Forward => 0,
             Direction::Backward => view.program.start,
         };
-        let row = self.row(cx, Rc::new([u16::from(side.bits()), pc]))?;
+        let row = self.row(meter, Rc::new([u16::from(side.bits()), pc]))?;
         self.starts[usize::from(side.bits())] = row;
         Ok(row)
     }
 
     /// The row of a state, a new one if need be.
-    fn row(&mut self, cx: &mut Context, state: Rc<[u16]>) -> Result<Entry> {
+    fn row(&mut self, meter: &mut Meter, state: Rc<[u16]>) -> Result<Entry> {
         if let Some(&row) = self.rows.get(&state) {
             return Ok(row);
         }
@@ -143,7 +143,7 @@ impl Dfa {
             self.generation += 1;
         }
         self.bytes += more;
-        self.charge.grow(cx, self.bytes)?;
+        self.charge.grow(meter, self.bytes)?;
         let row = self.table.len() as Entry;
         self.table.resize(self.table.len() + self.stride, UNKNOWN);
         self.states.push(state.clone());
@@ -154,7 +154,7 @@ impl Dfa {
     /// What comes of a state and a class of characters; the class after the last one is the end of the text.
     #[cold]
     #[inline(never)]
-    fn step(&mut self, cx: &mut Context, view: View<'_>, row: Entry, class: u16) -> Result<Entry> {
+    fn step(&mut self, meter: &mut Meter, view: View<'_>, row: Entry, class: u16) -> Result<Entry> {
         let program = view.program;
         let state = self.states[row as usize / self.stride].clone();
         let passed = Side::from_bits(state[0] as u8);
@@ -218,7 +218,7 @@ impl Dfa {
                 }
             }
         }
-        cx.tick(work + self.next.order.len() as u64 + self.stride as u64 / 4)?;
+        meter.tick(work + self.next.order.len() as u64 + self.stride as u64 / 4)?;
         if self.next.order.is_empty() {
             entry |= DEAD;
         } else {
@@ -235,7 +235,7 @@ impl Dfa {
                 entry |= START;
             }
             let generation = self.generation;
-            entry |= self.row(cx, state.into())?;
+            entry |= self.row(meter, state.into())?;
             if self.generation != generation {
                 // The state that this was about has gone.
                 return Ok(entry);
@@ -251,7 +251,7 @@ impl Dfa {
     /// Fuel for each byte and for each new state, memory, deadline, cancellation.
     pub(super) fn forward(
         &mut self,
-        cx: &mut Context,
+        meter: &mut Meter,
         view: View<'_>,
         first: &FirstBytes,
         text: &str,
@@ -260,7 +260,7 @@ impl Dfa {
         let bytes = text.as_bytes();
         let mut found = None;
         let mut paid = at;
-        let mut row = self.start(cx, view, Side::of_any(text[..at].chars().next_back()))?;
+        let mut row = self.start(meter, view, Side::of_any(text[..at].chars().next_back()))?;
         let mut skip = self.skips;
         loop {
             if skip {
@@ -268,7 +268,7 @@ impl Dfa {
                 // The place up to which was looked may be within a character.
                 skip = bytes.get(at).is_some_and(|&byte| !first.has(byte));
                 if !skip {
-                    row = self.start(cx, view, Side::of_any(text[..at].chars().next_back()))?;
+                    row = self.start(meter, view, Side::of_any(text[..at].chars().next_back()))?;
                 }
             } else {
                 let end = bytes.len().min(at + PAID_AT_ONCE);
@@ -296,13 +296,13 @@ impl Dfa {
                     let mut entry = self.table[row as usize + usize::from(class)];
                     if entry >= UNKNOWN {
                         if entry == UNKNOWN {
-                            entry = self.step(cx, view, row, class)?;
+                            entry = self.step(meter, view, row, class)?;
                         }
                         if entry & MATCH != 0 {
                             found = Some(at);
                         }
                         if entry & DEAD != 0 {
-                            cx.tick((at - paid) as u64 + 1)?;
+                            meter.tick((at - paid) as u64 + 1)?;
                             return Ok(found);
                         }
                         if entry & START != 0 {
@@ -316,7 +316,7 @@ impl Dfa {
                     at += width;
                 }
             }
-            cx.tick((at - paid) as u64)?;
+            meter.tick((at - paid) as u64)?;
             paid = at;
             if at >= bytes.len() {
                 break;
@@ -325,12 +325,12 @@ impl Dfa {
         let class = view.alphabet.len() as u16;
         let mut entry = self.table[row as usize + usize::from(class)];
         if entry == UNKNOWN {
-            entry = self.step(cx, view, row, class)?;
+            entry = self.step(meter, view, row, class)?;
         }
         if entry & MATCH != 0 {
             found = Some(bytes.len());
         }
-        cx.tick(1)?;
+        meter.tick(1)?;
         Ok(found)
     }
 
@@ -340,7 +340,7 @@ impl Dfa {
     /// As [`Dfa::forward`].
     pub(super) fn backward(
         &mut self,
-        cx: &mut Context,
+        meter: &mut Meter,
         view: View<'_>,
         text: &str,
         start: usize,
@@ -349,7 +349,7 @@ impl Dfa {
         let bytes = text.as_bytes();
         let mut found = None;
         let (mut at, mut paid) = (end, end);
-        let mut row = self.start(cx, view, Side::of_any(text[end..].chars().next()))?;
+        let mut row = self.start(meter, view, Side::of_any(text[end..].chars().next()))?;
         loop {
             let (table, alphabet) = (&*self.table, view.alphabet);
             for &byte in bytes[start.max(at.saturating_sub(PAID_AT_ONCE)).min(at)..at].iter().rev() {
@@ -364,7 +364,7 @@ impl Dfa {
                 at -= 1;
             }
             if paid - at >= PAID_AT_ONCE {
-                cx.tick((paid - at) as u64)?;
+                meter.tick((paid - at) as u64)?;
                 paid = at;
             }
             // The character before `start` is not passed, but assertions look at it.
@@ -378,7 +378,7 @@ impl Dfa {
             };
             let mut entry = self.table[row as usize + usize::from(class)];
             if entry == UNKNOWN {
-                entry = self.step(cx, view, row, class)?;
+                entry = self.step(meter, view, row, class)?;
             }
             if entry & MATCH != 0 {
                 found = Some(at);
@@ -389,7 +389,7 @@ impl Dfa {
             row = entry & ROW;
             at -= width;
         }
-        cx.tick((paid - at) as u64 + 1)?;
+        meter.tick((paid - at) as u64 + 1)?;
         Ok(found)
     }
 }

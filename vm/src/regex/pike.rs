@@ -8,8 +8,8 @@ use super::backtrack::NOWHERE;
 use super::class::Set;
 use super::look::sides;
 use super::program::{Instruction, Program};
-use crate::context::Context;
 use crate::fault::Result;
+use crate::memory::Meter;
 
 /// Steps between two payments.
 const PAID_AT_ONCE: u64 = 2_048;
@@ -53,18 +53,18 @@ impl Groups<'_> {
     ///
     /// # Errors
     /// Fuel for each step, memory, deadline, cancellation.
-    pub(super) fn find(&self, cx: &mut Context, start: usize, whole: bool) -> Result<Option<Vec<usize>>> {
+    pub(super) fn find(&self, meter: &mut Meter, start: usize, whole: bool) -> Result<Option<Vec<usize>>> {
         let mut run = Run { search: self, open: Vec::new(), charge: Charge::default(), steps: 0 };
         let size = self.program.code.len();
-        run.charge.grow(cx, size * 2 * size_of::<usize>())?;
-        cx.tick(size as u64 / 4)?;
+        run.charge.grow(meter, size * 2 * size_of::<usize>())?;
+        meter.tick(size as u64 / 4)?;
         let threads = || Threads { reached: vec![0; size], ..Threads::default() };
         let (mut now, mut next) = (threads(), threads());
         let mut slots = vec![NOWHERE; self.program.slots];
         slots[0] = start;
         let mut found: Option<Vec<usize>> = None;
         let mut at = start;
-        run.follow(cx, &mut now, self.program.start, at, &mut slots)?;
+        run.follow(meter, &mut now, self.program.start, at, &mut slots)?;
         while !now.ways.is_empty() {
             let character = self.text[at..].chars().next();
             let after = at + character.map_or(0, char::len_utf8);
@@ -88,11 +88,11 @@ impl Groups<'_> {
                 run.steps += 1;
                 if passes {
                     slots.copy_from_slice(row);
-                    run.follow(cx, &mut next, pc + 1, after, &mut slots)?;
+                    run.follow(meter, &mut next, pc + 1, after, &mut slots)?;
                 }
             }
             if run.steps >= PAID_AT_ONCE {
-                cx.tick(std::mem::take(&mut run.steps))?;
+                meter.tick(std::mem::take(&mut run.steps))?;
             }
             std::mem::swap(&mut now, &mut next);
             next.ways.clear();
@@ -102,7 +102,7 @@ impl Groups<'_> {
                 break;
             }
         }
-        cx.tick(run.steps + 1)?;
+        meter.tick(run.steps + 1)?;
         Ok(found)
     }
 }
@@ -111,7 +111,7 @@ impl Run<'_> {
     /// Adds the ways that lead from an instruction to the next character.
     fn follow(
         &mut self,
-        cx: &mut Context,
+        meter: &mut Meter,
         threads: &mut Threads,
         pc: u16,
         at: usize,
@@ -153,7 +153,7 @@ impl Run<'_> {
                         let more = threads.slots.len().max(16 * slots.len());
                         // Both lists of threads, and the ways to follow.
                         self.charge.grow(
-                            cx,
+                            meter,
                             program.code.len() * 2 * size_of::<usize>()
                                 + (threads.slots.len() + more) * 4 * size_of::<usize>(),
                         )?;

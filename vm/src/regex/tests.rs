@@ -1,13 +1,13 @@
 //! What patterns mean, and what bounds them.
 
-use super::{check_pattern, compile};
+use super::check_pattern;
 use crate::testing::{with_context, with_limits};
 
 /// The first match in a text, or the error.
 fn find(pattern: &'static str, text: &'static str) -> Result<Option<&'static str>, String> {
     with_context(move |cx| {
-        let regex = compile(cx, pattern).map_err(|fault| fault.message)?;
-        let spans = regex.find(cx, text, 0).map_err(|fault| fault.message)?;
+        let regex = cx.compile_regex(pattern).map_err(|fault| fault.message)?;
+        let spans = cx.find_match(&regex, text, 0).map_err(|fault| fault.message)?;
         Ok(spans.and_then(|spans| spans[0]).map(|(start, end)| &text[start..end]))
     })
 }
@@ -85,8 +85,8 @@ fn backtracking_is_bounded() {
     let evil = find(r"(?=a)(a|a)*\1$b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac");
     assert_eq!(evil, Err("Regex complexity limit exceeded (ReDoS protection)".to_owned()));
     let long = with_context(|cx| {
-        let regex = compile(cx, "a(?=b)").expect("compiles");
-        regex.find(cx, &"x".repeat(40_000), 0).map_err(|fault| fault.message)
+        let regex = cx.compile_regex("a(?=b)").expect("compiles");
+        cx.find_match(&regex, &"x".repeat(40_000), 0).map_err(|fault| fault.message)
     });
     assert!(long.is_err_and(|message| message.contains("32768 bytes")));
 }
@@ -94,9 +94,9 @@ fn backtracking_is_bounded() {
 #[test]
 fn whole_matches_try_every_alternative() {
     let whole = with_context(|cx| {
-        let regex = compile(cx, "a|ab").expect("compiles");
+        let regex = cx.compile_regex("a|ab").expect("compiles");
         regex
-            .match_whole(cx, "ab")
+            .match_whole(&mut cx.store.meter, &mut cx.regexes, "ab")
             .map(|spans| spans.and_then(|spans| spans[0]))
             .map_err(|fault| fault.message)
     });
@@ -106,12 +106,12 @@ fn whole_matches_try_every_alternative() {
 /// The fuel that a search takes, or the error.
 fn fuel_of(pattern: &'static str, text: String, before: Option<&'static str>) -> Result<u64, String> {
     with_limits(2_000_000, 10 << 20, move |cx| {
-        let regex = compile(cx, pattern).map_err(|fault| fault.message)?;
+        let regex = cx.compile_regex(pattern).map_err(|fault| fault.message)?;
         if let Some(before) = before {
-            regex.find(cx, before, 0).map_err(|fault| fault.message)?;
+            cx.find_match(&regex, before, 0).map_err(|fault| fault.message)?;
         }
         let used = cx.fuel.used();
-        regex.find(cx, &text, 0).map_err(|fault| fault.message)?;
+        cx.find_match(&regex, &text, 0).map_err(|fault| fault.message)?;
         Ok(cx.fuel.used() - used)
     })
 }
@@ -161,7 +161,7 @@ fn fuel_depends_on_pattern_and_text() {
         let mut costs = Vec::new();
         for _ in 0..2 {
             let used = cx.fuel.used();
-            compile(cx, r"(?i)[\pL\d]{3,20}").expect("compiles");
+            cx.compile_regex(r"(?i)[\pL\d]{3,20}").expect("compiles");
             costs.push(cx.fuel.used() - used);
         }
         assert_eq!(costs[0], costs[1]);
@@ -170,22 +170,22 @@ fn fuel_depends_on_pattern_and_text() {
 
 fn live_bytes() -> u64 {
     const MORE: u64 = 1 << 60;
-    crate::heap::would_exceed(MORE).map_or(0, |(needed, _)| needed - MORE)
+    crate::memory::account::would_exceed(MORE).map_or(0, |(needed, _)| needed - MORE)
 }
 
 #[test]
 fn what_searches_remember_is_on_the_account() {
     let remembered = with_context(|cx| {
-        let regex = compile(cx, "[ab]*a[ab]{12}c").expect("compiles");
+        let regex = cx.compile_regex("[ab]*a[ab]{12}c").expect("compiles");
         let before = live_bytes();
-        regex.find(cx, &uneven(100_000), 0).expect("within limits");
+        cx.find_match(&regex, &uneven(100_000), 0).expect("within limits");
         live_bytes() - before
     });
     assert!((10_000..3 << 20).contains(&remembered), "{remembered}");
     // The stack of ways not yet tried.
     let refused = with_limits(1_000_000_000, 200_000, |cx| {
-        let regex = compile(cx, "(?:a|b)*(?=c)").expect("compiles");
-        regex.find(cx, &"ab".repeat(10_000), 0).map_err(|fault| fault.message)
+        let regex = cx.compile_regex("(?:a|b)*(?=c)").expect("compiles");
+        cx.find_match(&regex, &"ab".repeat(10_000), 0).map_err(|fault| fault.message)
     });
     assert!(refused.is_err_and(|message| message.contains("memory")), "the stack has no account");
 }

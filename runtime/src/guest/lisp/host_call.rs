@@ -11,7 +11,7 @@ use crate::tools::LookUp;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use ptc_vm::builtins::HostFunction;
-use ptc_vm::map::MapNode;
+use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

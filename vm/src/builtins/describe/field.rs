@@ -3,14 +3,15 @@
 use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_map, text_map, type_name};
 use crate::builtins::convert::parse_double;
 use crate::context::Context;
-use crate::equal::same_key;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::{List, Text};
-use crate::order;
+use crate::memory::List;
 use crate::print::{write_int, write_readable};
-use crate::set::SetNode;
 use crate::value::Value;
+use crate::value::build::Text;
+use crate::value::map::MapNode;
+use crate::value::relation::equal::same_key;
+use crate::value::relation::order;
+use crate::value::set::SetNode;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,7 +30,7 @@ const NUMBER_CHARS: usize = 64;
 #[derive(Default)]
 pub(super) struct Field {
     types: Types,
-    examples: List,
+    examples: List<Value>,
     /// Some value has a length; how many are not empty.
     countable: bool,
     non_empty: i64,

@@ -4,14 +4,13 @@
 mod field;
 mod paths;
 
-use super::seq;
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, plain, seq};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::map::MapNode;
-use crate::meter::List;
-use crate::string::StringNode;
+use crate::memory::List;
 use crate::value::Value;
+use crate::value::map::MapNode;
+use crate::value::string::StringNode;
 use field::{Field, Fields, example};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

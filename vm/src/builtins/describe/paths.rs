@@ -4,8 +4,9 @@ use super::field::{Field, key_names};
 use super::{Caps, MOST_ITEMS, MOST_KEYS, Name, Options, keyword_map, text_map};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::{List, Text};
+use crate::memory::List;
 use crate::value::Value;
+use crate::value::build::Text;
 use std::collections::BTreeMap;
 
 /// Paths that are told apart.

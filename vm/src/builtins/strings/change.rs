@@ -4,9 +4,9 @@ use super::string_argument;
 use crate::arith::invalid_types;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::meter::{Case, Text};
 use crate::print::write_display;
 use crate::value::Value;
+use crate::value::build::{Case, Text};
 use std::mem::take;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -72,7 +72,7 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
     let mut buffer = Text::new();
     for grapheme in cx.read(text)?.graphemes(true) {
         cx.tick(grapheme.len() as u64)?;
-        let (hash, symbol) = (crate::string::hash_text(grapheme), cx.symbols.find(grapheme));
+        let (hash, symbol) = (crate::value::string::hash_text(grapheme), cx.symbols.find(grapheme));
         let row = map.find_text(cx, grapheme, hash, symbol)?;
         match row {
             Some(row) => write_display(cx, &mut buffer, map.value(row))?,

@@ -3,10 +3,10 @@
 use crate::arith;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::{Case, Text};
 use crate::print::{self, Decimal, write_display};
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::build::{Case, Text};
+use crate::value::string::StringNode;
 use num_bigint::BigInt;
 use num_traits::FromPrimitive;
 use unicode_segmentation::UnicodeSegmentation;

@@ -5,8 +5,8 @@ use crate::arith;
 use crate::builtins::{Builtin, Category, convert, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::string::StringNode;
 
 const INTEROP: Category = Category::Interop;
 

@@ -3,9 +3,9 @@
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::{Text, append, append_node};
 use crate::print::{self, write_display, write_readable};
 use crate::value::Value;
+use crate::value::build::{Text, append, append_node};
 use std::mem::take;
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@ use crate::arith::invalid_types_of;
 use crate::builtins::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::List;
+use crate::memory::List;
 use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use unicode_segmentation::UnicodeSegmentation;
@@ -47,7 +47,7 @@ pub(in crate::builtins) fn split_by(
     limit: i64,
 ) -> Result<Value> {
     pieces(cx, text, limit, |cx, at| {
-        Ok(regex.find(cx, text, at)?.and_then(|spans| spans.first().copied().flatten()))
+        Ok(cx.find_match(regex, text, at)?.and_then(|spans| spans.first().copied().flatten()))
     })
 }
 

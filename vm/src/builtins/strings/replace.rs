@@ -5,12 +5,12 @@ use crate::arith::invalid_types;
 use crate::builtins::{Step, partitions};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::meter::Text;
 use crate::native::Native;
 use crate::native::replace::Replace;
 use crate::regex::{RegexNode, after};
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::build::Text;
+use crate::value::string::StringNode;
 use std::mem::take;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -128,7 +128,7 @@ fn replace_matches(
     let (mut last, mut at) = (0, 0);
     let mut any = false;
     while at <= text.len() && !(any && first_only) {
-        let Some(spans) = regex.find(cx, text, at)? else { break };
+        let Some(spans) = cx.find_match(regex, text, at)? else { break };
         let Some((start, end)) = spans.first().copied().flatten() else { break };
         any = true;
         buffer.push(cx, &text[last..start])?;

@@ -4,8 +4,8 @@ use super::string_argument;
 use crate::arith::invalid_types_of;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::string::StringNode;
 use crate::value::Value;
+use crate::value::string::StringNode;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The byte where a grapheme begins; the length of the text for indexes beyond.

@@ -2,9 +2,9 @@
 
 use crate::builtins::{Implementation, Step, lookup};
 use crate::context::Context;
+use crate::fault::Reason;
 use crate::json::decode;
 use crate::print::pr_str;
-use crate::reason::Reason;
 use crate::testing::{with_context, with_limits};
 use crate::value::Value;
 
@@ -33,7 +33,7 @@ fn check(cases: &'static [(&'static str, &'static str, &'static str, &'static st
             let mut values = Vec::new();
             for item in items.iter() {
                 values.push(match item.as_str().and_then(|text| text.strip_prefix('#')) {
-                    Some(pattern) => Value::Regex(crate::regex::compile(cx, pattern).expect("compiles")),
+                    Some(pattern) => Value::Regex(cx.compile_regex(pattern).expect("compiles")),
                     None => item,
                 });
             }

@@ -1,7 +1,7 @@
 //! Answers of discovery forms: plain data first, measured against their cap, then values of the program.
 
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::map::MapNode;
+use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 
 /// An answer. It crosses no thread, but it is built before the program may hold values of it.

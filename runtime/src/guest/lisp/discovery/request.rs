@@ -2,7 +2,7 @@
 
 use crate::guest::lisp::tool_call::{LONGEST_NAME, shown};
 use ptc_vm::builtins::DiscoveryForm;
-use ptc_vm::string::StringNode;
+use ptc_vm::value::string::StringNode;
 use ptc_vm::{Context, Fault, Reason, Value};
 
 /// Options of `apropos`.

@@ -3,7 +3,7 @@
 use super::payload::{Chosen, Content, Payload, looks_like_json};
 use crate::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
-use ptc_vm::map::MapNode;
+use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
 use std::ops::Range;
 

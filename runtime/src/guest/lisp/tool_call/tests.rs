@@ -3,7 +3,7 @@ use crate::run::outcome::CallFault;
 use crate::tools::Tool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
 use ptc_vm::json::{Dialect, encode as to_json};
-use ptc_vm::map::MapNode;
+use ptc_vm::value::map::MapNode;
 use ptc_vm::{Isolate, IsolateOptions};
 use serde_json::json;
 

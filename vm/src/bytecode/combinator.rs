@@ -1,0 +1,136 @@
+//! What functions made by functions are: closed sets, so that calling one is data for the interpreter.
+
+/// Which function it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CombinatorKind {
+    /// `(comp f g …)`: right to left; none is identity.
+    Comp,
+    /// `(partial f a …)`.
+    Partial,
+    /// `(juxt f g …)`.
+    Juxt,
+    /// `(complement f)`.
+    Complement,
+    /// `(constantly v)`.
+    Constantly,
+    /// `(every-pred p …)`.
+    EveryPred,
+    /// `(some-fn p …)`.
+    SomeFn,
+    /// `(fnil f default …)`.
+    Fnil,
+    /// `(reduced x)`: tells `reduce` to stop. It is no function.
+    Reduced,
+    /// A sequence without an end. It is no function.
+    Endless(Endless),
+    /// `(map f)`, `(take n)` …: what happens to items on their way. Called with a reducing function it gives
+    /// another one.
+    Transducer(StageKind),
+    /// A transducer that passes its items on to a reducing function: transducer, function.
+    Reducer,
+    /// `(completing f finish)`: f, finish.
+    Completing,
+    /// `(memoize f)`: f, the number of its table in the isolate.
+    Memoize,
+}
+
+/// The sequences without an end, closed so that pulling items out of one is data for a machine. The parts
+/// of a combinator of this kind are named in the order they are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Endless {
+    /// `(repeat x)`: x.
+    Repeat,
+    /// `(cycle coll)`: a vector that is not empty.
+    Cycle,
+    /// `(iterate f x)`: f, x.
+    Iterate,
+    /// `(repeatedly f)`: f.
+    Repeatedly,
+    /// `(concat vector sequence)`: a vector, and the endless sequence after it.
+    Concat,
+    /// Another endless sequence whose items pass a transducer: the sequence, the transducer.
+    Through,
+}
+
+/// What happens to items on their way through a pipeline. The parts of a transducer are the function, separator,
+/// replacements or count that its text names first, if any; of `partition` the size and the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StageKind {
+    /// `(map f)`.
+    Map,
+    /// `(map-indexed f)`.
+    MapIndexed,
+    /// `(mapcat f)`.
+    Mapcat,
+    /// `cat`: the items of the items.
+    Cat,
+    /// `(filter pred)`.
+    Filter,
+    /// `(remove pred)`.
+    Remove,
+    /// `(keep f)`.
+    Keep,
+    /// `(keep-indexed f)`.
+    KeepIndexed,
+    /// `(take n)`.
+    Take,
+    /// `(drop n)`.
+    Drop,
+    /// `(take-while pred)`.
+    TakeWhile,
+    /// `(drop-while pred)`.
+    DropWhile,
+    /// `(take-nth n)`.
+    TakeNth,
+    /// `(distinct)`.
+    Distinct,
+    /// `(distinct-by f)`.
+    DistinctBy,
+    /// `(dedupe)`.
+    Dedupe,
+    /// Parts of n items, `step` apart; what is left over is lost. Only for endless sequences.
+    Partition,
+    /// `(partition-all n)`, for endless sequences with a step.
+    PartitionAll,
+    /// `(partition-by f)`.
+    PartitionBy,
+    /// `(interpose separator)`.
+    Interpose,
+    /// `(replace replacements)`.
+    Replace,
+}
+
+impl StageKind {
+    /// What becomes of an item depends on that item alone.
+    pub fn is_stateless(self) -> bool {
+        use StageKind::{Cat, Filter, Keep, Map, Mapcat, Remove, Replace, TakeWhile};
+        matches!(self, Map | Mapcat | Cat | Filter | Remove | Keep | Replace | TakeWhile)
+    }
+
+    /// It can end the pipeline.
+    pub fn is_bounding(self) -> bool {
+        matches!(self, StageKind::Take | StageKind::TakeWhile)
+    }
+}
+
+impl CombinatorKind {
+    /// A word for it: the name of the builtin that makes it, where there is one.
+    pub fn name(self) -> &'static str {
+        match self {
+            CombinatorKind::Comp => "comp",
+            CombinatorKind::Partial => "partial",
+            CombinatorKind::Juxt => "juxt",
+            CombinatorKind::Complement => "complement",
+            CombinatorKind::Constantly => "constantly",
+            CombinatorKind::EveryPred => "every-pred",
+            CombinatorKind::SomeFn => "some-fn",
+            CombinatorKind::Fnil => "fnil",
+            CombinatorKind::Reduced => "reduced",
+            CombinatorKind::Endless(_) => "endless",
+            CombinatorKind::Transducer(_) => "transducer",
+            CombinatorKind::Reducer => "reducer",
+            CombinatorKind::Completing => "completing",
+            CombinatorKind::Memoize => "memoize",
+        }
+    }
+}

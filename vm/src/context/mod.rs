@@ -1,0 +1,125 @@
+//! What every builtin can reach: names, fuel, memory, printed lines, the program's input data.
+//! It cannot reach the interpreter: no builtin can call a function of the program (architecture
+//! invariant 3); those that take callbacks are native frames.
+
+mod memos;
+mod prints;
+mod unit;
+
+use crate::bytecode::Arity;
+use crate::fault::Result;
+use crate::memory::account;
+use crate::regex::{self, RegexCache, RegexNode, Spans};
+use crate::value::{Store, Value};
+pub use memos::Memos;
+pub use prints::Prints;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+pub(crate) use unit::Unit;
+
+/// A builtin that may be called without a frame, as far as such a call needs it.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain {
+    /// Numbers of arguments.
+    pub(crate) arity: Arity,
+    /// The function; none for a builtin that calls others or asks the host.
+    pub(crate) run: Option<PlainFunction>,
+}
+
+/// A function that takes its arguments out of registers and computes its value at once.
+pub(crate) type PlainFunction = fn(&mut Context, &mut [Value]) -> Result<Value>;
+
+/// The state of an isolate that builtins work on.
+pub struct Context {
+    /// What its values need.
+    pub(crate) store: Store,
+    /// The builtins that compute their value at once, by number.
+    pub(crate) plain: &'static [Plain],
+    /// Lines written by `println`.
+    pub prints: Prints,
+    /// Compiled regular expressions.
+    pub regexes: RegexCache,
+    /// The map behind `data/…`.
+    pub data: Value,
+    /// Reading an absent key of `data` is an error.
+    pub strict_data: bool,
+    /// Most rounds of one loop activation.
+    pub loop_limit: u64,
+    /// Most pmap branches alive at once.
+    pub parallel_width: usize,
+    /// Results of memoized functions.
+    pub(crate) memos: Memos,
+    pub(crate) units: Rc<Vec<Rc<Unit>>>,
+    /// Frequent instructions run in the hot loop.
+    pub(crate) hot_loop: bool,
+}
+
+impl Context {
+    /// A context without a program.
+    pub(crate) fn new(store: Store, plain: &'static [Plain], prints: Prints) -> Context {
+        Context {
+            store,
+            plain,
+            prints,
+            regexes: RegexCache::default(),
+            data: Value::Nil,
+            strict_data: false,
+            loop_limit: u64::MAX,
+            parallel_width: 1,
+            memos: Memos::default(),
+            units: Rc::default(),
+            hot_loop: true,
+        }
+    }
+}
+
+impl Deref for Context {
+    type Target = Store;
+
+    #[inline(always)]
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl DerefMut for Context {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+}
+
+impl Context {
+    /// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.
+    ///
+    /// # Errors
+    /// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
+    pub fn compile_regex(&mut self, pattern: &str) -> Result<Rc<RegexNode>> {
+        regex::compile(&mut self.store.meter, &mut self.regexes, pattern)
+    }
+
+    /// The first match of a regex that begins at byte `at` or later.
+    ///
+    /// # Errors
+    /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
+    pub(crate) fn find_match(&mut self, regex: &RegexNode, text: &str, at: usize) -> Result<Option<Spans>> {
+        regex.find(&mut self.store.meter, &mut self.regexes, text, at)
+    }
+
+    /// The match of a regex with the whole text.
+    ///
+    /// # Errors
+    /// As [`Context::find_match`].
+    pub(crate) fn match_whole(&mut self, regex: &RegexNode, text: &str) -> Result<Option<Spans>> {
+        regex.match_whole(&mut self.store.meter, &mut self.regexes, text)
+    }
+
+    /// Runs `work` while bytes that no value holds count against the limit. They are no part of the program's
+    /// peak: what is rendered of its result is its host's wish.
+    pub fn holding<T>(&mut self, bytes: usize, work: impl FnOnce(&mut Context) -> T) -> T {
+        account::hold(bytes);
+        let done = work(self);
+        account::release(bytes);
+        done
+    }
+}

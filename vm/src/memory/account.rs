@@ -1,0 +1,293 @@
+//! The account of logical memory.
+//!
+//! Memory means *logical bytes*: a fixed size per node kind plus its capacity, charged when a node is
+//! built or grows and released when it is dropped. It is the same in every build and on every
+//! platform, which makes the memory limit part of the language's contract.
+//!
+//! The counters are thread-local because `Drop` of a node has no argument to reach its isolate by. An
+//! isolate lives on one thread, and every touch of its values happens between `enter` and `leave`, which swap
+//! its counters in and out. Architecture invariant: no value outlives or leaves the scope of its account.
+
+use std::cell::Cell;
+
+/// Items freed in one go while the program runs on; what is left waits for the next safepoint.
+pub(crate) const DRAIN_STEP: usize = 4_096;
+
+/// Copied elements after which whoever copies looks at deadline and cancellation.
+const COPY_STEP: u64 = 1 << 14;
+
+/// What waits on the thread to be freed, beside the account: it counts until it is gone. What it is made of is no
+/// matter of the account's.
+pub(crate) trait Backlog: Sync {
+    /// Frees up to `budget` items; true when some are left.
+    fn drain(&self, budget: usize) -> bool;
+
+    /// Takes everything off the thread while `work` runs.
+    fn parked(&self, work: &mut dyn FnMut());
+}
+
+/// Nothing waits.
+struct Nothing;
+
+impl Backlog for Nothing {
+    fn drain(&self, _: usize) -> bool {
+        false
+    }
+
+    fn parked(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+}
+
+struct Counters {
+    live: Cell<u64>,
+    peak: Cell<u64>,
+    limit: Cell<u64>,
+    copied: Cell<u64>,
+    copy_mark: Cell<u64>,
+    attention: Cell<bool>,
+    draining: Cell<bool>,
+    backlog: Cell<&'static dyn Backlog>,
+}
+
+thread_local! {
+    static COUNTERS: Counters = const {
+        Counters {
+            live: Cell::new(0),
+            peak: Cell::new(0),
+            limit: Cell::new(u64::MAX),
+            copied: Cell::new(0),
+            copy_mark: Cell::new(COPY_STEP),
+            attention: Cell::new(false),
+            draining: Cell::new(false),
+            backlog: Cell::new(&Nothing),
+        }
+    };
+}
+
+/// The account of one isolate while it is not running.
+#[derive(Default)]
+pub(crate) struct Account {
+    live: u64,
+    peak: u64,
+    limit: u64,
+    copied: u64,
+}
+
+impl Account {
+    /// An empty account with a limit in logical bytes.
+    pub(crate) fn new(limit: u64) -> Account {
+        Account { limit, ..Account::default() }
+    }
+
+    /// Logical bytes alive.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Most logical bytes alive at once.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Elements copied because a collection was shared.
+    pub(crate) fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Makes this the account of the current thread until [`Account::leave`]; scopes do not nest. `waiting` says
+    /// that the backlog is not empty.
+    pub(crate) fn enter(&mut self, backlog: &'static dyn Backlog, waiting: bool) {
+        COUNTERS.with(|counters| {
+            counters.live.set(self.live);
+            counters.peak.set(self.peak);
+            counters.limit.set(self.limit);
+            counters.copied.set(self.copied);
+            counters.copy_mark.set(self.copied + COPY_STEP);
+            counters.attention.set(self.live > self.limit || waiting);
+            counters.draining.set(false);
+            counters.backlog.set(backlog);
+        });
+    }
+
+    /// Ends [`Account::enter`].
+    pub(crate) fn leave(&mut self) {
+        COUNTERS.with(|counters| {
+            self.live = counters.live.replace(0);
+            self.peak = counters.peak.replace(0);
+            self.copied = counters.copied.replace(0);
+            counters.limit.set(u64::MAX);
+            counters.attention.set(false);
+        });
+    }
+}
+
+/// Takes the account that is on this thread off it while `work` runs, which is told how much is alive and may
+/// enter other accounts. Not for use while the backlog is drained.
+pub(crate) fn parked(work: impl FnOnce(u64)) {
+    let (limit, copy_mark, attention, backlog) = COUNTERS.with(|counters| {
+        debug_assert!(!counters.draining.get(), "dropping a value does not poll");
+        (counters.limit.get(), counters.copy_mark.get(), counters.attention.get(), counters.backlog.get())
+    });
+    let mut account = Account::new(limit);
+    let mut work = Some(work);
+    backlog.parked(&mut || {
+        account.leave();
+        if let Some(work) = work.take() {
+            work(account.live);
+        }
+        account.enter(backlog, false);
+    });
+    COUNTERS.with(|counters| {
+        counters.copy_mark.set(copy_mark);
+        counters.attention.set(attention);
+    });
+}
+
+/// What an account said at some moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccountMark {
+    live: u64,
+    peak: u64,
+    copied: u64,
+}
+
+impl Account {
+    /// What the account says now.
+    pub(crate) fn mark(&self) -> AccountMark {
+        AccountMark { live: self.live, peak: self.peak, copied: self.copied }
+    }
+
+    /// Takes the account back to a mark, if as much is alive as then.
+    pub(crate) fn restore(&mut self, mark: &AccountMark) -> bool {
+        let same = self.live == mark.live;
+        if same {
+            self.peak = mark.peak;
+            self.copied = mark.copied;
+        }
+        same
+    }
+}
+
+/// Most logical bytes alive at once.
+pub(crate) fn peak() -> u64 {
+    COUNTERS.with(|counters| counters.peak.get())
+}
+
+/// The memory limit.
+pub(crate) fn limit() -> u64 {
+    COUNTERS.with(|counters| counters.limit.get())
+}
+
+/// Adds logical bytes to the account. Never fails: the limit is looked at by [`over_limit`].
+#[inline]
+pub(crate) fn charge(bytes: usize) {
+    COUNTERS.with(|counters| {
+        let live = counters.live.get() + bytes as u64;
+        counters.live.set(live);
+        if live > counters.peak.get() {
+            counters.peak.set(live);
+        }
+        if live > counters.limit.get() {
+            counters.attention.set(true);
+        }
+    });
+}
+
+/// Adds bytes to the account that do not count as the program's peak, until they are released.
+pub(crate) fn hold(bytes: usize) {
+    COUNTERS.with(|counters| counters.live.set(counters.live.get() + bytes as u64));
+}
+
+/// Takes logical bytes off the account.
+#[inline]
+pub(crate) fn release(bytes: usize) {
+    COUNTERS.with(|counters| counters.live.set(counters.live.get().wrapping_sub(bytes as u64)));
+}
+
+/// Changes the account from one size of a node to another.
+#[inline]
+pub(crate) fn recharge(before: usize, after: usize) {
+    if after > before {
+        charge(after - before);
+    } else {
+        release(before - after);
+    }
+}
+
+/// Notes that elements of a shared collection were copied: work that fuel, which counts semantic
+/// events only, does not see. True when it is time for a poll.
+#[inline]
+pub(crate) fn count_copy(elements: usize) -> bool {
+    COUNTERS.with(|counters| {
+        let copied = counters.copied.get() + elements as u64;
+        counters.copied.set(copied);
+        let is_much = copied >= counters.copy_mark.get();
+        if is_much {
+            counters.copy_mark.set(copied + COPY_STEP);
+        }
+        is_much
+    })
+}
+
+/// True when the next safepoint has something to do: memory over the limit, or a backlog.
+#[inline]
+pub(crate) fn attention() -> bool {
+    COUNTERS.with(|counters| counters.attention.get())
+}
+
+/// What a safepoint finds after [`attention`].
+pub(crate) enum Finding {
+    /// Nothing left to do.
+    Fine,
+    /// Time to look at deadline and cancellation.
+    Poll,
+    /// Over the memory limit: live bytes and limit.
+    OverLimit(u64, u64),
+}
+
+/// Works off some of the backlog and says what else needs attention.
+pub(crate) fn attend() -> Finding {
+    let left = drain(DRAIN_STEP);
+    COUNTERS.with(|counters| {
+        if counters.live.get() > counters.limit.get() {
+            while drain(usize::MAX) {}
+            if counters.live.get() > counters.limit.get() {
+                return Finding::OverLimit(counters.live.get(), counters.limit.get());
+            }
+        }
+        counters.attention.set(left);
+        if left { Finding::Poll } else { Finding::Fine }
+    })
+}
+
+/// True when `bytes` more would pass the limit, given the whole backlog is freed first.
+pub(crate) fn would_exceed(bytes: u64) -> Option<(u64, u64)> {
+    COUNTERS.with(|counters| {
+        let needed = |counters: &Counters| counters.live.get().saturating_add(bytes);
+        if needed(counters) > counters.limit.get() {
+            while drain(usize::MAX) {}
+        }
+        (needed(counters) > counters.limit.get()).then(|| (needed(counters), counters.limit.get()))
+    })
+}
+
+/// Frees up to `budget` items of the backlog; true when some are left.
+fn drain(budget: usize) -> bool {
+    COUNTERS.with(|counters| counters.backlog.get()).drain(budget)
+}
+
+/// A backlog begins to be worked off; false when it is under way already, which it must not be twice.
+pub(crate) fn begin_draining() -> bool {
+    !COUNTERS.with(|counters| counters.draining.replace(true))
+}
+
+/// Ends [`begin_draining`]; `left` says that the next safepoint has to go on.
+pub(crate) fn end_draining(left: bool) {
+    COUNTERS.with(|counters| {
+        counters.draining.set(false);
+        if left {
+            counters.attention.set(true);
+        }
+    });
+}

@@ -1,0 +1,119 @@
+//! Fuel and interruption.
+//!
+//! Fuel counts semantic events: a call, a back-edge, an element visited, a byte produced. It is
+//! granted in slices; between slices the isolate goes back to its driver. Work inside one native
+//! operation cannot be cut into slices, so it *polls* whenever a slice would have ended: it looks at the
+//! [`Interrupt`], at the memory limit, and lets the driver preempt it.
+
+use super::account;
+use super::interrupt::{Interrupt, InterruptKind, Preemption};
+use crate::fault::{Fault, Reason, Result};
+
+/// Units granted at a time inside native work.
+const NATIVE_SLICE: u64 = 16_384;
+
+/// The fuel of one program.
+#[derive(Debug)]
+pub struct Fuel {
+    /// Left of the current slice; negative when a bulk operation overdrew it.
+    pub(crate) slice: i64,
+    /// Not yet granted.
+    left: u64,
+    limit: u64,
+    interrupt: Interrupt,
+    pub(crate) preemption: Preemption,
+}
+
+/// How much fuel was left at some moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FuelMark {
+    slice: i64,
+    left: u64,
+}
+
+impl Fuel {
+    /// What is left now.
+    pub(crate) fn mark(&self) -> FuelMark {
+        FuelMark { slice: self.slice, left: self.left }
+    }
+
+    /// Gives back what was spent since the mark.
+    pub(crate) fn restore(&mut self, mark: FuelMark) {
+        self.slice = mark.slice;
+        self.left = mark.left;
+    }
+
+    /// A full tank.
+    pub fn new(limit: u64, interrupt: Interrupt) -> Fuel {
+        Fuel { slice: 0, left: limit, limit, interrupt, preemption: Preemption::default() }
+    }
+
+    /// Fuel spent so far.
+    pub fn used(&self) -> u64 {
+        let unspent = self.left as i128 + i128::from(self.slice);
+        u64::try_from(i128::from(self.limit) - unspent).unwrap_or(u64::MAX).min(self.limit)
+    }
+
+    /// Pays `units`.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn pay(&mut self, units: u64) -> Result<()> {
+        self.slice = self.slice.saturating_sub_unsigned(units);
+        if self.slice < 0 { self.refill() } else { Ok(()) }
+    }
+
+    /// Grants native work another slice, within the limits: what it has charged since the last one counts.
+    #[cold]
+    fn refill(&mut self) -> Result<()> {
+        self.poll()?;
+        if let Some((needed, limit)) = account::would_exceed(0) {
+            return Err(Fault::memory(needed, limit));
+        }
+        self.grant(NATIVE_SLICE);
+        if self.slice < 0 { Err(self.exhausted()) } else { Ok(()) }
+    }
+
+    /// Adds up to `units` to the slice, after settling what was overdrawn.
+    pub(crate) fn grant(&mut self, units: u64) {
+        let debt = u64::try_from(-self.slice.min(0)).unwrap_or(u64::MAX);
+        let granted = units.saturating_add(debt).min(self.left);
+        self.left -= granted;
+        self.slice = self.slice.saturating_add_unsigned(granted);
+    }
+
+    /// Nothing left to grant, and the slice is overdrawn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left == 0 && self.slice < 0
+    }
+
+    /// Gives an unused rest of the slice back.
+    pub(crate) fn surrender(&mut self) {
+        if self.slice > 0 {
+            self.left += self.slice as u64;
+            self.slice = 0;
+        }
+    }
+
+    /// Looks at deadline and cancellation, after others have had their turn if the driver wishes so.
+    ///
+    /// # Errors
+    /// `timeout` and `cancelled`.
+    pub fn poll(&self) -> Result<()> {
+        // First: what was suspended for long is told at once when it has become too late.
+        self.preemption.point();
+        match self.interrupt.get() {
+            None => Ok(()),
+            Some(InterruptKind::Deadline) => {
+                Err(Fault::new(Reason::Timeout, "the program ran longer than its time limit"))
+            }
+            Some(InterruptKind::Cancelled) => Err(Fault::new(Reason::Cancelled, "the program was cancelled")),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn exhausted(&self) -> Box<Fault> {
+        Fault::new(Reason::FuelExceeded, format_args!("the program used up its {} units of fuel", self.limit))
+    }
+}

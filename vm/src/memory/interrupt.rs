@@ -1,0 +1,82 @@
+//! How a driver ends a program, and how it takes the thread away from one.
+
+use super::account;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Why the driver wants a program to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptKind {
+    /// The deadline passed.
+    Deadline,
+    /// The caller gave up.
+    Cancelled,
+}
+
+/// A flag that any thread may raise and the program looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicU8>);
+
+impl Interrupt {
+    /// Raises the flag; the first reason wins.
+    pub fn set(&self, kind: InterruptKind) {
+        let code = match kind {
+            InterruptKind::Deadline => 1,
+            InterruptKind::Cancelled => 2,
+        };
+        // Losing the race means another reason was first.
+        let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The raised reason.
+    pub fn get(&self) -> Option<InterruptKind> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(InterruptKind::Deadline),
+            _ => Some(InterruptKind::Cancelled),
+        }
+    }
+}
+
+/// How a driver takes the thread away from native work at a poll and gives it back later. The one way for a
+/// native operation to be suspended half-way, and the same for all of them: whatever polls can be preempted.
+///
+/// The operation stays where it is on the native stack, so the driver has to run isolates on stacks of their
+/// own to make use of this.
+pub trait Preempt: Sync {
+    /// Somebody else should run now. Asked at every poll, so it must be cheap.
+    fn is_due(&self) -> bool;
+
+    /// Suspends the caller, whose isolate has this many live bytes, and returns when it is its turn again. Its
+    /// memory account is off the thread meanwhile: other isolates may run there.
+    fn suspend(&self, live_bytes: u64);
+}
+
+/// The [`Preempt`] of an isolate; the default is none.
+#[derive(Clone, Copy, Default)]
+pub struct Preemption(Option<&'static dyn Preempt>);
+
+impl Preemption {
+    /// Asks this at polls.
+    pub const fn by(preempt: &'static dyn Preempt) -> Preemption {
+        Preemption(Some(preempt))
+    }
+
+    /// A point at which the work under way may be suspended. Nothing that other isolates on this thread use may
+    /// be borrowed here.
+    #[inline]
+    pub fn point(self) {
+        if let Some(preempt) = self.0
+            && preempt.is_due()
+        {
+            account::parked(|live_bytes| preempt.suspend(live_bytes));
+        }
+    }
+}
+
+impl fmt::Debug for Preemption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Preemption").field(&self.0.is_some()).finish()
+    }
+}

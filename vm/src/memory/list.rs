@@ -1,0 +1,193 @@
+//! A list that grows only as far as the memory limit allows, and is on the account while it exists.
+
+use super::account;
+use super::copy::STEP;
+use super::meter::Meter;
+use crate::fault::Result;
+use std::mem::take;
+use std::ops::{Deref, DerefMut};
+
+/// A growing list: of values, or of what an operation keeps on a stack of its own.
+///
+/// Invariant: its capacity is charged from the moment it is allocated, and was within the limit then.
+pub struct List<T>(Vec<T>);
+
+/// Items that a list has room for when it gets its first one.
+const FIRST: usize = 4;
+
+impl<T> Default for List<T> {
+    fn default() -> List<T> {
+        List(Vec::new())
+    }
+}
+
+impl<T> List<T> {
+    /// A list of a few items.
+    pub fn of<const N: usize>(items: [T; N]) -> List<T> {
+        List::charged(Vec::from(items))
+    }
+
+    /// An empty list with room for `capacity` items.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub fn with_capacity(cx: &mut Meter, capacity: usize) -> Result<List<T>> {
+        cx.reserve(capacity.saturating_mul(size_of::<T>()))?;
+        Ok(List::charged(Vec::with_capacity(capacity)))
+    }
+
+    /// A list of items that are not on the account yet.
+    pub(crate) fn charged(items: Vec<T>) -> List<T> {
+        account::charge(items.capacity() * size_of::<T>());
+        List(items)
+    }
+
+    /// Adds items that were paid for and that the list was made with room for, which is all that it takes of them.
+    ///
+    /// # Errors
+    /// Deadline and cancellation.
+    pub(crate) fn fill(&mut self, cx: &mut Meter, items: impl Iterator<Item = T>) -> Result<()> {
+        let mut items = items.take(self.0.capacity() - self.0.len());
+        loop {
+            let full = self.0.len() + STEP;
+            self.0.extend(items.by_ref().take(STEP));
+            if self.0.len() < full {
+                return Ok(());
+            }
+            cx.fuel.poll()?;
+        }
+    }
+
+    /// Adds copies of items that somebody else holds; the list was made with room for them.
+    ///
+    /// # Errors
+    /// Deadline and cancellation.
+    pub(crate) fn fill_copies(&mut self, cx: &mut Meter, items: &[T]) -> Result<()>
+    where
+        T: Clone,
+    {
+        debug_assert!(items.len() <= self.0.capacity() - self.0.len(), "there is room");
+        cx.copy_items(&mut self.0, items)
+    }
+
+    /// Adds an item.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub fn push(&mut self, cx: &mut Meter, item: T) -> Result<()> {
+        if self.0.len() == self.0.capacity() {
+            self.grow(cx, 1)?;
+        }
+        self.0.push(item);
+        Ok(())
+    }
+
+    /// Makes room for `more` items.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, cx: &mut Meter, more: usize) -> Result<()> {
+        let before = self.0.capacity();
+        let capacity = self.0.len().saturating_add(more).max(before.saturating_mul(2)).max(FIRST);
+        // While the items move there are both.
+        cx.reserve(capacity.saturating_mul(size_of::<T>()))?;
+        self.0.reserve_exact(capacity - self.0.len());
+        account::recharge(before * size_of::<T>(), self.0.capacity() * size_of::<T>());
+        Ok(())
+    }
+
+    /// Adds items, each of which costs a unit of fuel.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub fn extend(&mut self, cx: &mut Meter, items: impl IntoIterator<Item = T>) -> Result<()> {
+        let items = items.into_iter();
+        let room = self.0.capacity() - self.0.len();
+        let expected = items.size_hint().0;
+        if expected > room {
+            self.grow(cx, expected)?;
+        }
+        for item in items {
+            cx.tick(1)?;
+            self.push(cx, item)?;
+        }
+        Ok(())
+    }
+
+    /// Adds items that somebody has paid for.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub fn append(&mut self, cx: &mut Meter, items: &[T]) -> Result<()>
+    where
+        T: Copy,
+    {
+        if items.len() > self.0.capacity() - self.0.len() {
+            self.grow(cx, items.len())?;
+        }
+        self.0.extend_from_slice(items);
+        Ok(())
+    }
+
+    /// True when the next item needs no memory.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.len() < self.0.capacity()
+    }
+
+    /// Adds an item only where the list [has room](List::has_room).
+    #[inline(always)]
+    pub(crate) fn push_within(&mut self, item: T) {
+        debug_assert!(self.has_room(), "room was made before");
+        self.0.push(item);
+    }
+
+    /// The items, off the account: for a node that charges for them.
+    pub(crate) fn into_items(mut self) -> Vec<T> {
+        let items = take(&mut self.0);
+        account::release(items.capacity() * size_of::<T>());
+        items
+    }
+
+    /// Takes the last item out.
+    pub fn pop(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    /// Leaves the first `len` items.
+    pub fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for List<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T> IntoIterator for List<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.into_items().into_iter()
+    }
+}
+
+impl<T> Drop for List<T> {
+    fn drop(&mut self) {
+        if self.0.capacity() > 0 {
+            account::release(self.0.capacity() * size_of::<T>());
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What a program may use up: logical bytes, fuel and time, and how it is told to stop. Nothing here knows a value.
+
+pub(crate) mod account;
+mod copy;
+mod fuel;
+mod interrupt;
+mod list;
+mod meter;
+
+pub(crate) use copy::STEP;
+pub use fuel::Fuel;
+pub(crate) use fuel::FuelMark;
+pub use interrupt::{Interrupt, InterruptKind, Preempt, Preemption};
+pub use list::List;
+pub use meter::Meter;
+pub(crate) use meter::Run;

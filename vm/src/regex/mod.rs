@@ -1,0 +1,492 @@
+//! Regular expressions: searches whose work is paid for while it is done.
+//!
+//! ```text
+//! text --translate--> parser's dialect --syntax--> tree with sets --program--> instructions
+//! ```
+//!
+//! A [`Pattern`] is compiled once and shared; a [`RegexNode`] is a pattern in one isolate, with what its searches remember.
+//! One program serves four searches:
+//!
+//! | search | for |
+//! |---|---|
+//! | literal | patterns that are the text itself |
+//! | `backtrack` | short texts, groups of short matches, and all patterns that look around or refer back |
+//! | `dfa` | the place of a match in a long text |
+//! | `pike` | the groups of a long match |
+//!
+//! Which one runs depends on the pattern, the text, and how much the run has searched with the pattern, so that fuel does, too.
+//! Architecture invariant: no search goes on
+//! for more than a few thousand steps without paying, and nothing but the fuel and the memory limit bounds it, save the steps of
+//! patterns that backtrack.
+
+mod alphabet;
+mod backtrack;
+mod class;
+mod dfa;
+mod first_bytes;
+mod look;
+mod pattern;
+mod pike;
+mod program;
+mod syntax;
+mod translate;
+
+use crate::fault::{Fault, Result};
+use crate::memory::{Meter, Run, account};
+use alphabet::Alphabet;
+use backtrack::{NOWHERE, Scratch, Search};
+use class::Set;
+use dfa::{Dfa, View};
+use program::{Direction, Program};
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use smallvec::{SmallVec, smallvec};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub use pattern::Pattern;
+pub use syntax::Wrong;
+
+/// Longest pattern in bytes (language.md 4.7).
+pub const LONGEST_PATTERN: usize = 256;
+
+/// Longest input of a pattern that backtracks, in bytes.
+pub const LONGEST_BACKTRACKED: usize = 32_768;
+
+/// Compiled patterns kept per isolate.
+const CACHED: usize = 32;
+
+/// Logical bytes of a pattern in an isolate.
+const REGEX_BYTES: usize = 128;
+
+/// Instructions times bytes up to which a program without look-around and back-references is searched by trying.
+#[derive(Clone, Copy)]
+struct Tried {
+    /// Up to here that is faster than making an automaton.
+    text: usize,
+    /// The same for an automaton that other searches use, too.
+    often: usize,
+    /// The same for the groups of a match whose place is known.
+    groups: usize,
+}
+
+const TRIED: Tried = Tried { text: 32 << 10, often: 256, groups: 256 << 10 };
+
+/// Instructions times bytes that one run searches by trying with one pattern before it makes an automaton.
+const TRIED_IN_ALL: usize = 256 << 10;
+
+/// Bytes of a search for a literal between two payments.
+const LITERAL_STEP: usize = 16 << 10;
+
+/// The positions of a match and of its groups; group 0 is the whole match.
+pub(crate) type Spans = SmallVec<[Option<(usize, usize)>; 4]>;
+
+/// Memory of a search on the account of the isolate.
+#[derive(Default)]
+struct Charge(usize);
+
+impl Charge {
+    /// Charges up to `bytes` in all.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    fn grow(&mut self, meter: &mut Meter, bytes: usize) -> Result<()> {
+        if bytes > self.0 {
+            meter.reserve(bytes - self.0)?;
+            account::charge(bytes - self.0);
+            self.0 = bytes;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        account::release(self.0);
+    }
+}
+
+/// The automata of a pattern.
+struct Automata {
+    alphabet: Alphabet,
+    forward: Dfa,
+    /// The pattern from its end to its beginning.
+    reversed: Program,
+    backward: Dfa,
+    _charge: Charge,
+}
+
+impl Automata {
+    fn new(meter: &mut Meter, pattern: &Pattern) -> Result<Box<Automata>> {
+        let reversed =
+            Program::new(pattern.root(), 0, false, Direction::Backward, &mut |units| meter.tick(units));
+        let reversed = reversed.map_err(fault)?;
+        let words = word_sets(meter, pattern.program())?;
+        let alphabet = Alphabet::new(meter, pattern.program(), pattern.sets(), &words)?;
+        let mut charge = Charge::default();
+        charge.grow(meter, size_of::<Automata>() + alphabet.bytes() + reversed.bytes())?;
+        Ok(Box::new(Automata {
+            forward: Dfa::new(Direction::Forward, &alphabet, pattern.first().are_few()),
+            backward: Dfa::new(Direction::Backward, &alphabet, false),
+            alphabet,
+            reversed,
+            _charge: charge,
+        }))
+    }
+
+    /// The place of the first match that begins at `at` or later.
+    fn find(
+        &mut self,
+        meter: &mut Meter,
+        pattern: &Pattern,
+        text: &str,
+        at: usize,
+    ) -> Result<Option<(usize, usize)>> {
+        let (sets, alphabet) = (pattern.sets(), &self.alphabet);
+        let view = View { program: pattern.program(), sets, alphabet };
+        let Some(end) = self.forward.forward(meter, view, pattern.first(), text, at)? else {
+            return Ok(None);
+        };
+        let view = View { program: &self.reversed, sets, alphabet };
+        let start = self.backward.backward(meter, view, text, at, end)?;
+        Ok(start.map(|start| (start, end)))
+    }
+
+    /// True when the whole text is a match.
+    fn is_match(&mut self, meter: &mut Meter, pattern: &Pattern, text: &str) -> Result<bool> {
+        let view = View { program: &self.reversed, sets: pattern.sets(), alphabet: &self.alphabet };
+        Ok(self.backward.backward(meter, view, text, 0, text.len())? == Some(0))
+    }
+}
+
+/// The sets of word characters, where a program asks about words.
+fn word_sets(meter: &mut Meter, program: &Program) -> Result<Vec<Set>> {
+    let asks = program
+        .code
+        .iter()
+        .any(|instruction| matches!(instruction, program::Instruction::Look(look::Look::Word(..))));
+    if !asks {
+        return Ok(Vec::new());
+    }
+    meter.tick(1_024)?;
+    let hir = regex_syntax::parse(r"\w").map_err(|error| Fault::runtime(error.to_string()))?;
+    let all = match hir.kind() {
+        regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class)) => class.clone(),
+        _ => ClassUnicode::empty(),
+    };
+    let ascii = [('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
+    let ascii = ClassUnicode::new(ascii.map(|(start, end)| ClassUnicodeRange::new(start, end)));
+    Ok(vec![Set::new(&all), Set::new(&ascii)])
+}
+
+/// A pattern in an isolate.
+pub struct RegexNode {
+    pattern: Arc<Pattern>,
+    /// Made by the first search of a long text; taken out while a search runs.
+    automata: RefCell<Option<Box<Automata>>>,
+    /// What was searched by trying, and the run in which: an earlier run of the isolate must not show.
+    tried: Cell<(Run, usize)>,
+    bytes: usize,
+}
+
+impl RegexNode {
+    /// A compiled pattern, paid for as if it were compiled here: what a program pays does not depend on who compiled it.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn new(meter: &mut Meter, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
+        meter.tick(pattern.units())?;
+        RegexNode::paid(meter, pattern)
+    }
+
+    fn paid(meter: &mut Meter, pattern: Arc<Pattern>) -> Result<Rc<RegexNode>> {
+        let bytes = REGEX_BYTES + pattern.bytes();
+        meter.reserve(bytes)?;
+        account::charge(bytes);
+        Ok(Rc::new(RegexNode { pattern, automata: RefCell::new(None), tried: Cell::default(), bytes }))
+    }
+
+    /// The pattern as written.
+    pub fn pattern(&self) -> &str {
+        self.pattern.text()
+    }
+
+    /// Number of groups that the pattern captures.
+    pub(crate) fn groups(&self) -> usize {
+        self.pattern.groups()
+    }
+
+    /// The number of a named group.
+    pub(crate) fn group_number(&self, name: &str) -> Option<usize> {
+        self.pattern.group_number(name)
+    }
+
+    /// The first match that begins at byte `at` or later.
+    ///
+    /// # Errors
+    /// Fuel for each step, memory, deadline, cancellation; a pattern that takes too many steps.
+    pub(crate) fn find(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+        at: usize,
+    ) -> Result<Option<Spans>> {
+        self.find_within(meter, cache, text, at, TRIED)
+    }
+
+    fn find_within(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+        at: usize,
+        tried: Tried,
+    ) -> Result<Option<Spans>> {
+        let pattern = &*self.pattern;
+        if pattern.is_backtracking() {
+            check_backtracked(text)?;
+            return self.try_all(meter, cache, text, Try { at, anchored: false, whole: false });
+        }
+        if let Some(finder) = pattern.literal() {
+            return literal(meter, finder, text, at);
+        }
+        if self.is_to_be_tried(meter, text.len() - at, tried) {
+            return self.try_all(meter, cache, text, Try { at, anchored: false, whole: false });
+        }
+        match self.with_automata(meter, |meter, automata| automata.find(meter, pattern, text, at))? {
+            None => Ok(None),
+            Some(span) => self.with_groups(meter, cache, text, span, false, tried).map(Some),
+        }
+    }
+
+    /// The match of the whole text.
+    ///
+    /// # Errors
+    /// As [`RegexNode::find`].
+    pub(crate) fn match_whole(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+    ) -> Result<Option<Spans>> {
+        self.match_whole_within(meter, cache, text, TRIED)
+    }
+
+    fn match_whole_within(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+        tried: Tried,
+    ) -> Result<Option<Spans>> {
+        let pattern = &*self.pattern;
+        if pattern.is_backtracking() {
+            check_backtracked(text)?;
+        }
+        if pattern.is_backtracking() || self.is_to_be_tried(meter, text.len(), tried) {
+            return self.try_all(meter, cache, text, Try { at: 0, anchored: true, whole: true });
+        }
+        if !self.with_automata(meter, |meter, automata| automata.is_match(meter, pattern, text))? {
+            return Ok(None);
+        }
+        self.with_groups(meter, cache, text, (0, text.len()), true, tried).map(Some)
+    }
+
+    /// How a text of so many bytes is searched.
+    fn is_to_be_tried(&self, meter: &Meter, bytes: usize, limits: Tried) -> bool {
+        let work = bytes.saturating_mul(self.pattern.program().code.len());
+        let (run, before) = self.tried.get();
+        let before = if run == meter.run { before } else { 0 };
+        let limit = if before > TRIED_IN_ALL { limits.often } else { limits.text };
+        if work > limit {
+            return false;
+        }
+        self.tried.set((meter.run, before + work.min(TRIED_IN_ALL)));
+        true
+    }
+
+    fn with_automata<T>(
+        &self,
+        meter: &mut Meter,
+        search: impl FnOnce(&mut Meter, &mut Automata) -> Result<T>,
+    ) -> Result<T> {
+        let kept = self.automata.borrow_mut().take();
+        let mut automata = match kept {
+            Some(automata) => automata,
+            None => Automata::new(meter, &self.pattern)?,
+        };
+        let found = search(meter, &mut automata);
+        *self.automata.borrow_mut() = Some(automata);
+        found
+    }
+
+    fn try_all(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+        what: Try,
+    ) -> Result<Option<Spans>> {
+        let search = Search {
+            program: self.pattern.program(),
+            sets: self.pattern.sets(),
+            text,
+            at: what.at,
+            anchored: what.anchored,
+            whole: what.whole,
+            bounded: !self.pattern.is_backtracking(),
+            first: self.pattern.first(),
+        };
+        let mut scratch = std::mem::take(&mut cache.scratch);
+        let found = search.run(meter, &mut scratch);
+        if scratch.is_small() {
+            cache.scratch = scratch;
+        }
+        Ok(found?.map(|slots| self.spans(&slots)))
+    }
+
+    /// The groups of the match at a known place.
+    fn with_groups(
+        &self,
+        meter: &mut Meter,
+        cache: &mut RegexCache,
+        text: &str,
+        (start, end): (usize, usize),
+        whole: bool,
+        tried: Tried,
+    ) -> Result<Spans> {
+        let nothing_else: Spans = smallvec![Some((start, end))];
+        if self.groups() == 0 {
+            return Ok(nothing_else);
+        }
+        let program = self.pattern.program();
+        if program.code.len().saturating_mul(end - start) <= tried.groups {
+            let found = self.try_all(meter, cache, text, Try { at: start, anchored: true, whole })?;
+            return Ok(found.unwrap_or(nothing_else));
+        }
+        let groups = pike::Groups { program, sets: self.pattern.sets(), text };
+        Ok(groups.find(meter, start, whole)?.map_or(nothing_else, |slots| self.spans(&slots)))
+    }
+
+    fn spans(&self, slots: &[usize]) -> Spans {
+        let groups = slots.chunks_exact(2).take(self.groups() + 1);
+        groups
+            .map(|places| (places[0] != NOWHERE && places[1] != NOWHERE).then(|| (places[0], places[1])))
+            .collect()
+    }
+}
+
+impl Drop for RegexNode {
+    fn drop(&mut self) {
+        account::release(self.bytes);
+    }
+}
+
+/// How a text is searched by trying.
+#[derive(Clone, Copy)]
+struct Try {
+    at: usize,
+    anchored: bool,
+    whole: bool,
+}
+
+fn check_backtracked(text: &str) -> Result<()> {
+    if text.len() <= LONGEST_BACKTRACKED {
+        return Ok(());
+    }
+    Err(Fault::type_error(format_args!(
+        "text of {} bytes is too long for a regex with look-around, back-references or possessive \
+         quantifiers: the limit is {LONGEST_BACKTRACKED} bytes",
+        text.len()
+    ))
+    .hint("Split the text first, or write the pattern without look-around and back-references."))
+}
+
+fn literal(
+    meter: &mut Meter,
+    finder: &memchr::memmem::Finder<'_>,
+    text: &str,
+    at: usize,
+) -> Result<Option<Spans>> {
+    let bytes = text.as_bytes();
+    let length = finder.needle().len();
+    let mut at = at;
+    loop {
+        let end = bytes.len().min(at + LITERAL_STEP + length);
+        let found = finder.find(&bytes[at..end]);
+        meter.tick(found.unwrap_or(end - at) as u64 + 1)?;
+        match found {
+            Some(found) => return Ok(Some(smallvec![Some((at + found, at + found + length))])),
+            None if end == bytes.len() => return Ok(None),
+            // A match may begin in the last bytes.
+            None => at = end - length + 1,
+        }
+    }
+}
+
+/// Where the search goes on after a match: an empty one is passed by a character.
+pub(crate) fn after(text: &str, start: usize, end: usize) -> usize {
+    if end > start { end } else { end + text[end..].chars().next().map_or(1, char::len_utf8) }
+}
+
+fn fault(wrong: Wrong<Box<Fault>>) -> Box<Fault> {
+    match wrong {
+        Wrong::Pattern(message) => Fault::runtime(message),
+        Wrong::Stopped(fault) => fault,
+    }
+}
+
+/// The compiled patterns of an isolate, the latest used last.
+#[derive(Default)]
+pub struct RegexCache {
+    rows: Vec<Rc<RegexNode>>,
+    scratch: Scratch,
+}
+
+/// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.
+///
+/// # Errors
+/// A pattern that is too long or does not compile; fuel, memory, deadline, cancellation.
+pub(crate) fn compile(meter: &mut Meter, cache: &mut RegexCache, pattern: &str) -> Result<Rc<RegexNode>> {
+    let rows = &mut cache.rows;
+    if let Some(row) = rows.iter().rposition(|row| row.pattern() == pattern) {
+        rows[row..].rotate_left(1);
+        let node = rows[rows.len() - 1].clone();
+        meter.tick(node.pattern.units())?;
+        return Ok(node);
+    }
+    let compiled = Pattern::new(pattern, &mut |units| meter.tick(units)).map_err(fault)?;
+    let node = RegexNode::paid(meter, Arc::new(compiled))?;
+    let rows = &mut cache.rows;
+    if rows.len() >= CACHED {
+        rows.remove(0);
+    }
+    rows.push(node.clone());
+    Ok(node)
+}
+
+/// Checks a pattern, at whatever cost; the error is one line without the pattern's own rendering.
+///
+/// # Errors
+/// What is wrong with the pattern.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    match Pattern::new(pattern, &mut |_| Ok::<(), std::convert::Infallible>(())) {
+        Ok(_) => Ok(()),
+        Err(Wrong::Pattern(message)) => Err(message),
+        Err(Wrong::Stopped(never)) => match never {},
+    }
+}
+
+/// The pattern as the parser gets it, and whether only the backtracking search knows it: for tests.
+#[doc(hidden)]
+pub fn translated(pattern: &str) -> (String, bool) {
+    let translated = translate::translate(pattern);
+    let backtracking = translated.kinds.iter().any(|kind| *kind != translate::Kind::Capture);
+    (translated.pattern, backtracking)
+}
+
+#[cfg(test)]
+mod agreement;
+#[cfg(test)]
+mod tests;

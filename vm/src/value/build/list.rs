@@ -1,0 +1,59 @@
+//! Lists of values.
+
+use crate::fault::Result;
+use crate::memory::{List, Meter};
+use crate::value::Value;
+use crate::value::slot::fill_copy;
+use crate::value::vector::VectorNode;
+use std::mem::take;
+use std::rc::Rc;
+
+impl List<Value> {
+    /// The values of a call's arguments, which were paid for when they became that.
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation.
+    pub(crate) fn taken(cx: &mut Meter, arguments: &mut [Value]) -> Result<List<Value>> {
+        let mut items = List::with_capacity(cx, arguments.len())?;
+        items.fill(cx, arguments.iter_mut().map(take))?;
+        Ok(items)
+    }
+
+    /// Adds the value of a slot, which is empty afterwards. Integers go in the two parts they were written in.
+    /// Only where the list [has room](List::has_room).
+    #[inline]
+    pub(crate) fn push_taken(&mut self, from: &mut Value) {
+        match *from {
+            Value::Int(int) => self.push_within(Value::Int(int)),
+            _ => self.push_within(take(from)),
+        }
+    }
+
+    /// Adds a copy of a value, which is written where it stays.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub(crate) fn push_copy(&mut self, cx: &mut Meter, value: &Value) -> Result<()> {
+        self.push(cx, Value::Nil)?;
+        if let Some(slot) = self.last_mut() {
+            fill_copy(slot, value);
+        }
+        Ok(())
+    }
+
+    /// The items as a vector node: nothing is copied.
+    pub fn into_vector(self) -> Rc<VectorNode> {
+        VectorNode::new(self.into_items())
+    }
+
+    /// The items as a vector.
+    pub fn into_value(self) -> Value {
+        Value::Vector(self.into_vector())
+    }
+
+    /// Takes the items out as a vector.
+    pub fn take_vector(&mut self) -> Value {
+        take(self).into_value()
+    }
+}

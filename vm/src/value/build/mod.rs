@@ -1,0 +1,44 @@
+//! How values are built within limits.
+//!
+//! Metering: how builtins and machines allocate, and how they look at values whose size nobody has bounded.
+//!
+//! Architecture invariant: in `builtins` and `native` there is no other way. The collections and strings of the
+//! standard library, and direct looks into text and big integers, are disallowed there (`vm/clippy.toml`), so what is
+//! written there pays by construction:
+//! - [`List`](crate::memory::List), `Text` and [`Arguments`] grow only as far as the memory limit allows and are on the account while they exist;
+//! - [`Store::read`] and [`Store::limbs`] pay for a leaf's length before they show it: whatever
+//!   is done with it once, from end to end, is paid for then;
+//! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element. It looks at deadline and cancellation, too.
+
+mod arguments;
+mod list;
+mod text;
+
+pub use arguments::Arguments;
+pub(crate) use text::{Case, Text, append, append_node};
+
+use crate::fault::Result;
+use crate::value::{Store, Value};
+
+impl Store {
+    /// A string value of this text, which is copied and paid for.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    #[inline]
+    pub fn copy_text(&mut self, text: &str) -> Result<Value> {
+        self.tick(text.len() as u64)?;
+        self.reserve(text.len())?;
+        Ok(Value::string(text))
+    }
+
+    /// A string value of a text of the host's, which is paid for as what is looked at: it was there before.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub fn host_text(&mut self, text: &str) -> Result<Value> {
+        self.look(text)?;
+        self.reserve(text.len())?;
+        Ok(Value::string(text))
+    }
+}

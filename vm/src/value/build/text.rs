@@ -1,0 +1,253 @@
+//! Text under construction: grows only as far as fuel, memory and its own limit allow, and is on the account
+//! while it exists.
+
+use crate::fault::Result;
+use crate::memory::{STEP, account};
+use crate::value::string::StringNode;
+use crate::value::{Store, Value};
+use std::rc::Rc;
+
+/// Most bytes of memory kept from one text to the next.
+const KEPT: usize = 1 << 10;
+
+/// Upper or lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Case {
+    Upper,
+    Lower,
+}
+
+/// A text that is being written.
+///
+/// Invariant: what it has grown by is charged, and was within the limit when it was allocated.
+pub(crate) struct Text {
+    text: String,
+    /// Logical bytes on the account: those beyond what is `free`.
+    charged: usize,
+    /// Bytes that are not the program's: whether they are there already must not show in its account.
+    free: usize,
+    limit: usize,
+    full: bool,
+}
+
+impl Text {
+    /// An empty text of any length.
+    pub(crate) fn new() -> Text {
+        Text::limited(usize::MAX)
+    }
+
+    /// An empty text of at most `limit` bytes.
+    pub(crate) fn limited(limit: usize) -> Text {
+        Text { text: String::new(), charged: 0, free: 0, limit, full: false }
+    }
+
+    /// An empty text of at most `limit` bytes, in memory of the host's.
+    pub(crate) fn within(memory: String, limit: usize) -> Text {
+        let mut text = memory;
+        text.clear();
+        Text { text, charged: 0, free: usize::MAX, limit, full: false }
+    }
+
+    /// An empty text in memory that the last one left, for texts that are mostly short.
+    pub(crate) fn reuse(cx: &mut Store) -> Text {
+        let text = std::mem::take(&mut cx.scratch);
+        Text { text, charged: 0, free: KEPT, limit: usize::MAX, full: false }
+    }
+
+    /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
+    /// whether there is one is no matter of the program's.
+    pub(crate) fn copy(&mut self, cx: &mut Store, text: &StringNode) -> Result<()> {
+        let mut rest = text.as_str();
+        self.grow(cx, rest.len())?;
+        while !rest.is_empty() {
+            let (part, more) = rest.split_at(rest.floor_char_boundary(STEP * size_of::<Value>()));
+            self.add(cx, part)?;
+            // A value's worth of bytes counts as one element copied.
+            cx.copied(part.len() / size_of::<Value>())?;
+            rest = more;
+        }
+        Ok(())
+    }
+
+    /// The text as a string value.
+    pub(crate) fn into_value(self) -> Value {
+        Value::Str(self.into_node())
+    }
+
+    /// The text as a string node.
+    pub(crate) fn into_node(self) -> Rc<StringNode> {
+        StringNode::new(self.into_text())
+    }
+
+    /// The text as a string node; the memory is kept for the next text.
+    pub(crate) fn into_string(self, cx: &mut Store) -> Rc<StringNode> {
+        if self.text.capacity() > KEPT {
+            return StringNode::new(self.into_text());
+        }
+        let node = StringNode::new(self.text.as_str());
+        self.give_back(cx);
+        node
+    }
+
+    /// Keeps the memory for the next text.
+    pub(crate) fn give_back(self, cx: &mut Store) {
+        if self.text.capacity() <= KEPT {
+            cx.scratch = self.into_text();
+            cx.scratch.clear();
+        }
+    }
+
+    /// Adds text, up to the limit. Every byte costs a unit of fuel, and memory is checked before the text
+    /// grows: shared structure has few nodes and very many paths.
+    #[inline]
+    pub(crate) fn push(&mut self, cx: &mut Store, more: &str) -> Result<()> {
+        cx.tick(more.len() as u64)?;
+        self.add(cx, more)
+    }
+
+    #[inline]
+    fn add(&mut self, cx: &mut Store, more: &str) -> Result<()> {
+        let needed = self.text.len() + more.len();
+        if needed > self.text.capacity() || needed > self.limit {
+            return self.add_slow(cx, more);
+        }
+        self.text.push_str(more);
+        Ok(())
+    }
+
+    #[cold]
+    fn add_slow(&mut self, cx: &mut Store, more: &str) -> Result<()> {
+        let room = self.limit - self.text.len();
+        let more = if more.len() > room {
+            self.full = true;
+            &more[..more.floor_char_boundary(room)]
+        } else {
+            more
+        };
+        self.grow(cx, more.len())?;
+        self.text.push_str(more);
+        Ok(())
+    }
+
+    fn grow(&mut self, cx: &mut Store, more: usize) -> Result<()> {
+        let needed = self.text.len().saturating_add(more);
+        if needed > self.text.capacity() {
+            let capacity = needed.max(self.text.capacity().saturating_mul(2)).max(32);
+            // While the text moves there are both.
+            cx.reserve(capacity)?;
+            self.text.reserve_exact(capacity - self.text.len());
+            let charged = self.text.capacity().saturating_sub(self.free);
+            account::recharge(self.charged, charged);
+            self.charged = charged;
+        }
+        Ok(())
+    }
+
+    /// An empty text of any length with room for `capacity` bytes.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    pub(crate) fn with_capacity(cx: &mut Store, capacity: usize) -> Result<Text> {
+        let mut text = Text::new();
+        text.grow(cx, capacity)?;
+        Ok(text)
+    }
+
+    /// Adds a text in upper or lower case, piece by piece. Pieces end where words do, unless these are longer
+    /// than any language has.
+    pub(crate) fn push_cased(&mut self, cx: &mut Store, more: &str, case: Case) -> Result<()> {
+        const LONGEST: usize = 4 << 10;
+        let mut rest = more;
+        while !rest.is_empty() {
+            let piece = &rest[..rest.floor_char_boundary(LONGEST)];
+            let end = if piece.len() == rest.len() { None } else { piece.rfind(char::is_whitespace) };
+            let (piece, after) = rest.split_at(end.filter(|&end| end > 0).unwrap_or(piece.len()));
+            self.push(
+                cx,
+                &match case {
+                    Case::Upper => piece.to_uppercase(),
+                    Case::Lower => piece.to_lowercase(),
+                },
+            )?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Adds text with the escapes of the bytes that need one. Escaped bytes are ASCII.
+    #[inline]
+    pub(crate) fn push_escaped(
+        &mut self,
+        cx: &mut Store,
+        more: &str,
+        escape: impl Fn(u8) -> Option<&'static str>,
+    ) -> Result<()> {
+        /// Bytes looked through before they are paid for.
+        const STEP: usize = 16 << 10;
+        let (bytes, mut plain, mut at) = (more.as_bytes(), 0, 0);
+        while at < bytes.len() {
+            let end = more.floor_char_boundary(at + STEP);
+            let found = bytes[at..end].iter().position(|&byte| escape(byte).is_some());
+            at += found.unwrap_or(end - at);
+            self.push(cx, &more[plain..at])?;
+            plain = at;
+            if let Some(escape) = found.and_then(|_| escape(bytes[at])) {
+                self.push(cx, escape)?;
+                at += 1;
+                plain = at;
+            }
+            if self.full {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a character many times.
+    pub(crate) fn push_repeated(&mut self, cx: &mut Store, more: char, count: usize) -> Result<()> {
+        (0..count).try_for_each(|_| self.push_char(cx, more))
+    }
+
+    /// Adds a character.
+    #[inline]
+    pub(crate) fn push_char(&mut self, cx: &mut Store, more: char) -> Result<()> {
+        self.push(cx, more.encode_utf8(&mut [0; 4]))
+    }
+
+    /// True once text was refused.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// The text so far.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, off the account.
+    pub(crate) fn into_text(mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        // Most texts are short and charged nothing.
+        if self.charged > 0 {
+            account::release(self.charged);
+        }
+    }
+}
+
+/// Adds a string to a string value that nobody else holds, in place: for as much as a copy of both would cost.
+pub(crate) fn append_node(cx: &mut Store, text: Rc<StringNode>, more: &StringNode) -> Result<Rc<StringNode>> {
+    cx.tick(more.len() as u64)?;
+    append(cx, text, more.as_str())
+}
+
+/// Adds text to a string value that nobody else holds, in place. The text is paid for.
+pub(crate) fn append(cx: &mut Store, text: Rc<StringNode>, more: &str) -> Result<Rc<StringNode>> {
+    // Growing in place takes half as much again.
+    cx.reserve(text.as_str().len() / 2 + more.len())?;
+    Ok(StringNode::append(text, more))
+}

@@ -1,0 +1,85 @@
+//! Functions made by functions: a closed set, so that calling one is data for the interpreter.
+
+use crate::bytecode::{Builtins, CombinatorKind};
+use crate::memory::{List, account};
+use crate::value::garbage::drop_children;
+use crate::value::{Store, Value};
+use std::rc::Rc;
+
+/// A function made of other values.
+pub struct Combinator {
+    /// Which function.
+    pub kind: CombinatorKind,
+    parts: Vec<Value>,
+    /// How deep combinators nest in it when calling it needs no frame.
+    direct_depth: Option<u8>,
+}
+
+/// Logical bytes beside the parts.
+const COMBINATOR_BYTES: usize = 48;
+
+impl Combinator {
+    /// A combinator of a few values that is never called without a frame.
+    pub fn of<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Rc<Combinator> {
+        Combinator::charged(kind, List::of(parts), None)
+    }
+
+    /// A combinator of these functions and values.
+    pub(crate) fn new(cx: &Store, kind: CombinatorKind, parts: List<Value>) -> Rc<Combinator> {
+        let direct_depth = depth_of(cx.builtins, kind, &parts);
+        Combinator::charged(kind, parts, direct_depth)
+    }
+
+    fn charged(kind: CombinatorKind, parts: List<Value>, direct_depth: Option<u8>) -> Rc<Combinator> {
+        let parts = parts.into_items();
+        account::charge(COMBINATOR_BYTES + parts.capacity() * size_of::<Value>());
+        Rc::new(Combinator { kind, parts, direct_depth })
+    }
+
+    /// The functions and values it is made of.
+    pub fn parts(&self) -> &[Value] {
+        &self.parts
+    }
+}
+
+impl Drop for Combinator {
+    fn drop(&mut self) {
+        let bytes = COMBINATOR_BYTES + self.parts.capacity() * size_of::<Value>();
+        drop_children(std::mem::take(&mut self.parts), bytes);
+    }
+}
+
+/// How deep combinators nest in a function that needs no frame; `None` for other functions.
+#[inline]
+pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
+    match function {
+        Value::Builtin(builtin) => builtins.of(*builtin).is_plain.then_some(0),
+        Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => Some(0),
+        Value::Combinator(node) => node.direct_depth,
+        _ => None,
+    }
+}
+
+/// The same for a combinator of these parts. It is asked for when the combinator is made, because machines
+/// ask before every call.
+fn depth_of(builtins: Builtins, kind: CombinatorKind, parts: &[Value]) -> Option<u8> {
+    let called = match kind {
+        CombinatorKind::Reduced
+        | CombinatorKind::Endless(_)
+        | CombinatorKind::Transducer(_)
+        | CombinatorKind::Reducer
+        | CombinatorKind::Completing
+        | CombinatorKind::Memoize => return None,
+        CombinatorKind::Constantly => return Some(0),
+        // Its other parts are arguments.
+        CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1)?,
+        CombinatorKind::Comp
+        | CombinatorKind::Juxt
+        | CombinatorKind::Complement
+        | CombinatorKind::EveryPred
+        | CombinatorKind::SomeFn => parts,
+    };
+    let deepest =
+        called.iter().try_fold(0, |deepest: u8, part| Some(deepest.max(direct_depth(builtins, part)?)))?;
+    Some(deepest.saturating_add(1))
+}

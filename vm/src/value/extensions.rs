@@ -1,0 +1,77 @@
+//! Which keys come of adding a key to others.
+//!
+//! Rows that get the same key added have the same keys again afterwards: `(map #(assoc % :total 0) rows)`.
+//! The last few steps are remembered for as long as a program runs. Only keys with a symbol take part, beside
+//! others of that kind: they are compared by number, and a step that is remembered holds nothing but names.
+
+use crate::fault::Result;
+use crate::value::set::SetNode;
+use crate::value::symbol::Symbol;
+use crate::value::{Store, Value};
+use std::rc::Rc;
+
+/// Steps remembered, a power of two: a step replaces another one in its place.
+const PLACES: usize = 64;
+
+/// The steps of the program that runs.
+#[derive(Default)]
+pub(crate) struct Extensions(Vec<Option<Step>>);
+
+struct Step {
+    from: Rc<SetNode>,
+    key: Value,
+    to: Rc<SetNode>,
+}
+
+impl Extensions {
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Not by address: what is remembered is on the memory account, which is the same in every run.
+    fn place(from: &SetNode, symbol: Symbol) -> usize {
+        (symbol.index() as usize).wrapping_mul(7).wrapping_add(from.len()) % PLACES
+    }
+}
+
+/// The symbol of a key that takes part.
+fn symbol_of(key: &Value) -> Option<Symbol> {
+    match key {
+        Value::Keyword(symbol) => Some(*symbol),
+        Value::Str(node) => node.symbol(),
+        _ => None,
+    }
+}
+
+impl Store {
+    /// The keys with one more, which is known to be absent.
+    ///
+    /// # Errors
+    /// As [`SetNode::push_new`].
+    pub(crate) fn extend_keys(&mut self, from: &Rc<SetNode>, key: Value) -> Result<Rc<SetNode>> {
+        let symbol = symbol_of(&key);
+        if let Some(symbol) = symbol
+            && let Some(Some(step)) = self.extensions.0.get(Extensions::place(from, symbol))
+            && Rc::ptr_eq(&step.from, from)
+            && symbol_of(&step.key) == Some(symbol)
+            && matches!(step.key, Value::Str(_)) == matches!(key, Value::Str(_))
+        {
+            return Ok(step.to.clone());
+        }
+        let mut to = from.copy(self, 1)?;
+        if let Some(set) = Rc::get_mut(&mut to) {
+            set.push_new(self, key.clone())?;
+        }
+        if let Some(symbol) = symbol
+            && from.members().iter().all(|member| symbol_of(member).is_some())
+        {
+            if self.extensions.0.is_empty() {
+                self.extensions.0.resize_with(PLACES, || None);
+            }
+            self.extensions.0[Extensions::place(from, symbol)] =
+                Some(Step { from: from.clone(), key, to: to.clone() });
+        }
+        Ok(to)
+    }
+}

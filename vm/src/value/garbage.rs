@@ -1,0 +1,148 @@
+//! Freeing values: never recurses. A dropped collection hands its children to a work list, and the list is worked off
+//! in bounded steps, the rest at the next safepoint.
+
+use super::Value;
+use crate::memory::account::{self, Account, AccountMark, Backlog, DRAIN_STEP};
+use std::cell::RefCell;
+use std::mem;
+
+/// Children of a dropped collection, and the logical bytes to release when they are gone.
+struct Garbage {
+    values: Vec<Value>,
+    bytes: u64,
+}
+
+thread_local! {
+    // Apart from the counters of the account: a thread-local without a destructor is reached without a check.
+    static GARBAGE: RefCell<Vec<Garbage>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The work list of the thread.
+struct WorkList;
+
+impl Backlog for WorkList {
+    fn drain(&self, budget: usize) -> bool {
+        drain(budget)
+    }
+
+    fn parked(&self, work: &mut dyn FnMut()) {
+        let kept = GARBAGE.with(RefCell::take);
+        work();
+        // Between scopes the thread has no garbage.
+        GARBAGE.with(|garbage| garbage.replace(kept));
+    }
+}
+
+/// The memory of one isolate while it is not running: its account, and what of it waits to be freed.
+#[derive(Default)]
+pub(crate) struct Heap {
+    account: Account,
+    garbage: Vec<Garbage>,
+}
+
+impl Heap {
+    /// An empty account with a limit in logical bytes.
+    pub(crate) fn new(limit: u64) -> Heap {
+        Heap { account: Account::new(limit), garbage: Vec::new() }
+    }
+
+    /// Logical bytes alive.
+    pub(crate) fn live(&self) -> u64 {
+        self.account.live()
+    }
+
+    /// Most logical bytes alive at once.
+    pub(crate) fn peak(&self) -> u64 {
+        self.account.peak()
+    }
+
+    /// Elements copied because a collection was shared.
+    pub(crate) fn copied(&self) -> u64 {
+        self.account.copied()
+    }
+
+    /// Makes this the memory of the current thread until [`Heap::leave`]; scopes do not nest.
+    pub(crate) fn enter(&mut self) {
+        self.account.enter(&WorkList, !self.garbage.is_empty());
+        // Between scopes the thread has no garbage, only room for it.
+        if !self.garbage.is_empty() {
+            GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
+        }
+    }
+
+    /// Ends [`Heap::enter`].
+    pub(crate) fn leave(&mut self) {
+        self.account.leave();
+        GARBAGE.with(|garbage| {
+            let mut garbage = garbage.borrow_mut();
+            if !garbage.is_empty() {
+                mem::swap(&mut self.garbage, &mut garbage);
+            }
+        });
+    }
+
+    /// What the account says now.
+    pub(crate) fn mark(&self) -> AccountMark {
+        self.account.mark()
+    }
+
+    /// Takes the account back to a mark, if as much is alive as then and nothing waits to be freed.
+    pub(crate) fn restore(&mut self, mark: &AccountMark) -> bool {
+        self.garbage.is_empty() && self.account.restore(mark)
+    }
+}
+
+/// Drops the children of a collection without recursion: those that may cascade go to the work list.
+pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
+    const DIRECT: usize = 1_024;
+    if !children.iter().any(Value::is_heap) {
+        // Numbers, or the nils that are left where items were taken out: looked at, but not dropped one by one.
+        children.into_iter().for_each(mem::forget);
+        account::release(bytes);
+    } else if children.len() <= DIRECT && !children.iter().any(Value::is_composite) {
+        drop(children);
+        account::release(bytes);
+    } else {
+        discard(children, bytes);
+    }
+}
+
+/// Hands the children of a dropped collection over. `bytes` are released when they are gone.
+pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
+    // While a thread ends there is no list any more, and nothing to account to.
+    let listed = GARBAGE
+        .try_with(|garbage| garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 }))
+        .is_ok();
+    if listed {
+        drain(DRAIN_STEP);
+    }
+}
+
+/// Frees up to `budget` values; true when some are left.
+pub(crate) fn drain(budget: usize) -> bool {
+    if !account::begin_draining() {
+        return false;
+    }
+    let left = drain_list(budget);
+    account::end_draining(left);
+    left
+}
+
+fn drain_list(mut budget: usize) -> bool {
+    loop {
+        let Ok(Some(mut batch)) = GARBAGE.try_with(|garbage| garbage.borrow_mut().pop()) else {
+            return false;
+        };
+        while let Some(value) = batch.values.pop() {
+            if budget == 0 {
+                batch.values.push(value);
+                GARBAGE.with(|garbage| garbage.borrow_mut().push(batch));
+                return true;
+            }
+            budget -= 1;
+            // Collections dropped here push their children instead of recursing.
+            drop(value);
+        }
+        account::release(batch.bytes as usize);
+    }
+}

@@ -1,0 +1,176 @@
+//! A sorted list in chunks: what an index becomes whose hashes collide too often.
+//!
+//! Entries ascend by hash, and those of one hash in the order of their keys, so that a search compares keys only
+//! where hashes are equal, and no more than the logarithm of their number.
+
+use super::{Entry, Pace};
+use crate::memory::STEP;
+use std::cmp::Ordering;
+
+/// Most entries of a chunk: as many are moved to make room for one.
+const MOST: usize = 512;
+
+/// A chunk with fewer is joined with its neighbour.
+const FEW: usize = MOST / 8;
+
+/// Entries in order.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    /// None is empty.
+    chunks: Vec<Vec<Entry>>,
+}
+
+/// Where an entry stands, or would stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    chunk: usize,
+    at: usize,
+    is_there: bool,
+}
+
+/// The first position in `0..len` that is not before the sought one, and whether it is that one.
+fn first_not_less<E>(
+    len: usize,
+    mut order: impl FnMut(usize) -> Result<Ordering, E>,
+) -> Result<(usize, bool), E> {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low.midpoint(high);
+        match order(middle)? {
+            Ordering::Less => low = middle + 1,
+            Ordering::Equal => return Ok((middle, true)),
+            Ordering::Greater => high = middle,
+        }
+    }
+    Ok((low, false))
+}
+
+impl Sorted {
+    pub(super) fn of(entries: &[Entry]) -> Sorted {
+        Sorted { chunks: entries.chunks(MOST / 2).map(<[Entry]>::to_vec).collect() }
+    }
+
+    /// Where the entry stands of this hash and the key that `order` compares rows with.
+    ///
+    /// # Errors
+    /// What comparing fails with.
+    pub(super) fn place<C, E>(
+        &self,
+        cx: &mut C,
+        hash: u32,
+        mut order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
+    ) -> Result<Place, E> {
+        let mut compare = |entry: Entry| match entry.hash().cmp(&hash) {
+            Ordering::Equal => order(cx, entry.row()),
+            decided => Ok(decided),
+        };
+        // The chunk whose last entry is the first that is not before it; behind all of them, the last chunk.
+        let (chunk, is_last) = first_not_less(self.chunks.len(), |chunk| match self.chunks[chunk].last() {
+            Some(&last) => compare(last),
+            None => Ok(Ordering::Less),
+        })?;
+        let chunk = chunk.min(self.chunks.len().saturating_sub(1));
+        let entries = self.chunks.get(chunk).map_or(&[][..], Vec::as_slice);
+        if is_last {
+            return Ok(Place { chunk, at: entries.len() - 1, is_there: true });
+        }
+        let (at, is_there) = first_not_less(entries.len(), |at| compare(entries[at]))?;
+        Ok(Place { chunk, at, is_there })
+    }
+
+    /// A list of the same entries.
+    ///
+    /// # Errors
+    /// What the pace fails with.
+    pub(super) fn copy<C: Pace<E>, E>(&self, cx: &mut C) -> Result<Sorted, E> {
+        let mut chunks = Vec::with_capacity(self.chunks.len());
+        for part in self.chunks.chunks(STEP / MOST) {
+            chunks.extend_from_slice(part);
+            cx.poll()?;
+        }
+        Ok(Sorted { chunks })
+    }
+
+    fn entry(&self, place: Place) -> Option<Entry> {
+        self.chunks.get(place.chunk)?.get(place.at).copied().filter(|_| place.is_there)
+    }
+
+    /// The row of this hash and the key that `order` compares rows with.
+    ///
+    /// # Errors
+    /// What comparing fails with.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find<C, E>(
+        &self,
+        cx: &mut C,
+        hash: u32,
+        order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
+    ) -> Result<Option<usize>, E> {
+        let place = self.place(cx, hash, order)?;
+        Ok(self.entry(place).map(Entry::row))
+    }
+
+    /// Adds an entry whose key is not there.
+    ///
+    /// # Errors
+    /// What comparing fails with.
+    pub(super) fn insert<C, E>(
+        &mut self,
+        cx: &mut C,
+        entry: Entry,
+        order: impl FnMut(&mut C, usize) -> Result<Ordering, E>,
+    ) -> Result<(), E> {
+        let place = self.place(cx, entry.hash(), order)?;
+        let Some(chunk) = self.chunks.get_mut(place.chunk) else {
+            self.chunks.push(vec![entry]);
+            return Ok(());
+        };
+        chunk.insert(place.at, entry);
+        if chunk.len() > MOST {
+            let upper = chunk.split_off(MOST / 2);
+            self.chunks.insert(place.chunk + 1, upper);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set(&mut self, place: Place, entry: Entry) {
+        if place.is_there {
+            self.chunks[place.chunk][place.at] = entry;
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: Place) {
+        if !place.is_there {
+            return;
+        }
+        let chunk = &mut self.chunks[place.chunk];
+        chunk.remove(place.at);
+        if chunk.len() < FEW {
+            self.join(place.chunk);
+        }
+    }
+
+    /// Puts a chunk of few entries behind the one before it, or the next one behind it.
+    fn join(&mut self, at: usize) {
+        let left = at.saturating_sub(1);
+        if self.chunks[at].is_empty() {
+            self.chunks.remove(at);
+        } else if left + 1 < self.chunks.len()
+            && self.chunks[left].len() + self.chunks[left + 1].len() < MOST / 2
+        {
+            let right = self.chunks.remove(left + 1);
+            self.chunks[left].extend(right);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
+    #[cfg(test)]
+    pub(super) fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+}

@@ -1,0 +1,102 @@
+//! Looking at values whose size nobody has bounded: what is looked at is paid for first.
+
+mod find;
+
+use super::string::{SHORT_TEXT, StringNode};
+use super::{BigIntNode, Store};
+use crate::fault::Result;
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+/// Bytes of text looked at for a unit of fuel.
+const BYTES: usize = 16;
+
+/// Limbs of 64 bits of a big integer looked at for a unit of fuel.
+const LIMBS: u64 = 8;
+
+impl Store {
+    /// The text of a string, to be looked at once from end to end.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn read<'s>(&mut self, node: &'s StringNode) -> Result<&'s str> {
+        self.look(node.as_str())
+    }
+
+    /// A text that was come by without [`Store::read`], or one that is looked at again.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn look<'s>(&mut self, text: &'s str) -> Result<&'s str> {
+        if text.len() >= BYTES {
+            self.tick((text.len() / BYTES) as u64)?;
+        }
+        Ok(text)
+    }
+
+    /// Number of graphemes of a string.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    pub fn graphemes(&mut self, node: &StringNode) -> Result<usize> {
+        if self.is_ascii(node)? {
+            return Ok(node.len());
+        }
+        let mut count = 0;
+        for grapheme in node.as_str().graphemes(true) {
+            // Finding where graphemes end takes several times as long as reading.
+            self.tick(grapheme.len() as u64)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The last grapheme of a string. Where it begins may depend on all that is before it: whether the last two of
+    /// many regional indicators are one flag. So more and more of the end is looked at, until that is enough.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    pub fn last_grapheme<'s>(&mut self, node: &'s StringNode) -> Result<Option<&'s str>> {
+        /// Bytes that are looked at first, for nothing.
+        const FIRST: usize = 256;
+        let text = node.as_str();
+        let mut window = FIRST;
+        loop {
+            let from = text.floor_char_boundary(text.len().saturating_sub(window));
+            let mut cursor = GraphemeCursor::new(text.len(), text.len(), true);
+            if let Ok(start) = cursor.prev_boundary(&text[from..], from) {
+                return Ok(start.map(|start| &text[start..]));
+            }
+            if from == 0 {
+                return Ok(None);
+            }
+            window = window.saturating_mul(2);
+            self.tick(window as u64)?;
+        }
+    }
+
+    /// Whether every grapheme of a string is a byte. The string remembers it. What may be shared behind the program's
+    /// back (names, keys, constants, and through these whatever ran before) costs nothing: names are short, and
+    /// constants are looked at when they are linked.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    #[inline]
+    pub fn is_ascii(&mut self, node: &StringNode) -> Result<bool> {
+        if node.len() > SHORT_TEXT && !node.knows_ascii() {
+            self.look(node.as_str())?;
+        }
+        Ok(node.is_ascii())
+    }
+
+    /// A big integer, to be worked on in time linear in its length.
+    ///
+    /// # Errors
+    /// Fuel, deadline and cancellation.
+    pub fn limbs<'v>(&mut self, node: &'v BigIntNode) -> Result<&'v num_bigint::BigInt> {
+        let integer = node.get();
+        self.tick(integer.bits() / (64 * LIMBS))?;
+        Ok(integer)
+    }
+}

@@ -1,0 +1,391 @@
+//! Sets, which are also the keys of maps: members in the order of insertion, an index above a handful
+//! of them, and key order on demand (maps and sets iterate and print in key order at every size,
+//! decision 6). `find` looks for members.
+
+mod find;
+#[cfg(test)]
+mod tests;
+
+use crate::fault::Result;
+use crate::memory::{Run, account};
+use crate::value::garbage::drop_children;
+use crate::value::index::{Entry, Index};
+use crate::value::relation::hash::hash_value;
+use crate::value::relation::order::compare_keys;
+use crate::value::relation::sort;
+use crate::value::{Store, Value};
+use smallvec::SmallVec;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+
+/// Logical bytes of a node, room for four members included.
+pub const SET_BYTES: usize = 104;
+
+/// Up to this many members live in the node.
+const INLINE: usize = 4;
+
+/// Up to this many members a scan beats hashing.
+pub(crate) const SCAN: usize = 16;
+
+/// Logical bytes of the index for one member.
+const INDEX_BYTES: usize = 8;
+
+/// A set.
+pub struct SetNode {
+    members: SmallVec<[Value; INLINE]>,
+    /// False when none of them is a keyword.
+    has_keyword: bool,
+    /// What small sets that nobody iterates do without.
+    extra: OnceCell<Box<Extra>>,
+}
+
+#[derive(Default)]
+struct Extra {
+    /// The position of every member, once there are more than [`SCAN`]; never much larger than that takes.
+    index: Option<Index>,
+    /// Made when first asked for; forgotten by updates.
+    order: OnceCell<Order>,
+}
+
+/// Positions in key order.
+struct Order {
+    rows: Vec<u32>,
+    /// The fuel that finding it takes. `None` when a member is a collection: comparing it may need orders of its
+    /// own, and whether those have been paid for is found out by comparing again.
+    fuel: Option<u64>,
+    /// The run in which the program has paid for it; constants and values of a session are paid for in every
+    /// run, so that a run costs the same whatever ran before.
+    paid: Cell<Run>,
+}
+
+fn is_keyword(member: &Value) -> bool {
+    matches!(member, Value::Keyword(_))
+}
+
+impl SetNode {
+    /// An empty set.
+    pub fn empty() -> Rc<SetNode> {
+        SetNode::with_capacity(0)
+    }
+
+    /// An empty set with room for this many members.
+    pub fn with_capacity(capacity: usize) -> Rc<SetNode> {
+        let members = SmallVec::with_capacity(capacity);
+        let set = SetNode { members, has_keyword: false, extra: OnceCell::new() };
+        account::charge(set.bytes());
+        Rc::new(set)
+    }
+
+    /// A set of members that are all different, no more than are scanned.
+    pub(crate) fn from_distinct(members: impl ExactSizeIterator<Item = Value>) -> Rc<SetNode> {
+        debug_assert!(members.len() <= SCAN);
+        let mut held = SmallVec::with_capacity(members.len());
+        held.extend(members);
+        let has_keyword = held.iter().any(is_keyword);
+        let set = SetNode { members: held, has_keyword, extra: OnceCell::new() };
+        account::charge(set.bytes());
+        Rc::new(set)
+    }
+
+    /// The order of a small set is not counted: whether it is known must not show in the account of a map
+    /// that shares its keys with others.
+    #[inline]
+    fn bytes(&self) -> usize {
+        let spilled = if self.members.spilled() { self.members.capacity() * size_of::<Value>() } else { 0 };
+        let extra = match self.extra.get() {
+            Some(extra) if self.members.len() > SCAN => {
+                let index = if extra.index.is_some() { self.members.capacity() * INDEX_BYTES } else { 0 };
+                index + extra.order.get().map_or(0, |order| order.rows.len() * size_of::<u32>())
+            }
+            _ => 0,
+        };
+        SET_BYTES + spilled + extra
+    }
+
+    /// The index where it is worth asking. A small set is scanned, even one that was large.
+    #[inline]
+    fn index(&self) -> Option<&Index> {
+        if self.members.len() <= SCAN { None } else { self.extra.get()?.index.as_ref() }
+    }
+
+    fn forget_order(&mut self) {
+        if let Some(extra) = self.extra.get_mut() {
+            extra.order.take();
+        }
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// No members.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The members in no meaningful order; see [`SetNode::order`].
+    #[inline]
+    pub fn members(&self) -> &[Value] {
+        &self.members
+    }
+
+    /// The member at a position that a `find` or the order gave.
+    #[inline]
+    pub fn member(&self, row: usize) -> &Value {
+        &self.members[row]
+    }
+
+    /// Adds a member: in place when nobody else holds the set.
+    ///
+    /// # Errors
+    /// Comparing collections pays fuel.
+    pub fn insert(this: Rc<SetNode>, cx: &mut Store, member: Value) -> Result<Rc<SetNode>> {
+        if this.find(cx, &member)?.is_some() {
+            return Ok(this);
+        }
+        let mut this = this;
+        if let Some(set) = SetNode::exclusive(&mut this, cx, 1)? {
+            set.push_new(cx, member)?;
+        }
+        Ok(this)
+    }
+
+    /// Adds a member that is known to be absent.
+    ///
+    /// # Errors
+    /// Hashing and comparing collections and long texts pays fuel; the member has not been added then.
+    pub(crate) fn push_new(&mut self, cx: &mut Store, member: Value) -> Result<()> {
+        let before = self.bytes();
+        if self.len() > SCAN && self.len() == self.members.capacity() {
+            // While they move there are both, and so with the index.
+            cx.reserve(2 * self.len() * (size_of::<Value>() + INDEX_BYTES))?;
+        }
+        self.forget_order();
+        let is_name = is_keyword(&member);
+        self.members.push(member);
+        let indexed = self.index_last(cx);
+        match indexed {
+            Ok(()) => self.has_keyword |= is_name,
+            Err(_) => drop(self.members.pop()),
+        }
+        account::recharge(before, self.bytes());
+        indexed
+    }
+
+    /// Brings the index up to date with a member that has just been added.
+    #[inline]
+    fn index_last(&mut self, cx: &mut Store) -> Result<()> {
+        let SetNode { members, extra, .. } = self;
+        let known = extra.get_mut().and_then(|extra| extra.index.as_mut());
+        let index = match (known, members.split_last()) {
+            (Some(index), Some((last, others))) => {
+                let entry = Entry::new(hash_value(cx, last)?, others.len() as u32);
+                if index.insert(cx, entry, |cx, row| compare_keys(cx, &others[row], last))?.is_ok() {
+                    return Ok(());
+                }
+                sorted_index(cx, members)?
+            }
+            _ if members.len() <= SCAN => return Ok(()),
+            _ => index_of(cx, members)?,
+        };
+        extra.get_or_init(Box::default);
+        if let Some(extra) = extra.get_mut() {
+            extra.index = Some(index);
+        }
+        Ok(())
+    }
+
+    /// Removes a member if it is there: in place when nobody else holds the set.
+    ///
+    /// # Errors
+    /// Comparing collections pays fuel.
+    pub fn remove(this: Rc<SetNode>, cx: &mut Store, member: &Value) -> Result<Rc<SetNode>> {
+        let Some(row) = this.find(cx, member)? else { return Ok(this) };
+        let mut this = this;
+        if let Some(set) = SetNode::exclusive(&mut this, cx, 0)? {
+            set.remove_at(cx, row)?;
+        }
+        Ok(this)
+    }
+
+    /// Removes the member at a position; the last one takes its place.
+    ///
+    /// # Errors
+    /// As [`SetNode::push_new`]; the member is still there then.
+    pub(crate) fn remove_at(&mut self, cx: &mut Store, row: usize) -> Result<()> {
+        let before = self.bytes();
+        let SetNode { members, extra, .. } = self;
+        if let Some(index) = extra.get_mut().and_then(|extra| extra.index.as_mut()) {
+            let (gone, last) = (&members[row], members.len() - 1);
+            let entry = Entry::new(hash_value(cx, gone)?, row as u32);
+            let moved = if last == row {
+                None
+            } else {
+                Some((Entry::new(hash_value(cx, &members[last])?, last as u32), row as u32))
+            };
+            index.remove(
+                cx,
+                entry,
+                moved,
+                |cx, row| compare_keys(cx, &members[row], gone),
+                |cx, row| compare_keys(cx, &members[row], &members[last]),
+            )?;
+        }
+        self.forget_order();
+        self.members.swap_remove(row);
+        self.shrink_index(cx);
+        account::recharge(before, self.bytes());
+        Ok(())
+    }
+
+    /// Copies have an index as large as the set's, on the account for their own members: a set that was large
+    /// must not hand the room it had on to them. Done on removal, so that copies and originals stay alike.
+    fn shrink_index(&mut self, cx: &mut Store) {
+        let len = self.members.len();
+        let Some(extra) = self.extra.get_mut() else { return };
+        if len <= SCAN / 2 {
+            extra.index = None;
+        } else if let Some(index) = &mut extra.index {
+            index.shrink(cx, len.max(SCAN));
+        }
+    }
+
+    /// The set, replaced by a copy with room for `more` members when somebody else holds it. Never `None`.
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation.
+    pub(crate) fn exclusive<'s>(
+        this: &'s mut Rc<SetNode>,
+        cx: &mut Store,
+        more: usize,
+    ) -> Result<Option<&'s mut SetNode>> {
+        if Rc::strong_count(this) > 1 {
+            *this = this.copy(cx, more)?;
+        }
+        Ok(Rc::get_mut(this))
+    }
+
+    /// A copy with room for `more` members.
+    ///
+    /// # Errors
+    /// Memory, deadline and cancellation.
+    pub(crate) fn copy(&self, cx: &mut Store, more: usize) -> Result<Rc<SetNode>> {
+        let capacity = self.len() + more;
+        if capacity > SCAN {
+            cx.reserve(capacity * (size_of::<Value>() + INDEX_BYTES))?;
+        }
+        let mut members = SmallVec::with_capacity(capacity);
+        cx.copy_items(&mut members, &self.members)?;
+        let extra = OnceCell::new();
+        if let Some(index) = self.extra.get().and_then(|extra| extra.index.as_ref()) {
+            let index = Some(index.copy(cx)?);
+            // A copy is made to be changed, which the order would not outlive.
+            extra.get_or_init(|| Box::new(Extra { index, order: OnceCell::new() }));
+        }
+        let copy = SetNode { members, has_keyword: self.has_keyword, extra };
+        account::charge(copy.bytes());
+        Ok(Rc::new(copy))
+    }
+
+    /// Positions in key order.
+    ///
+    /// # Errors
+    /// Comparing members pays fuel, once in a run.
+    pub fn order(&self, cx: &mut Store) -> Result<&[u32]> {
+        let is_paid = self.known_order().is_some_and(|order| order.paid.get() == cx.run);
+        let order = self.find_order(cx, is_paid)?;
+        order.paid.set(cx.run);
+        Ok(&order.rows)
+    }
+
+    /// [`SetNode::order`] for a map with these keys, which has paid for it or not.
+    ///
+    /// # Errors
+    /// Fuel.
+    pub(crate) fn order_of_keys(&self, cx: &mut Store, is_paid: bool) -> Result<&[u32]> {
+        Ok(&self.find_order(cx, is_paid)?.rows)
+    }
+
+    fn known_order(&self) -> Option<&Order> {
+        self.extra.get()?.order.get()
+    }
+
+    fn find_order(&self, cx: &mut Store, is_paid: bool) -> Result<&Order> {
+        if let Some(order) = self.known_order() {
+            match order.fuel {
+                _ if is_paid => {}
+                Some(fuel) => cx.tick(fuel)?,
+                None => drop(self.sorted(cx)?),
+            }
+            return Ok(order);
+        }
+        let before = cx.fuel.used();
+        let rows = self.sorted(cx)?;
+        let is_flat = !self.members.iter().any(Value::is_composite);
+        let fuel = is_flat.then(|| cx.fuel.used() - before);
+        if rows.len() > SCAN {
+            account::charge(rows.len() * size_of::<u32>());
+        }
+        let extra = self.extra.get_or_init(Box::default);
+        Ok(extra.order.get_or_init(|| Order { rows, fuel, paid: Cell::default() }))
+    }
+
+    fn sorted(&self, cx: &mut Store) -> Result<Vec<u32>> {
+        let mut rows: Vec<u32> = (0..self.members.len() as u32).collect();
+        sort::sort_keys(cx, &mut rows, |&row| &self.members[row as usize])?;
+        Ok(rows)
+    }
+
+    /// Members in key order.
+    ///
+    /// # Errors
+    /// Comparing members pays fuel, once in a run.
+    pub fn ordered<'s>(&'s self, cx: &mut Store) -> Result<impl ExactSizeIterator<Item = &'s Value>> {
+        Ok(self.order(cx)?.iter().map(|&row| &self.members[row as usize]))
+    }
+}
+
+/// An index of members that are all different.
+fn index_of(cx: &mut Store, members: &[Value]) -> Result<Index> {
+    let mut index = Index::with_room(2 * members.len());
+    for (row, member) in members.iter().enumerate() {
+        let entry = Entry::new(hash_value(cx, member)?, row as u32);
+        if index.insert(cx, entry, |cx, row| compare_keys(cx, &members[row], member))?.is_err() {
+            return sorted_index(cx, members);
+        }
+    }
+    Ok(index)
+}
+
+/// The index of members that have flooded the usual one.
+#[cold]
+fn sorted_index(cx: &mut Store, members: &[Value]) -> Result<Index> {
+    // The hashes, the rows, and the entries that come of them, twice.
+    cx.reserve(members.len().saturating_mul(3 * size_of::<Entry>()))?;
+    let mut hashes: Vec<u32> = Vec::with_capacity(members.len());
+    for member in members {
+        cx.tick(1)?;
+        hashes.push(hash_value(cx, member)?);
+    }
+    let mut rows: Vec<u32> = (0..members.len() as u32).collect();
+    sort::sort_by_number(cx, &mut rows, |&row| hashes[row as usize])?;
+    for same in rows.chunk_by_mut(|&a, &b| hashes[a as usize] == hashes[b as usize]) {
+        sort::sort_keys(cx, same, |&row| &members[row as usize])?;
+    }
+    let entries: Vec<Entry> = rows.iter().map(|&row| Entry::new(hashes[row as usize], row)).collect();
+    Ok(Index::sorted(&entries))
+}
+
+impl Drop for SetNode {
+    fn drop(&mut self) {
+        let bytes = self.bytes();
+        if self.members.len() <= 512 && !self.members.iter().any(Value::is_composite) {
+            // The members go with the node.
+            account::release(bytes);
+            return;
+        }
+        drop_children(self.members.drain(..).collect(), bytes);
+    }
+}

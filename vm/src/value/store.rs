@@ -1,0 +1,95 @@
+//! What values of an isolate need: a meter to pay with, the names that keywords and symbols are numbers of, and what operations
+//! on values keep from one to the next.
+
+use super::Value;
+use super::extensions::Extensions;
+use super::symbol::{Symbol, Symbols};
+use crate::bytecode::Builtins;
+use crate::fault::{Fault, Reason, Result};
+use crate::memory::Meter;
+use std::ops::{Deref, DerefMut};
+
+/// What the values of one isolate need.
+pub struct Store {
+    /// What work is paid with.
+    pub(crate) meter: Meter,
+    /// Interned names.
+    pub symbols: Symbols,
+    /// What is known of builtins.
+    pub(crate) builtins: Builtins,
+    /// How deep collections used as map keys nest in the comparison under way.
+    pub(crate) key_depth: u32,
+    /// Keys that came of adding a key to others.
+    pub(crate) extensions: Extensions,
+    /// Memory for short texts under construction.
+    pub(crate) scratch: String,
+}
+
+/// Deepest nesting of collections used as keys that ordering and equality follow: the only place
+/// where an operation on values calls itself.
+const KEY_DEPTH: u32 = 24;
+
+impl Deref for Store {
+    type Target = Meter;
+
+    #[inline(always)]
+    fn deref(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl DerefMut for Store {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Meter {
+        &mut self.meter
+    }
+}
+
+impl Store {
+    /// A store without values.
+    pub(crate) fn new(meter: Meter, symbols: Symbols, builtins: Builtins) -> Store {
+        Store {
+            meter,
+            symbols,
+            builtins,
+            key_depth: 0,
+            extensions: Extensions::default(),
+            scratch: String::new(),
+        }
+    }
+
+    /// A keyword named by the host.
+    pub fn keyword(&mut self, text: &str) -> Value {
+        Value::Keyword(self.symbols.intern(text))
+    }
+
+    /// The text of a symbol.
+    pub fn text(&self, symbol: Symbol) -> &str {
+        self.symbols.text(symbol)
+    }
+
+    /// The name behind a keyword, string or symbol value.
+    pub fn name<'v>(&'v self, value: &'v Value) -> Option<&'v str> {
+        match value {
+            Value::Keyword(symbol) | Value::Symbol(symbol) => Some(self.symbols.text(*symbol)),
+            Value::Str(node) => Some(node.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Runs `work` one key level deeper.
+    pub(crate) fn nested_key<T>(&mut self, work: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
+        if self.key_depth >= KEY_DEPTH {
+            return Err(Fault::new(
+                Reason::RuntimeError,
+                format_args!(
+                    "collections used as map keys or set members nest deeper than {KEY_DEPTH} levels"
+                ),
+            ));
+        }
+        self.key_depth += 1;
+        let result = work(self);
+        self.key_depth -= 1;
+        result
+    }
+}
