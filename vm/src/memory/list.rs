@@ -114,6 +114,15 @@ impl<T> List<T> {
         Ok(())
     }
 
+    /// Makes room for `more` items, so that adding as many makes no more than that.
+    ///
+    /// # Errors
+    /// `memory_exceeded`.
+    #[inline]
+    pub fn make_room(&mut self, cx: &mut Context, more: usize) -> Result<()> {
+        if more > self.0.capacity() - self.0.len() { self.grow(cx, more) } else { Ok(()) }
+    }
+
     /// Adds items that somebody has paid for.
     ///
     /// # Errors
@@ -123,9 +132,7 @@ impl<T> List<T> {
     where
         T: Copy,
     {
-        if items.len() > self.0.capacity() - self.0.len() {
-            self.grow(cx, items.len())?;
-        }
+        self.make_room(cx, items.len())?;
         self.0.extend_from_slice(items);
         Ok(())
     }

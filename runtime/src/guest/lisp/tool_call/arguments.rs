@@ -28,6 +28,9 @@ const NAME_BYTES: usize = 96;
 /// Bytes of an integer as a name.
 const INT_BYTES: usize = 20;
 
+/// Room for quotes and brackets behind a text.
+const BEHIND: usize = 32;
+
 /// Required names that are looked through for a unit of fuel.
 const REQUIRED: u64 = 8;
 
@@ -287,6 +290,8 @@ impl<'s> Writer<'s> {
 
     /// Writes a string.
     fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), Refusal> {
+        // Also for the little that comes behind a large text: it is not to be copied for that.
+        self.out.make_room(cx, text.len() + BEHIND)?;
         let mut sink = Sink { out: &mut self.out, cx, fault: None };
         // What can go wrong is a limit.
         let _ = serde_json::to_writer(&mut sink, text);
