@@ -2,10 +2,10 @@
 //!
 //! [`Upstream`] knows nothing of processes, sockets or protocols. From top to bottom:
 //!
-//! - [`supervisor`]: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
-//! - [`mcp`]: the protocol as a client speaks it: eras, greeting, listing.
-//! - [`transport`]: how a server is reached: links, peers, events; a folder for each transport.
-//! - [`jsonrpc`]: messages as text.
+//! - `supervisor`: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
+//! - `mcp`: the protocol as a client speaks it: eras, greeting, listing.
+//! - `transport`: how a server is reached: links, peers, events; a folder for each transport.
+//! - `jsonrpc`: messages as text.
 //!
 //! What all servers have together is the [`Catalog`](crate::tools::Catalog).
 
