@@ -119,7 +119,7 @@ impl<T> List<T> {
     /// # Errors
     /// `memory_exceeded`.
     #[inline]
-    pub fn make_room(&mut self, cx: &mut Context, more: usize) -> Result<()> {
+    pub fn make_room(&mut self, cx: &mut Meter, more: usize) -> Result<()> {
         if more > self.0.capacity() - self.0.len() { self.grow(cx, more) } else { Ok(()) }
     }
 
