@@ -33,7 +33,7 @@ fn outcome(result: Result<Answer, Failure>) -> Outcome {
         notes: Vec::new(),
         upstream_calls: vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)],
         usage: Usage {
-            fuel: 1_234,
+            fuel: Some(1_234),
             peak_bytes: 5_678,
             duration: Duration::from_millis(150),
             upstream_calls: 2,
@@ -60,7 +60,7 @@ fn bad() -> Outcome {
     let finding = Diagnostic::error(Reason::UnboundVar, Span::new(3, 7), "Undefined variable: fooo")
         .hint("Did you mean `foo`?");
     outcome(Err(Failure {
-        reason: Reason::UnboundVar,
+        reason: Reason::UnboundVar.into(),
         message: "Undefined variable: fooo".into(),
         value: None,
         reports: vec![Report::of_diagnostic(&finding, "(+ fooo 1)")],
@@ -133,7 +133,7 @@ fn a_failure() {
 fn a_program_that_called_fail() {
     let mut outcome = good();
     outcome.result = Err(Failure {
-        reason: Reason::Fail,
+        reason: Reason::Fail.into(),
         message: "{:why \"no stock\"}".into(),
         value: Some("{:why \"no stock\"}".into()),
         reports: vec![Report::new(Reason::Fail, "{:why \"no stock\"}")],

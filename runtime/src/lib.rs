@@ -7,6 +7,7 @@
 //! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue runs, shut down.
 //! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
 //! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
+//! - [`broker`]: tool calls of a run, whoever makes them: found, paid for, sent, entered into the ledger.
 //! - [`config`]: the file that names upstream servers.
 //! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
@@ -17,8 +18,8 @@
 //! caller's, see [`guest::lisp`]) and never touch a socket; connections and
 //! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
+pub mod broker;
 pub mod config;
-mod engine;
 mod exec;
 pub mod guest;
 #[doc(hidden)]
@@ -34,6 +35,7 @@ pub use guest::lisp::discovery;
 pub use guest::lisp::inline::Warm;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
-    DEFAULT_CACHE_BYTES, Load, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,
+    AttachedUpstream, DEFAULT_CACHE_BYTES, Load, MakeUpstream, Run, Runtime, RuntimeConfig, ServerStatus,
+    StartPolicy, Submitted,
 };
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

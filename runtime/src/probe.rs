@@ -1,6 +1,7 @@
 //! Parts of a run by themselves, for measurements only.
 
-use crate::guest::lisp::tool_call::{Payload, unwrap};
+use crate::broker::Payload;
+use crate::guest::lisp::tool_call::unwrap;
 use crate::upstream::{CallResult, ResultBody, response};
 use ptc_vm::{Context, Value};
 

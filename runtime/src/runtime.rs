@@ -1,18 +1,20 @@
 //! The public face: start servers and workers, run programs, shut down.
 
+use crate::broker::ToolBroker;
 use crate::config::{ServerEntry, Startup};
-use crate::engine::Engine;
 use crate::exec::commitment::Commitments;
-use crate::exec::queue::{Job, Queue, RunHandle, RunId};
+use crate::exec::engine::Engine;
+use crate::exec::queue::{Job, Queue, RunHandle};
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
-use crate::guest::lisp::inline::Warm;
-use crate::guest::lisp::program_cache::ProgramCache;
-use crate::guest::lisp::{inline, rendering};
+use crate::guest::MakeGuest;
+use crate::guest::lisp::Lisp;
+use crate::guest::lisp::inline::{self, Warm};
+use crate::run::RunId;
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
-use crate::run::outcome::Outcome;
+use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::{Recipient, RunWatcher};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
@@ -62,11 +64,29 @@ impl Default for Load {
     }
 }
 
+/// Makes an upstream, which publishes its tools in this catalog under its name.
+pub type MakeUpstream = Arc<dyn Fn(&SharedCatalog) -> Arc<dyn Upstream> + Send + Sync>;
+
+/// An upstream that is not configured but made by the host: tools of its own, or a transport that it brings along.
+#[derive(Clone)]
+pub struct AttachedUpstream {
+    /// Its name, as programs call it.
+    pub name: Arc<str>,
+    /// What it is.
+    pub description: Option<String>,
+    /// What becomes of the runtime when it does not start.
+    pub startup: Startup,
+    /// Makes it.
+    pub make: MakeUpstream,
+}
+
 /// How to start a runtime.
 #[derive(Clone)]
 pub struct RuntimeConfig {
     /// Upstream servers.
     pub servers: Vec<ServerEntry>,
+    /// Upstreams of the host's own making.
+    pub attached: Vec<AttachedUpstream>,
     /// Policy for all entries that do not say `required` themselves.
     pub startup: Option<Startup>,
     /// Which servers start at once.
@@ -95,6 +115,7 @@ impl Default for RuntimeConfig {
     fn default() -> RuntimeConfig {
         RuntimeConfig {
             servers: Vec::new(),
+            attached: Vec::new(),
             startup: None,
             start: StartPolicy::All,
             snapshot: None,
@@ -137,6 +158,9 @@ pub struct ServerStatus {
 /// Runs programs. Dropping it stops the programs and, in the background, the servers;
 /// [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
+    broker: Arc<ToolBroker>,
+    guardian: Arc<Guardian>,
+    lisp: Arc<Lisp>,
     engine: Arc<Engine>,
     queue: Arc<Queue>,
     watchdog: Arc<Watchdog>,
@@ -158,6 +182,7 @@ impl Runtime {
     pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
         let RuntimeConfig {
             servers,
+            attached,
             startup,
             start,
             snapshot,
@@ -169,11 +194,13 @@ impl Runtime {
             observer,
             adopts_orphans,
         } = config;
-        startup::check(&servers)?;
+        startup::check(&servers, attached.iter().map(|upstream| &upstream.name))?;
         let io = tokio::runtime::Handle::current();
-        let described = servers.iter().map(|entry| {
-            let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
-            (entry.name.clone(), description)
+        let names = servers.iter().map(|entry| (&entry.name, &entry.description));
+        let names = names.chain(attached.iter().map(|upstream| (&upstream.name, &upstream.description)));
+        let described = names.map(|(name, description)| {
+            let description = description.as_deref().map(|text| secrets.scrub(text).into());
+            (name.clone(), description)
         });
         let catalog = SharedCatalog::new(described);
         let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
@@ -182,16 +209,17 @@ impl Runtime {
         }
         let mut upstreams = std::collections::BTreeMap::new();
         let mut starting = Vec::new();
+        let at_once = |name: &str| match &start {
+            StartPolicy::All => true,
+            StartPolicy::Named(names) => names.contains(name),
+            StartPolicy::Lazy => false,
+        };
         for entry in servers {
             let policy = match startup {
                 Some(policy) if !entry.startup_is_explicit => policy,
                 _ => entry.startup,
             };
-            let at_once = match &start {
-                StartPolicy::All => true,
-                StartPolicy::Named(names) => names.contains(&*entry.name),
-                StartPolicy::Lazy => false,
-            };
+            let at_once = at_once(&entry.name);
             let upstream: Arc<dyn Upstream> = Arc::new(SupervisedUpstream::new(SupervisorOptions {
                 name: entry.name.clone(),
                 description: entry.description,
@@ -214,22 +242,25 @@ impl Runtime {
                 starting.push((upstream, policy));
             }
         }
+        for AttachedUpstream { name, startup, make, .. } in attached {
+            let upstream = make(&catalog);
+            if at_once(&name) {
+                starting.push((upstream.clone(), startup));
+            }
+            upstreams.insert(name, upstream);
+        }
         let starting = Mutex::new(startup::start_all(starting, observer).await?);
         let workers = match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let engine = Arc::new(Engine {
-            upstreams,
-            catalog,
-            guardian,
-            io,
-            secrets,
-            cache: ProgramCache::new(cache_bytes),
-            commitments: Commitments::new(load.total_bytes),
-        });
+        let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets));
+        let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
+            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes)),
+            broker,
+            guardian,
             engine,
             queue: Arc::new(Queue::new(workers, load.running)),
             watchdog,
@@ -254,9 +285,7 @@ impl Runtime {
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
-        let (sender, outcome) = oneshot::channel();
-        let Submitted { handle } = self.submit(source, options, Box::new(sender));
-        Run { outcome, handle: Some(handle) }
+        self.run_guest(options.limits, self.lisp.guest(source.into(), options))
     }
 
     /// Queues a program; its watcher is told how it goes.
@@ -266,17 +295,34 @@ impl Runtime {
         options: RunOptions,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
+        self.submit_guest(options.limits, self.lisp.guest(source.into(), options), watcher)
+    }
+
+    /// [`Runtime::run`] for whatever else can be driven.
+    pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
+        let (sender, outcome) = oneshot::channel();
+        let Submitted { handle } = self.submit_guest(limits, guest, Box::new(sender));
+        Run { outcome, handle: Some(handle) }
+    }
+
+    /// [`Runtime::submit`] for whatever else can be driven.
+    pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let secrets = self.engine.secrets.clone();
-        let recipient = Recipient::new(watcher, handle.clone(), options.limits, secrets);
+        let secrets = self.broker.secrets().clone();
+        let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, secrets);
         self.queue.submit(Box::new(Job {
             handle: handle.clone(),
-            source: source.into(),
-            options,
-            recipient,
+            limits,
+            make: guest,
+            recipient: Some(recipient),
             queued: Instant::now(),
         }));
         Submitted { handle }
+    }
+
+    /// Who calls tools for guests.
+    pub fn broker(&self) -> &Arc<ToolBroker> {
+        &self.broker
     }
 
     /// Changes how much runs at once, for programs that begin from now on.
@@ -288,13 +334,13 @@ impl Runtime {
     /// Runs a program on this very thread, if earlier runs of it were over at once and asked their host for
     /// nothing. `None` means that it has to be submitted; nothing has happened then.
     pub fn run_now(&self, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
-        inline::run(&self.engine, warm, source, options)
+        inline::run(&self.lisp, warm, source, options)
     }
 
     /// Every configured server, sorted by name.
     pub fn servers(&self) -> Vec<ServerStatus> {
-        self.engine
-            .upstreams
+        self.broker
+            .upstreams()
             .iter()
             .map(|(name, upstream)| {
                 let status = upstream.status();
@@ -303,7 +349,7 @@ impl Runtime {
                     name: name.clone(),
                     description: upstream
                         .description()
-                        .map(|text| self.engine.secrets.scrub(text).into_owned()),
+                        .map(|text| self.broker.secrets().scrub(text).into_owned()),
                     state: status.state,
                     error: status.error,
                     start_duration: status.start_duration,
@@ -319,13 +365,13 @@ impl Runtime {
 
     /// The tools of all servers at this moment.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.engine.catalog.snapshot()
+        self.broker.catalog().snapshot()
     }
 
     /// Wakes its holder with every version of the catalog; what was described to a client is out of date
     /// when [`Catalog::surface`] has grown.
     pub fn catalog_changes(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.engine.catalog.subscribe()
+        self.broker.catalog().subscribe()
     }
 
     /// Waits until no server is starting any more.
@@ -334,8 +380,8 @@ impl Runtime {
         futures_util::future::join_all(background).await;
         // A program's first call may have begun another start.
         let starting = self
-            .engine
-            .upstreams
+            .broker
+            .upstreams()
             .values()
             .filter(|upstream| upstream.status().state == UpstreamState::Starting)
             .map(|upstream| async move {
@@ -346,16 +392,16 @@ impl Runtime {
 
     /// The secrets of this runtime, for whoever sends text out.
     pub fn secrets(&self) -> &SecretRegistry {
-        &self.engine.secrets
+        self.broker.secrets()
     }
 
     /// Ends the programs, the workers and the servers; no process of theirs is left behind. Programs that are
     /// submitted from then on are not run.
     pub async fn shutdown(&self) {
         self.stop_threads();
-        startup::stop_all(self.engine.upstreams.values()).await;
+        startup::stop_all(self.broker.upstreams().values()).await;
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let guardian = self.engine.guardian.clone();
+        let guardian = self.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {
             for thread in threads {
@@ -405,8 +451,8 @@ impl Future for Run {
         self.handle = None;
         // A watcher is always told an outcome, so a closed channel is a defect.
         Poll::Ready(outcome.unwrap_or_else(|_| {
-            let context = RunAccount::new(Limits::default(), Interrupt::default());
-            rendering::without_isolate(rendering::defect("the program was lost"), &context)
+            let account = RunAccount::new(Limits::default(), Interrupt::default());
+            Outcome::of(Ending::failed(Failure::defect("the program was lost")), &account)
         }))
     }
 }

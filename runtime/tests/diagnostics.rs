@@ -66,7 +66,7 @@ async fn failure(runtime: &Runtime, case: &Case) -> Result<Failure, String> {
 /// What every error must have and one of these has not: a place inside the program, a hint, no internals.
 fn problems(case: &Case, failure: &Failure) -> Vec<String> {
     let mut problems = Vec::new();
-    if failure.reports.first().is_none_or(|report| report.reason != failure.reason) {
+    if failure.reports.first().is_none_or(|report| failure.reason != report.reason) {
         problems.push("the first report is not the failure".to_owned());
     }
     let lines: Vec<&str> = case.program.lines().collect();

@@ -38,7 +38,7 @@ async fn limits_of_the_table_are_hit_exactly() {
     let rounds = "(loop [i 0] (if (< i 20) (recur (inc i)) i))";
     is_exact(&runtime, rounds, 20, Reason::LoopLimitExceeded, |limits, most| limits.loop_limit = most).await;
     let work = "(reduce + (map inc (range 1000)))";
-    let used = run(&runtime, work, |_| {}).await.usage.fuel;
+    let used = run(&runtime, work, |_| {}).await.usage.fuel.unwrap();
     is_exact(&runtime, work, used, Reason::FuelExceeded, |limits, most| limits.fuel = most).await;
 }
 

@@ -21,11 +21,11 @@ async fn a_value_a_return_and_a_failure() {
     let answer = outcome.result.unwrap();
     assert_eq!((answer.text.as_str(), answer.completion), ("3", Completion::Value));
     assert_eq!(outcome.prints, ["hi"]);
-    assert!(outcome.usage.fuel > 0 && outcome.usage.peak_bytes > 0);
+    assert!(outcome.usage.fuel > Some(0) && outcome.usage.peak_bytes > 0);
     let answer = run(&runtime, "(do (return {:a 1}) 2)").await.result.unwrap();
     assert_eq!((answer.text.as_str(), answer.completion), ("{:a 1}", Completion::Return));
     let failed = failure(&runtime, "(fail {:why \"x\"})").await;
-    assert_eq!((failed.reason, failed.value.as_deref()), (Reason::Fail, Some("{:why \"x\"}")));
+    assert_eq!((failed.reason, failed.value.as_deref()), (Reason::Fail.into(), Some("{:why \"x\"}")));
     assert_eq!(failure(&runtime, "(fail \"plain\")").await.message, "plain");
 }
 
@@ -65,7 +65,7 @@ async fn failures_have_a_place() {
     let rejected = failure(&runtime, "(+ nope 1)").await;
     assert_eq!(
         (rejected.reason, rejected.position()),
-        (Reason::UnboundVar, Some(Position { line: 1, column: 4 }))
+        (Reason::UnboundVar.into(), Some(Position { line: 1, column: 4 }))
     );
 }
 
@@ -116,7 +116,10 @@ async fn budgets_end_programs_and_the_worker_goes_on() {
     let limits = Limits { timeout_ms: 30, ..Limits::default() };
     let quick = RunOptions { limits, ..RunOptions::default() };
     let failed = runtime.run("(loop [] (recur))", quick).await.result.unwrap_err();
-    assert_eq!((failed.reason, failed.message.as_str()), (Reason::Timeout, "execution exceeded 30ms limit"));
+    assert_eq!(
+        (failed.reason, failed.message.as_str()),
+        (Reason::Timeout.into(), "execution exceeded 30ms limit")
+    );
     let limits = Limits { fuel: 10_000, ..Limits::default() };
     let lean = RunOptions { limits, ..RunOptions::default() };
     assert_eq!(runtime.run("(loop [] (recur))", lean).await.result.unwrap_err().reason, Reason::FuelExceeded);

@@ -5,7 +5,8 @@
 //! - `coroutine`: suspending one half-way; `watchdog`: deadlines; `commitment`: memory of all together
 
 pub(crate) mod commitment;
-pub(crate) mod coroutine;
+mod coroutine;
+pub(crate) mod engine;
 pub(crate) mod queue;
 mod turns;
 pub(crate) mod watchdog;

@@ -1,11 +1,10 @@
 //! How work reaches the isolate workers: one shared queue of programs that have not started, and one inbox
 //! a worker for what concerns the programs it has started.
 
-use crate::guest::lisp::tool_call::Payload;
-use crate::run::options::RunOptions;
-use crate::run::outgoing::Turn;
+use crate::guest::{CallId, Mailbox, MakeGuest, Reply};
+use crate::run::RunId;
+use crate::run::limits::Limits;
 use crate::run::watcher::Recipient;
-use crate::upstream::UpstreamFault;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -15,15 +14,12 @@ use std::time::{Duration, Instant};
 /// A program that waits for a worker.
 pub(crate) struct Job {
     pub(crate) handle: Arc<RunHandle>,
-    pub(crate) source: Arc<str>,
-    pub(crate) options: RunOptions,
-    pub(crate) recipient: Recipient,
+    pub(crate) limits: Limits,
+    pub(crate) make: MakeGuest,
+    /// Taken by whoever begins the run.
+    pub(crate) recipient: Option<Recipient>,
     pub(crate) queued: Instant,
 }
-
-/// Number of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct RunId(pub(crate) u64);
 
 /// How everybody else reaches a run.
 pub(crate) struct RunHandle {
@@ -57,31 +53,12 @@ impl RunHandle {
 
 /// What concerns a started program.
 pub(crate) enum Message {
-    /// An upstream call ended.
-    Reply { run: RunId, call: ptc_vm::CallId, reply: Reply },
+    /// Work that it handed out is done.
+    Reply { run: RunId, call: CallId, reply: Reply },
     /// The caller gave up.
     Cancelled(RunId),
     /// The runtime shuts down.
     Stop,
-}
-
-/// How an upstream call ended.
-pub(crate) struct Reply {
-    pub(crate) duration: Duration,
-    pub(crate) body: ReplyBody,
-}
-
-pub(crate) enum ReplyBody {
-    /// The upstream was started and its tools are listed: look at the call again.
-    Loaded(Result<(), UpstreamFault>),
-    /// There is room for the arguments: look at the call again.
-    Turn(Turn),
-    /// The result.
-    Answer(Payload),
-    /// The result does not fit what is left of the program's memory beside other waiting results.
-    OverMemory(u64),
-    /// There is no result.
-    Fault(UpstreamFault),
 }
 
 /// The inbox of one worker.
@@ -134,6 +111,12 @@ impl Inbox {
             };
         }
         inner.woken = false;
+    }
+}
+
+impl Mailbox for Inbox {
+    fn deliver(&self, run: RunId, call: CallId, reply: Reply) {
+        self.push(Message::Reply { run, call, reply });
     }
 }
 

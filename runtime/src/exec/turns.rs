@@ -5,7 +5,7 @@
 //! program never waits for old ones to end, and old ones still go on under any number of young ones. Within a level
 //! it is first come, first served.
 
-use crate::exec::queue::RunId;
+use crate::run::RunId;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -24,7 +24,7 @@ pub(crate) struct Watchdog {
 
 struct Watched {
     deadline: Instant,
-    context: Arc<RunAccount>,
+    account: Arc<RunAccount>,
 }
 
 impl Watchdog {
@@ -44,9 +44,9 @@ impl Watchdog {
     }
 
     /// The worker runs this program from now on.
-    pub(crate) fn enter(&self, worker: usize, context: &Arc<RunAccount>) {
-        let Some(deadline) = context.deadline() else { return };
-        self.set(worker, Some(Watched { deadline, context: context.clone() }));
+    pub(crate) fn enter(&self, worker: usize, account: &Arc<RunAccount>) {
+        let Some(deadline) = account.deadline() else { return };
+        self.set(worker, Some(Watched { deadline, account: account.clone() }));
         if self.asleep.swap(false, Ordering::SeqCst) {
             self.wake();
         }
@@ -101,7 +101,7 @@ impl Watchdog {
             if let Some(watched) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
                 busy = true;
                 if now >= watched.deadline {
-                    watched.context.interrupt(InterruptKind::Deadline);
+                    watched.account.interrupt(InterruptKind::Deadline);
                 }
             }
         }

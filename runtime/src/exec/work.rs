@@ -1,106 +1,161 @@
-//! One program as its worker sees it: a task for coroutines, from the text in the queue to the freed isolate.
-//! Everything that may take long happens in here: compiling, decoding the context and the answers of upstreams,
-//! running, rendering the result, freeing.
+//! One run as its worker sees it: a task for coroutines, from the job in the queue to the freed guest.
+//! Everything that may take long happens in here: making the guest (compiling), its turns, freeing it.
 
-use crate::engine::Engine;
-use crate::exec::coroutine::Task;
-use crate::exec::queue::{Inbox, Job, Reply};
-use crate::guest::lisp::driver::{Execution, Progress};
+use super::coroutine::{PREEMPTION, Task};
+use super::engine::Engine;
+use super::queue::{Inbox, Job};
+use crate::guest::{CallId, Guest, Port, Progress, Reply, Seat};
 use crate::run::account::RunAccount;
-use ptc_vm::CallId;
+use crate::run::outcome::{Ending, Failure, Outcome};
+use crate::run::watcher::Recipient;
+use ptc_vm::InterruptKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
-/// A program, at some point of its life.
+/// A run, at some point of its life.
 pub(crate) struct Work {
-    context: Arc<RunAccount>,
+    account: Arc<RunAccount>,
     stage: Stage,
-    /// Answers of upstreams that it has not looked at.
+    /// What came of its calls and it has not looked at.
     pub(crate) replies: Vec<(CallId, Reply)>,
+    /// Who is told about it, until it has ended.
+    recipient: Option<Recipient>,
+    /// Calls that its watcher knows to have ended.
+    told: u64,
     /// Its watcher was told that it waits.
     waits: bool,
 }
 
+/// What it needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Another slice.
+    Turn,
+    /// An answer.
+    Reply,
+    /// Nothing; its caller has the outcome.
+    Nothing,
+}
+
 enum Stage {
     /// Not begun.
-    New { job: Box<Job>, engine: Arc<Engine>, inbox: Arc<Inbox> },
-    /// Boxed: an isolate is large, and the work moves from hand to hand.
-    Begun(Box<Execution>),
+    New {
+        job: Box<Job>,
+        engine: Arc<Engine>,
+        inbox: Arc<Inbox>,
+    },
+    Begun(Box<dyn Guest>),
     /// Nothing is left of it.
     Over,
 }
 
 impl Work {
-    /// A program that begins with its first turn.
+    /// A run that begins with its first turn.
     pub(crate) fn new(
-        job: Box<Job>,
-        context: Arc<RunAccount>,
+        mut job: Box<Job>,
+        account: Arc<RunAccount>,
         engine: &Arc<Engine>,
         inbox: &Arc<Inbox>,
     ) -> Work {
+        let recipient = job.recipient.take();
         let stage = Stage::New { job, engine: engine.clone(), inbox: inbox.clone() };
-        Work { context, stage, replies: Vec::new(), waits: false }
+        Work { account, stage, replies: Vec::new(), recipient, told: 0, waits: false }
     }
 
     /// Logical bytes alive.
     pub(crate) fn live_bytes(&self) -> u64 {
         match &self.stage {
-            Stage::Begun(execution) => execution.live_bytes(),
+            Stage::Begun(guest) => guest.live_bytes(),
             Stage::New { .. } | Stage::Over => 0,
         }
     }
 
-    fn begin(&mut self) {
-        if let Stage::New { mut job, engine, inbox } = std::mem::replace(&mut self.stage, Stage::Over) {
-            job.recipient.begun();
-            if let Some(execution) = Execution::begin(*job, self.context.clone(), &engine, &inbox) {
-                self.stage = Stage::Begun(Box::new(execution));
-            }
+    fn begin(&mut self, job: Job, engine: &Engine, inbox: Arc<Inbox>) {
+        if let Some(recipient) = &mut self.recipient {
+            recipient.begun();
+        }
+        let Job { handle, make, .. } = job;
+        if !handle.pin(&inbox) {
+            return self.finish(Ending::failed(Failure::cancelled()));
+        }
+        let port = Port::new(engine.io.clone(), inbox, handle.id);
+        match make(Seat { account: self.account.clone(), port, preemption: PREEMPTION }) {
+            Ok(guest) => self.stage = Stage::Begun(guest),
+            Err(ending) => self.finish(*ending),
+        }
+    }
+
+    /// Gives the caller the outcome, calls that are under way cancelled.
+    fn finish(&mut self, ending: Ending) {
+        self.account.cancel_calls();
+        if let Some(recipient) = self.recipient.take() {
+            recipient.send(Outcome::of(ending, &self.account));
+        }
+    }
+
+    /// Tells the watcher about calls that have ended.
+    fn tell(&mut self) {
+        let Some(recipient) = &mut self.recipient else { return };
+        let ended = self.account.calls_answered();
+        while self.told < ended {
+            self.told += 1;
+            recipient.call_ended(self.told);
         }
     }
 }
 
 impl Task for Work {
-    type Done = Progress;
+    type Done = Needs;
 
-    fn run(&mut self) -> Progress {
-        if matches!(self.stage, Stage::New { .. }) {
-            self.begin();
+    fn run(&mut self) -> Needs {
+        if matches!(self.stage, Stage::New { .. })
+            && let Stage::New { job, engine, inbox } = std::mem::replace(&mut self.stage, Stage::Over)
+        {
+            self.begin(*job, &engine, inbox);
         }
-        let Stage::Begun(execution) = &mut self.stage else { return Progress::Finished };
-        if std::mem::take(&mut self.waits) {
-            execution.resumed();
+        let Stage::Begun(guest) = &mut self.stage else { return Needs::Nothing };
+        if std::mem::take(&mut self.waits)
+            && let Some(recipient) = &mut self.recipient
+        {
+            recipient.resumed();
         }
         for (call, reply) in std::mem::take(&mut self.replies) {
-            execution.answer(call, reply);
+            guest.answer(call, reply);
         }
-        let progress = execution.advance();
+        if self.account.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+            self.account.interrupt(InterruptKind::Deadline);
+        }
+        let progress = guest.advance();
+        self.tell();
         match progress {
-            Progress::Ready => {}
+            Progress::Ready => Needs::Turn,
             Progress::Waiting => {
                 self.waits = true;
-                execution.suspended();
-            }
-            Progress::Finished => {
-                if let Stage::Begun(execution) = std::mem::replace(&mut self.stage, Stage::Over) {
-                    execution.close();
+                let held = self.live_bytes() + self.account.held_bytes();
+                if let Some(recipient) = &mut self.recipient {
+                    recipient.suspended(held);
                 }
+                Needs::Reply
+            }
+            Progress::Finished(ending) => {
+                self.finish(*ending);
+                if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
+                    guest.close();
+                }
+                Needs::Nothing
             }
         }
-        progress
     }
 
-    fn abandon(&mut self, message: &str) -> Progress {
-        // A job that was not begun went down with its recipient, who told its caller.
-        if let Stage::Begun(mut execution) = std::mem::replace(&mut self.stage, Stage::Over) {
-            let freed = catch_unwind(AssertUnwindSafe(|| {
-                execution.abandon(message);
-                execution.close();
-            }));
+    fn abandon(&mut self, message: &str) -> Needs {
+        self.finish(Ending::failed(Failure::defect(message)));
+        if let Stage::Begun(guest) = std::mem::replace(&mut self.stage, Stage::Over) {
+            let freed = catch_unwind(AssertUnwindSafe(|| guest.close()));
             if freed.is_err() {
                 tracing::error!("a defect while freeing a program");
             }
         }
-        Progress::Finished
+        Needs::Nothing
     }
 }

@@ -1,15 +1,16 @@
 //! An isolate worker: a plain thread that runs many programs in turn and owns no sockets.
 
-use crate::engine::Engine;
-use crate::exec::commitment::Commitment;
-use crate::exec::coroutine::{Coroutines, Suspended, Switch, TURN};
-use crate::exec::queue::{Found, Inbox, Job, Message, Queue, Reply, RunId};
-use crate::exec::turns::{Next, Turns};
-use crate::exec::watchdog::Watchdog;
-use crate::exec::work::Work;
-use crate::guest::lisp::driver::Progress;
+use super::commitment::Commitment;
+use super::coroutine::{Coroutines, Suspended, Switch, TURN};
+use super::engine::Engine;
+use super::queue::{Found, Inbox, Job, Message, Queue};
+use super::turns::{Next, Turns};
+use super::watchdog::Watchdog;
+use super::work::{Needs, Work};
+use crate::guest::{CallId, Reply};
+use crate::run::RunId;
 use crate::run::account::RunAccount;
-use ptc_vm::{CallId, InterruptKind};
+use ptc_vm::InterruptKind;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ pub(crate) struct Worker {
 
 /// A program that has begun.
 struct Program {
-    context: Arc<RunAccount>,
+    account: Arc<RunAccount>,
     place: Place,
     /// Answers that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
@@ -157,10 +158,10 @@ impl Worker {
 
     fn begin(&mut self, job: Box<Job>, commitment: Commitment) {
         let run = job.handle.id;
-        let context = Arc::new(RunAccount::new(job.options.limits, job.handle.interrupt.clone()));
-        let work = Work::new(job, context.clone(), &self.engine, &self.inbox);
+        let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
+        let work = Work::new(job, account.clone(), &self.engine, &self.inbox);
         let program = Program {
-            context,
+            account,
             place: Place::Parked(work),
             replies: Vec::new(),
             used: Duration::ZERO,
@@ -169,7 +170,7 @@ impl Worker {
         };
         self.programs.insert(run, program);
         self.turn(run);
-        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.context.deadline()) {
+        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.account.deadline()) {
             self.deadlines.insert((deadline, run));
         }
     }
@@ -177,7 +178,7 @@ impl Worker {
     /// Gives a program its turn if there is memory for that.
     fn give_turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
-        let limit = program.context.limits().memory_bytes;
+        let limit = program.account.limits().memory_bytes;
         if self.engine.commitments.begin_turn(limit, &mut program.commitment) {
             self.turn(run);
         } else {
@@ -211,7 +212,7 @@ impl Worker {
     /// Lets a program run until its turn is over.
     fn turn(&mut self, run: RunId) {
         let Some(program) = self.programs.get_mut(&run) else { return };
-        self.watchdog.enter(self.index, &program.context);
+        self.watchdog.enter(self.index, &program.account);
         let begun = Instant::now();
         let turn_ends = (!self.stopping).then(|| begun + TURN);
         let switch = match std::mem::replace(&mut program.place, Place::Running) {
@@ -227,28 +228,28 @@ impl Worker {
         let took = ended - begun;
         self.turns.charge(program.used, took);
         program.used += took;
-        let (progress, held) = match switch {
+        let (needs, held) = match switch {
             Switch::Preempted(suspended, live_bytes) => {
                 program.place = Place::Halfway(suspended);
-                (Progress::Ready, live_bytes)
+                (Needs::Turn, live_bytes)
             }
-            Switch::Done(work, progress) => {
+            Switch::Done(work, needs) => {
                 let held = work.live_bytes();
                 program.place = Place::Parked(work);
-                (progress, held)
+                (needs, held)
             }
         };
         self.engine.commitments.end_turn(held, &mut program.commitment);
-        match progress {
-            Progress::Ready => self.turns.push(run, program.used, ended),
+        match needs {
+            Needs::Turn => self.turns.push(run, program.used, ended),
             // An answer came while it was suspended half-way.
-            Progress::Waiting if !program.replies.is_empty() => self.turns.push(run, program.used, ended),
-            Progress::Waiting => {
+            Needs::Reply if !program.replies.is_empty() => self.turns.push(run, program.used, ended),
+            Needs::Reply => {
                 program.waits = true;
                 self.queue.runnable(-1);
                 self.engine.commitments.rest(&mut program.commitment);
             }
-            Progress::Finished => self.remove(run),
+            Needs::Nothing => self.remove(run),
         }
     }
 
@@ -256,7 +257,7 @@ impl Worker {
         self.queue.runnable(-1);
         let Some(program) = self.programs.remove(&run) else { return };
         self.engine.commitments.end(program.commitment);
-        if let Some(deadline) = program.context.deadline() {
+        if let Some(deadline) = program.account.deadline() {
             self.deadlines.remove(&(deadline, run));
         }
     }
@@ -274,7 +275,7 @@ impl Worker {
     /// Ends a program at once, wherever it is: the interrupt is the first thing that it looks at.
     fn end(&mut self, run: RunId, kind: InterruptKind) {
         let Some(program) = self.programs.get_mut(&run) else { return };
-        program.context.interrupt(kind);
+        program.account.interrupt(kind);
         if std::mem::take(&mut program.waits) {
             self.queue.runnable(1);
         } else if !self.turns.remove(run, program.used) {
@@ -285,5 +286,5 @@ impl Worker {
 }
 
 fn may_begin(engine: &Engine, job: &Job, commitment: &mut Commitment) -> bool {
-    engine.commitments.begin_turn(job.options.limits.memory_bytes, commitment)
+    engine.commitments.begin_turn(job.limits.memory_bytes, commitment)
 }

@@ -1,9 +1,11 @@
-//! What one run owns beside its isolate: budget, ledger, deadline, cancellation (decision 23). A front
-//! end for another language, an agent loop or a proxy would own the same.
+//! What every run has, whatever runs in it: budget, ledger, deadline, cancellation (decision 23).
 
-use crate::run::limits::Limits;
-use crate::run::outcome::{CallFault, CallRecord, CallStatus, Effect};
-use crate::run::outgoing::Outgoing;
+pub use super::ledger::{CallLabel, CallTag};
+
+use super::ledger::Ledger;
+use super::limits::Limits;
+use super::outcome::CallRecord;
+use super::outgoing::Outgoing;
 use ptc_vm::{Interrupt, InterruptKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,18 +32,7 @@ pub struct RunAccount {
     /// Microseconds.
     longest_encoding: AtomicU64,
     notes: Mutex<Vec<String>>,
-    ledger: Mutex<Vec<CallRecord>>,
-}
-
-/// Who an upstream call was for, as the ledger shows it.
-#[derive(Clone, Debug)]
-pub struct CallLabel {
-    /// Configured name of the upstream.
-    pub server: String,
-    /// Tool name.
-    pub tool: String,
-    /// What it may change.
-    pub effect: Effect,
+    ledger: Ledger,
 }
 
 impl RunAccount {
@@ -58,7 +49,7 @@ impl RunAccount {
             outgoing: Outgoing::new(limits.memory_bytes),
             longest_encoding: AtomicU64::new(0),
             notes: Mutex::new(Vec::new()),
-            ledger: Mutex::new(Vec::new()),
+            ledger: Ledger::default(),
         }
     }
 
@@ -104,6 +95,11 @@ impl RunAccount {
     /// Asks the program to stop.
     pub fn interrupt(&self, kind: InterruptKind) {
         self.interrupt.set(kind);
+    }
+
+    /// The flag that asks the program to stop, for what looks at it often.
+    pub fn interrupt_flag(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// Why the program was asked to stop.
@@ -158,17 +154,14 @@ impl RunAccount {
         self.limits.max_upstream_calls.saturating_sub(u64::from(self.calls_made()))
     }
 
-    /// Counts bytes that wait for the program against its memory; false when they do not fit.
-    pub fn hold(&self, bytes: usize) -> bool {
+    /// Counts bytes that wait for the program against its memory, until what this gives is dropped; `None` when
+    /// they do not fit.
+    pub(crate) fn hold(self: &Arc<RunAccount>, bytes: usize) -> Option<Held> {
         let bytes = bytes as u64;
         let limit = self.limits.memory_bytes;
         let add = |held: u64| held.checked_add(bytes).filter(|&sum| sum <= limit);
-        self.waiting_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
-    }
-
-    /// Ends [`RunAccount::hold`].
-    pub fn release(&self, bytes: usize) {
-        self.waiting_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.waiting_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Held { account: self.clone(), bytes })
     }
 
     /// Arguments on their way to servers.
@@ -182,31 +175,46 @@ impl RunAccount {
         self.waiting_bytes.load(Ordering::Relaxed) + self.outgoing.bytes() as u64
     }
 
-    /// Enters a finished call into the ledger.
-    pub fn record(
-        &self,
-        label: CallLabel,
-        status: CallStatus,
-        duration: Duration,
-        result_bytes: Option<u64>,
-    ) {
-        let CallLabel { server, tool, effect } = label;
-        let record = CallRecord { server, tool, status, duration, result_bytes, effect };
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    /// Upstream calls.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
-    /// Enters a call that was in flight when the program or its branch ended.
-    pub fn record_cancelled(&self, label: CallLabel, duration: Duration) {
-        let status = CallStatus::Error {
-            reason: CallFault::Cancelled,
-            error: "the program or branch ended while the call was in flight".to_owned(),
-        };
-        self.record(label, status, duration, None);
+    /// Calls under way, and for how long, in the order in which they began.
+    pub fn calls_in_flight(&self) -> Vec<(CallLabel, Duration)> {
+        self.ledger.under_way()
+    }
+
+    /// Calls that have ended otherwise than by being cancelled.
+    pub fn calls_answered(&self) -> u64 {
+        self.ledger.answered()
+    }
+
+    /// Enters a call as cancelled, if it is under way.
+    pub fn cancel_call(&self, call: CallTag) {
+        self.ledger.cancel(call);
+    }
+
+    /// Enters every call that is under way as cancelled.
+    pub fn cancel_calls(&self) {
+        self.ledger.cancel_all();
     }
 
     /// Takes the ledger, in completion order.
     pub fn take_ledger(&self) -> Vec<CallRecord> {
-        std::mem::take(&mut *self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+        self.ledger.take()
+    }
+}
+
+/// Bytes that wait for a program.
+pub(crate) struct Held {
+    account: Arc<RunAccount>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.account.waiting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -214,26 +222,26 @@ impl RunAccount {
 mod tests {
     use super::*;
 
-    fn context(limits: Limits) -> RunAccount {
+    fn account(limits: Limits) -> RunAccount {
         RunAccount::new(limits, Interrupt::default())
     }
 
     #[test]
     fn the_call_budget_is_exact_across_threads() {
-        let context = context(Limits { max_upstream_calls: 50, ..Limits::default() });
+        let account = account(Limits { max_upstream_calls: 50, ..Limits::default() });
         let granted: usize = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| (0..20).filter(|_| context.take_call()).count())).collect();
+                (0..8).map(|_| scope.spawn(|| (0..20).filter(|_| account.take_call()).count())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        assert_eq!((granted, context.calls_made()), (50, 50));
+        assert_eq!((granted, account.calls_made()), (50, 50));
     }
 
     #[test]
     fn a_call_leaves_time_to_answer() {
         let timeout = |limit, wanted| {
-            let context = context(Limits { timeout_ms: limit, ..Limits::default() });
-            context.call_timeout(Duration::from_millis(wanted))
+            let account = account(Limits { timeout_ms: limit, ..Limits::default() });
+            account.call_timeout(Duration::from_millis(wanted))
         };
         let near = |given: Duration, want| {
             given <= Duration::from_millis(want) && given.as_millis() > want as u128 / 2
@@ -246,10 +254,11 @@ mod tests {
 
     #[test]
     fn waiting_bytes_stop_at_the_memory_limit() {
-        let context = context(Limits { memory_bytes: 100, ..Limits::default() });
-        assert!(context.hold(60));
-        assert!(!context.hold(60));
-        context.release(60);
-        assert!(context.hold(100));
+        let account = Arc::new(account(Limits { memory_bytes: 100, ..Limits::default() }));
+        let held = account.hold(60);
+        assert!(held.is_some() && account.hold(60).is_none());
+        assert_eq!(account.held_bytes(), 60);
+        drop(held);
+        assert!(account.hold(100).is_some());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Bytes are exact: tool-result payload as received, counted once. Tokens are estimates.
 
-use crate::run::outcome::{CallFault, CallRecord, CallStatus, Outcome};
+use super::outcome::{CallFault, CallRecord, CallStatus, Outcome};
 use serde::Serialize;
 
 const CONSERVATIVE_NOTE: &str = "Bytes of successful upstream tool results that the program collapsed into its \

@@ -2,10 +2,11 @@
 //!
 //! # Layout
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets
-//! - [`account`]: budget, ledger and deadline of one run; `outgoing`: its arguments on their way to servers
+//! - [`account`]: budget and deadline of one run; `ledger`: its calls; `outgoing`: their arguments on their way
 //! - [`watcher`]: how a caller follows a run; `release`: its end without secrets
 
 pub mod account;
+pub(crate) mod ledger;
 pub mod limits;
 pub mod metrics;
 pub mod options;
@@ -13,3 +14,7 @@ pub mod outcome;
 pub(crate) mod outgoing;
 pub(crate) mod release;
 pub mod watcher;
+
+/// Number of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub(crate) u64);

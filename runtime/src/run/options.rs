@@ -1,6 +1,6 @@
 //! What a caller may ask of one run.
 
-use crate::run::limits::Limits;
+use super::limits::Limits;
 use std::borrow::Cow;
 
 /// Options of one run.

@@ -1,7 +1,8 @@
 //! What one run of a program produced: plain data that crosses threads.
 
+use super::account::RunAccount;
 pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
-use ptc_vm::Reason;
+use ptc_vm::{Class, Reason};
 use std::time::Duration;
 
 /// The full record of one run. Response profiles are applied at the edge, never here.
@@ -17,6 +18,41 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// What the run cost.
     pub usage: Usage,
+}
+
+/// How a run ended, as whatever ran in it knows.
+#[derive(Debug)]
+pub struct Ending {
+    /// The answer, or why there is none.
+    pub result: Result<Answer, Failure>,
+    /// Lines written on the way, in order.
+    pub prints: Vec<String>,
+    /// Fuel spent, where there is such a thing.
+    pub fuel: Option<u64>,
+    /// Most logical bytes alive at once.
+    pub peak_bytes: u64,
+}
+
+impl Ending {
+    /// A run that failed before anything is known about it.
+    pub fn failed(failure: Failure) -> Ending {
+        Ending { result: Err(failure), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+    }
+}
+
+impl Outcome {
+    /// The record of a run that has ended: how it did, and what is on its account.
+    pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
+        let Ending { result, prints, fuel, peak_bytes } = ending;
+        let (duration, upstream_calls) = (account.elapsed(), account.calls_made());
+        Outcome {
+            result,
+            prints,
+            upstream_calls: account.take_ledger(),
+            notes: account.take_notes(),
+            usage: Usage { fuel, peak_bytes, duration, upstream_calls },
+        }
+    }
 }
 
 /// How a program ended well.
@@ -60,11 +96,48 @@ pub enum JsonRefusal {
     },
 }
 
+/// What kind of failure: a name of its own, which may be one of the language that ran, and the class that clients
+/// are promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailureKind {
+    raw: &'static str,
+    class: Class,
+}
+
+impl FailureKind {
+    /// A kind of this name.
+    pub const fn new(raw: &'static str, class: Class) -> FailureKind {
+        FailureKind { raw, class }
+    }
+
+    /// The name users see, for example `unbound_var`.
+    pub const fn raw(self) -> &'static str {
+        self.raw
+    }
+
+    /// What `lisp_eval` reports as reason.
+    pub const fn class(self) -> Class {
+        self.class
+    }
+}
+
+impl From<Reason> for FailureKind {
+    fn from(reason: Reason) -> FailureKind {
+        FailureKind::new(reason.raw(), reason.class())
+    }
+}
+
+impl PartialEq<Reason> for FailureKind {
+    fn eq(&self, reason: &Reason) -> bool {
+        *self == FailureKind::from(*reason)
+    }
+}
+
 /// Why a program gave no answer.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The raw reason.
-    pub reason: Reason,
+    /// Of what kind it is.
+    pub reason: FailureKind,
     /// What is wrong, in at most 1,000 characters; for `(fail v)` the beginning of `v`.
     pub message: String,
     /// For `(fail v)`: `pr-str` of `v`, cut at `RunOptions::result_bytes`.
@@ -76,7 +149,35 @@ pub struct Failure {
     pub more: usize,
 }
 
+impl From<Report> for Failure {
+    fn from(report: Report) -> Failure {
+        let (reason, message) = (report.reason.into(), report.message.clone());
+        Failure { reason, message, value: None, reports: vec![report], more: 0 }
+    }
+}
+
 impl Failure {
+    /// A failure that has nothing to show but this message.
+    pub fn new(reason: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { reason, message: message.into(), value: None, reports: Vec::new(), more: 0 }
+    }
+
+    /// The caller gave up before the program started.
+    pub fn cancelled() -> Failure {
+        Failure::from(
+            Report::new(Reason::Cancelled, "the program was cancelled")
+                .hint("The caller gave up; nothing is wrong with the program."),
+        )
+    }
+
+    /// A defect of this implementation.
+    pub fn defect(message: &str) -> Failure {
+        Failure::from(
+            Report::new(Reason::ExecutionError, message)
+                .hint("This is a defect of ptc: write the program in another way, and report it."),
+        )
+    }
+
     /// Where the first error is.
     pub fn position(&self) -> Option<Position> {
         self.reports.first().and_then(Report::position)
@@ -98,6 +199,9 @@ impl Failure {
     }
 
     fn all(&self, render: impl Fn(&Report) -> String, separator: &str) -> String {
+        if self.reports.is_empty() {
+            return self.message.clone();
+        }
         let mut parts: Vec<String> = self.reports.iter().map(render).collect();
         if self.more > 0 {
             parts.push(format!("… and {} more errors", self.more));
@@ -197,8 +301,8 @@ impl Effect {
 /// What a run cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Fuel spent.
-    pub fuel: u64,
+    /// Fuel spent, where there is such a thing.
+    pub fuel: Option<u64>,
     /// Most logical bytes alive at once.
     pub peak_bytes: u64,
     /// Wall clock from start to end, waiting included.

@@ -3,9 +3,7 @@
 //! Texts are cleaned here while they are whole, since profiles cut them. Every structure is taken apart by name:
 //! a part that is added to an outcome does not compile until it is decided here what becomes of it.
 
-use crate::run::outcome::{
-    Answer, CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, Report, Usage,
-};
+use super::outcome::{Answer, CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, Report, Usage};
 use crate::secrets::{SecretRegistry, Shape};
 use ptc_compiler::diagnostic::Call;
 use std::borrow::Cow;

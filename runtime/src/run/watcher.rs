@@ -1,13 +1,11 @@
 //! How a caller follows one run.
 
-use crate::exec::queue::RunHandle;
-use crate::guest::lisp::rendering;
-use crate::run::account::RunAccount;
-use crate::run::limits::Limits;
-use crate::run::outcome::Outcome;
-use crate::run::release::release;
+use super::account::RunAccount;
+use super::limits::Limits;
+use super::outcome::{Ending, Failure, Outcome};
+use super::release::release;
 use crate::secrets::SecretRegistry;
-use std::sync::Arc;
+use ptc_vm::Interrupt;
 use tokio::sync::oneshot;
 
 /// Told how one run goes. Called on the runtime's threads, so it must be quick and must not block.
@@ -40,20 +38,19 @@ impl RunWatcher for oneshot::Sender<Outcome> {
 /// nothing passes here with a secret in it.
 pub(crate) struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
-    handle: Arc<RunHandle>,
+    interrupt: Interrupt,
     limits: Limits,
     secrets: SecretRegistry,
-    calls_ended: u64,
 }
 
 impl Recipient {
     pub(crate) fn new(
         watcher: Box<dyn RunWatcher>,
-        handle: Arc<RunHandle>,
+        interrupt: Interrupt,
         limits: Limits,
         secrets: SecretRegistry,
     ) -> Recipient {
-        Recipient { watcher: Some(watcher), handle, limits, secrets, calls_ended: 0 }
+        Recipient { watcher: Some(watcher), interrupt, limits, secrets }
     }
 
     pub(crate) fn send(mut self, outcome: Outcome) {
@@ -80,10 +77,9 @@ impl Recipient {
         }
     }
 
-    pub(crate) fn call_ended(&mut self) {
-        self.calls_ended += 1;
+    pub(crate) fn call_ended(&mut self, ended: u64) {
         if let Some(watcher) = &mut self.watcher {
-            watcher.call_ended(self.calls_ended);
+            watcher.call_ended(ended);
         }
     }
 }
@@ -91,11 +87,11 @@ impl Recipient {
 impl Drop for Recipient {
     fn drop(&mut self) {
         let Some(watcher) = self.watcher.take() else { return };
-        let failure = match self.handle.interrupt.get() {
-            Some(_) => rendering::cancelled(),
-            None => rendering::defect("the program could not be started"),
+        let failure = match self.interrupt.get() {
+            Some(_) => Failure::cancelled(),
+            None => Failure::defect("the program could not be started"),
         };
-        let context = RunAccount::new(self.limits, self.handle.interrupt.clone());
-        watcher.ended(release(rendering::without_isolate(failure, &context), &self.secrets));
+        let account = RunAccount::new(self.limits, self.interrupt.clone());
+        watcher.ended(release(Outcome::of(Ending::failed(failure), &account), &self.secrets));
     }
 }

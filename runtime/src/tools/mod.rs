@@ -21,4 +21,4 @@ pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use tool::{Annotations, Listed, Tool, ToolList};
-pub use words::WrongCall;
+pub use words::{Notation, WrongCall};

@@ -49,7 +49,7 @@ impl WrongCall {
 
 /// How the caller writes names and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notation {
+pub enum Notation {
     /// `:name`, `nil`, and discovery forms in hints.
     Lisp,
     /// `name`, `null`.

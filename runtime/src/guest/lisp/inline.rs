@@ -7,13 +7,13 @@
 //!
 //! A caller that runs many keeps some isolates with their programs loaded; see [`Warm`].
 
-use crate::engine::Engine;
-use crate::guest::lisp::driver::isolate_options;
+use super::Lisp;
+use super::compile::isolate_options;
 use crate::guest::lisp::program_cache::{CachedProgram, has_usual_symbols};
 use crate::guest::lisp::rendering;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Answer, Completion, JsonRefusal, Outcome, Usage};
+use crate::run::outcome::{Answer, Completion, Ending, JsonRefusal, Outcome, Usage};
 use crate::run::release::release;
 use ptc_vm::print::{Extent, pr_str_into};
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
@@ -33,11 +33,11 @@ const ALLOWED_BYTES: u64 = 512 << 10;
 const TINY_CONTEXT: usize = 4 << 10;
 
 /// True when a run like this one may be done on its caller's thread the next time.
-pub(crate) fn was_tiny(outcome: &Outcome, options: &RunOptions, host_calls: bool) -> bool {
+pub(crate) fn was_tiny(ending: &Ending, options: &RunOptions, host_calls: bool) -> bool {
     !host_calls
-        && outcome.result.is_ok()
-        && outcome.usage.fuel <= TINY_FUEL
-        && outcome.usage.peak_bytes <= TINY_BYTES
+        && ending.result.is_ok()
+        && ending.fuel.is_some_and(|fuel| fuel <= TINY_FUEL)
+        && ending.peak_bytes <= TINY_BYTES
         && has_tiny_context(options)
 }
 
@@ -87,7 +87,7 @@ struct Loaded {
 
 impl Warm {
     /// Where the isolate of a program is; it is loaded if need be. `None`: the program is not tiny.
-    fn place(&mut self, engine: &Engine, source: &str, options: &RunOptions) -> Option<usize> {
+    fn place(&mut self, lisp: &Lisp, source: &str, options: &RunOptions) -> Option<usize> {
         self.runs += 1;
         let fits = |loaded: &Loaded| {
             *loaded.source == *source
@@ -100,14 +100,14 @@ impl Warm {
         };
         if let Some(place) = place {
             let loaded = &mut self.loaded[place];
-            if loaded.program.is_tiny() && loaded.program.is_current(&engine.catalog) {
+            if loaded.program.is_tiny() && loaded.program.is_current(lisp.broker.catalog()) {
                 loaded.used = self.runs;
                 self.recent = place;
                 return Some(place);
             }
             self.close(place);
         }
-        let loaded = Loaded::new(engine, source, options, self.runs)?;
+        let loaded = Loaded::new(lisp, source, options, self.runs)?;
         if self.loaded.len() >= KEPT
             && let Some((oldest, _)) = self.loaded.iter().enumerate().min_by_key(|(_, loaded)| loaded.used)
         {
@@ -125,8 +125,8 @@ impl Warm {
 
 impl Loaded {
     /// Loads a program that was tiny the last time.
-    fn new(engine: &Engine, source: &str, options: &RunOptions, used: u64) -> Option<Loaded> {
-        let program = engine.cache.get(source, &engine.catalog).filter(|program| program.is_tiny())?;
+    fn new(lisp: &Lisp, source: &str, options: &RunOptions, used: u64) -> Option<Loaded> {
+        let program = lisp.cache.get(source, lisp.broker.catalog()).filter(|program| program.is_tiny())?;
         let full = isolate_options(options, Interrupt::default());
         let mut isolate = Isolate::new(IsolateOptions {
             memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
@@ -153,8 +153,8 @@ impl Loaded {
 }
 
 /// Runs a tiny program to its end; `None` when a worker has to run it.
-pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
-    let Seen { completion, extent, is_nil, json, prints, usage } = guarded(engine, warm, source, options)?;
+pub(crate) fn run(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
+    let Seen { completion, extent, is_nil, json, prints, usage } = guarded(lisp, warm, source, options)?;
     let text = std::mem::take(&mut warm.text);
     let (truncated, text_bytes) = (extent.truncated, extent.bytes as u64);
     let outcome = Outcome {
@@ -164,18 +164,18 @@ pub(crate) fn run(engine: &Engine, warm: &mut Warm, source: &str, options: &RunO
         notes: Vec::new(),
         usage,
     };
-    Some(release(outcome, &engine.secrets))
+    Some(release(outcome, lisp.broker.secrets()))
 }
 
 /// Runs a program, and leaves a defect to a worker, which knows how to tell its caller.
-fn guarded(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
+fn guarded(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
     // What the cache keeps was compiled within the usual limit of symbols.
     let is_cacheable = has_usual_symbols(options) && source.len() as u64 <= options.limits.max_program_bytes;
     if !is_cacheable || !has_tiny_context(options) {
         return None;
     }
-    catch_unwind(AssertUnwindSafe(|| attempt(engine, warm, source, options))).unwrap_or_else(|_| {
-        if let Some(program) = engine.cache.get(source, &engine.catalog) {
+    catch_unwind(AssertUnwindSafe(|| attempt(lisp, warm, source, options))).unwrap_or_else(|_| {
+        if let Some(program) = lisp.cache.get(source, lisp.broker.catalog()) {
             program.set_tiny(false);
         }
         warm.loaded.clear();
@@ -183,7 +183,7 @@ fn guarded(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions)
     })
 }
 
-fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
+fn attempt(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
     let begun = options.timed.then(Instant::now);
     if warm.text.capacity() > KEPT_TEXT {
         warm.text = String::new();
@@ -191,11 +191,11 @@ fn attempt(engine: &Engine, warm: &mut Warm, source: &str, options: &RunOptions)
     let mut seen;
     if options.context.is_some() {
         // A context is read before the program is loaded, so the isolate is of no use for another one.
-        let mut loaded = Loaded::new(engine, source, options, 0)?;
+        let mut loaded = Loaded::new(lisp, source, options, 0)?;
         seen = loaded.run(&mut warm.text, options).0;
         loaded.close();
     } else {
-        let place = warm.place(engine, source, options)?;
+        let place = warm.place(lisp, source, options)?;
         let is_reusable;
         (seen, is_reusable) = warm.loaded[place].run(&mut warm.text, options);
         if !is_reusable {
@@ -225,7 +225,8 @@ impl Loaded {
                 }
                 false => None,
             };
-            let usage = Usage { fuel: cx.fuel.used(), peak_bytes: ended.peak_bytes, ..Usage::default() };
+            let usage =
+                Usage { fuel: Some(cx.fuel.used()), peak_bytes: ended.peak_bytes, ..Usage::default() };
             let is_nil = ended.value.is_nil();
             Some(Seen { completion, extent, is_nil, json, prints: cx.prints.take(), usage })
         });

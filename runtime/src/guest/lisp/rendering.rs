@@ -1,8 +1,7 @@
 //! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
-use crate::run::account::RunAccount;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Answer, Completion, Failure, JsonRefusal, Outcome, Report, Usage};
+use crate::run::outcome::{Answer, Completion, Failure, JsonRefusal, Report};
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
@@ -32,7 +31,7 @@ pub(crate) fn result(
             // The value is kept once, whole; the failure and its report begin with as much of it as a message has.
             cx.holding(printed.text.len(), |cx| cx.reserve(2 * message.len()))?;
             let report = Report { message, ..Report::of_fault(fault, source) };
-            return Ok(Err(Failure { value: Some(printed.text), ..plain(report) }));
+            return Ok(Err(Failure { value: Some(printed.text), ..Failure::from(report) }));
         }
         let json = match options.want_json {
             // Both texts are there at the same time.
@@ -68,7 +67,7 @@ pub(crate) fn fault(fault: &Fault, source: &str, options: &RunOptions) -> Failur
     if fault.reason == Reason::Timeout {
         report.message = format!("execution exceeded {}ms limit", options.limits.timeout_ms);
     }
-    plain(report)
+    Failure::from(report)
 }
 
 /// A program that the compiler refused.
@@ -76,10 +75,10 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
     let errors: Vec<&Diagnostic> =
         rejection.iter().filter(|finding| finding.severity == Severity::Error).collect();
     let Some(first) = errors.first() else {
-        return defect("the compiler refused the program without a reason");
+        return Failure::defect("the compiler refused the program without a reason");
     };
     Failure {
-        reason: first.reason,
+        reason: first.reason.into(),
         message: summary(first, &errors),
         value: None,
         reports: errors.iter().take(SHOWN).map(|error| Report::of_diagnostic(error, source)).collect(),
@@ -91,7 +90,7 @@ pub(crate) fn rejection(rejection: &Rejection, source: &str) -> Failure {
 pub(crate) fn compile_timeout(rejection: &Rejection, source: &str, options: &RunOptions) -> Failure {
     let Some(stopped) = rejection.first() else { return self::rejection(rejection, source) };
     let message = format!("compilation exceeded {}ms limit", options.limits.timeout_ms);
-    plain(Report { message, ..Report::of_diagnostic(stopped, source) })
+    Failure::from(Report { message, ..Report::of_diagnostic(stopped, source) })
 }
 
 /// The message of the first error; unbound names are named together.
@@ -103,44 +102,5 @@ fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
             Brief::of(format_args!("Undefined variables: {}", names.join(", "))).into()
         }
         _ => first.message.to_string(),
-    }
-}
-
-/// The caller gave up before the program started.
-pub(crate) fn cancelled() -> Failure {
-    plain(
-        Report::new(Reason::Cancelled, "the program was cancelled")
-            .hint("The caller gave up; nothing is wrong with the program."),
-    )
-}
-
-/// A defect of this implementation.
-pub(crate) fn defect(message: &str) -> Failure {
-    plain(
-        Report::new(Reason::ExecutionError, message)
-            .hint("This is a defect of ptc: write the program in another way, and report it."),
-    )
-}
-
-fn plain(report: Report) -> Failure {
-    Failure {
-        reason: report.reason,
-        message: report.message.clone(),
-        value: None,
-        reports: vec![report],
-        more: 0,
-    }
-}
-
-/// The outcome of a program that has no isolate (any more).
-pub(crate) fn without_isolate(failure: Failure, context: &RunAccount) -> Outcome {
-    let usage =
-        Usage { duration: context.elapsed(), upstream_calls: context.calls_made(), ..Usage::default() };
-    Outcome {
-        result: Err(failure),
-        prints: Vec::new(),
-        upstream_calls: context.take_ledger(),
-        notes: context.take_notes(),
-        usage,
     }
 }

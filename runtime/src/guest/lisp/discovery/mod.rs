@@ -18,7 +18,7 @@ mod search;
 pub(crate) use reply::Reply;
 pub use search::topics;
 
-use crate::engine::Engine;
+use crate::broker::ToolBroker;
 use crate::guest::lisp::tool_call::programmer_fault;
 use crate::run::account::RunAccount;
 use crate::tools::suggest::nearest;
@@ -42,13 +42,13 @@ pub(crate) enum Step {
 /// Decides. `loaded`: servers were started for this very form, which is already paid for.
 pub(crate) fn step(
     cx: &mut Context,
-    engine: &Engine,
-    context: &RunAccount,
+    broker: &ToolBroker,
+    account: &RunAccount,
     form: DiscoveryForm,
     arguments: &[Value],
     loaded: bool,
 ) -> Result<Step, Box<Fault>> {
-    let lookup = Lookup { engine, context, catalog: engine.catalog.snapshot(), form, loaded };
+    let lookup = Lookup { broker, account, catalog: broker.catalog().snapshot(), form, loaded };
     match form {
         DiscoveryForm::Apropos => lookup.apropos(cx, arguments),
         DiscoveryForm::Dir => lookup.dir(cx, arguments),
@@ -80,8 +80,8 @@ pub(crate) fn step(
 
 /// One form under way.
 struct Lookup<'e> {
-    engine: &'e Engine,
-    context: &'e RunAccount,
+    broker: &'e ToolBroker,
+    account: &'e RunAccount,
     catalog: Arc<Catalog>,
     form: DiscoveryForm,
     loaded: bool,
@@ -97,7 +97,7 @@ impl Lookup<'_> {
         if load && !self.loaded {
             let unknown = self.catalog.servers().filter(|server| server.tools.is_none());
             let unknown: Vec<_> =
-                unknown.filter_map(|server| self.engine.upstreams.get(&server.name)).cloned().collect();
+                unknown.filter_map(|server| self.broker.upstreams().get(&server.name)).cloned().collect();
             if !unknown.is_empty() {
                 return Ok(Step::Load(unknown));
             }
@@ -105,7 +105,7 @@ impl Lookup<'_> {
         let found = apropos::search(cx, &self.catalog, &query, load && has_servers)?;
         if !found.unsearched.is_empty() {
             let servers = found.unsearched.join(", ");
-            self.context.note(if load {
+            self.account.note(if load {
                 format!("apropos: the tools of {servers} could not be loaded")
             } else {
                 format!("apropos: the tools of {servers} are not loaded; {{:load true}} searches them too")
@@ -132,7 +132,7 @@ impl Lookup<'_> {
         cx.tick(tools.len() as u64)?;
         if let Some(why) = tools.cut() {
             let count = tools.len();
-            self.context.note(format!("dir: only {count} tools of {reference} are known, because {why}"));
+            self.account.note(format!("dir: only {count} tools of {reference} are known, because {why}"));
         }
         let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.description.as_deref()));
         self.page(lines.collect(), &reference, limit, offset)
@@ -144,7 +144,7 @@ impl Lookup<'_> {
         let shown: Vec<String> = lines.into_iter().skip(offset).take(limit).collect();
         let next = offset.saturating_add(shown.len());
         if next < all && !shown.is_empty() {
-            self.context.note(format!(
+            self.account.note(format!(
                 "dir: {} of {all} of {of} shown; {{:offset {next}}} gives the next",
                 shown.len()
             ));
@@ -157,7 +157,7 @@ impl Lookup<'_> {
         let all = reply::cut_lines(&mut lines, self.cap());
         if lines.len() < all {
             let (form, cap) = (self.form.name(), self.cap());
-            self.context.note(format!(
+            self.account.note(format!(
                 "{form}: {} of {all} entries fit into max-catalog-result-bytes ({cap})",
                 lines.len()
             ));
@@ -216,14 +216,14 @@ impl Lookup<'_> {
 
     /// Starts the server of a form that needs it; nil when that did not help.
     fn load(&self, server: &CatalogServer) -> Step {
-        let upstream = self.engine.upstreams.get(&server.name);
+        let upstream = self.broker.upstreams().get(&server.name);
         match upstream.filter(|_| !self.loaded) {
             Some(upstream) => Step::Load(vec![upstream.clone()]),
             None => {
                 let why = upstream.and_then(|upstream| upstream.status().error).unwrap_or_default();
-                let why = self.engine.secrets.scrub(&why).into_owned();
+                let why = self.broker.secrets().scrub(&why).into_owned();
                 let why = if why.is_empty() { why } else { format!(" ({why})") };
-                self.context.note(format!(
+                self.account.note(format!(
                     "{}: server {} is not available{why}",
                     self.form.name(),
                     server.name
@@ -240,18 +240,18 @@ impl Lookup<'_> {
             return Step::Answer(reply);
         }
         let form = self.form.name();
-        self.context
+        self.account
             .note(format!("{form}: the answer of {bytes} bytes exceeds max-catalog-result-bytes ({cap})"));
         Step::Answer(Reply::Nil)
     }
 
     fn cap(&self) -> usize {
-        usize::try_from(self.context.limits().max_catalog_result_bytes).unwrap_or(usize::MAX)
+        usize::try_from(self.account.limits().max_catalog_result_bytes).unwrap_or(usize::MAX)
     }
 
     /// Pays for one look at the upstreams' tools.
     fn take_operation(&self) -> bool {
-        self.loaded || take_operation(self.context)
+        self.loaded || take_operation(self.account)
     }
 
     // ----- defects of the program
@@ -309,11 +309,11 @@ impl Lookup<'_> {
 }
 
 /// Takes one operation from the discovery budget; a note says so when it is used up (decision 35).
-pub(crate) fn take_operation(context: &RunAccount) -> bool {
-    let granted = context.take_discovery();
+pub(crate) fn take_operation(account: &RunAccount) -> bool {
+    let granted = account.take_discovery();
     if !granted {
-        let limit = context.limits().max_catalog_ops;
-        context.note(format!(
+        let limit = account.limits().max_catalog_ops;
+        account.note(format!(
             "the discovery budget of {limit} operations is used up; further discovery forms gave nil"
         ));
     }

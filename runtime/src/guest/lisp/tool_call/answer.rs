@@ -1,6 +1,6 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
-use super::payload::{Chosen, Content, Payload, looks_like_json};
+use crate::broker::{Chosen, Content, Payload, looks_like_json};
 use crate::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
@@ -53,7 +53,7 @@ fn read(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, DecodeFailure>
         Some(place) => decode(cx, payload.part(place)).map(Some),
         None => Ok(None),
     };
-    match &payload.content {
+    match payload.content() {
         Content::Success { value, blocks } => {
             let (value, kind) = match value {
                 Chosen::Structured(place) => (decode(cx, payload.part(place))?, Kind::Json),

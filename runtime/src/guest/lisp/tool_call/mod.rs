@@ -8,13 +8,11 @@ mod answer;
 mod arguments;
 mod literal;
 mod parse;
-mod payload;
 
 pub(crate) use answer::{unwrap, world_fault};
 pub(crate) use arguments::{Encoded, encode};
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
-pub(crate) use payload::Payload;
 
 use crate::tools::WrongCall;
 use ptc_vm::{Context, Fault, Reason, Value};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::broker::Payload;
 use crate::run::outcome::CallFault;
 use crate::tools::Tool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
@@ -256,7 +257,7 @@ fn unwrapped_as(
         let payload = Payload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
         let unwrapped = unwrap(cx, &payload).unwrap();
         let text = to_json(cx, &unwrapped.value, Dialect::Names, usize::MAX).unwrap().unwrap();
-        (serde_json::from_str(&text).unwrap(), payload.bytes, unwrapped.error)
+        (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
     })
 }
 

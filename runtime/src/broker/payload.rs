@@ -4,6 +4,8 @@
 //! choice leaves out (further texts, images, audio, resources) stays reachable as `:content`. Plain JSON and plain text
 //! are the value themselves.
 
+use crate::run::account::Held;
+use crate::run::outcome::CallFault;
 use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,13 +18,24 @@ const READ_INLINE: usize = 64 * 1024;
 const NOT_UTF8: &str = "the result is not UTF-8";
 
 /// A result, taken apart. Plain data.
-#[derive(Debug)]
-pub(crate) struct Payload {
-    pub(crate) content: Content,
-    /// Payload bytes as received, counted once: structuredContent if present, else the content.
-    pub(crate) bytes: u64,
+pub struct Payload {
+    content: Content,
+    bytes: u64,
     /// The answer, when a part of it is needed.
     raw: Option<RawAnswer>,
+    /// Its bytes on the account of a run.
+    _held: Option<Held>,
+}
+
+/// What a tool gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadValue<'p> {
+    /// JSON text as the upstream sent it, not looked at.
+    Json(&'p [u8]),
+    /// A text.
+    Text(&'p str),
+    /// Neither.
+    Nothing,
 }
 
 /// The part of a result that programs see. Ranges are JSON text inside the answer.
@@ -104,6 +117,45 @@ impl Payload {
         read.unwrap_or_else(|_| malformed("the result could not be read"))
     }
 
+    /// What it is, for whoever makes values of it.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Payload bytes as received, counted once: structuredContent if present, else the content.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the tool gave.
+    pub fn value(&self) -> PayloadValue<'_> {
+        match &self.content {
+            Content::Success { value: Chosen::Structured(place), .. } => PayloadValue::Json(self.part(place)),
+            Content::Success { value: Chosen::Text(text), .. } => PayloadValue::Text(text),
+            Content::Success { value: Chosen::Verbatim(place), .. } => {
+                // Looked at when it was read.
+                PayloadValue::Text(std::str::from_utf8(self.part(place)).unwrap_or_default())
+            }
+            Content::Success { value: Chosen::Nothing, .. } | Content::Malformed(_) => PayloadValue::Nothing,
+            Content::ToolError { structured: Some(place), .. } => PayloadValue::Json(self.part(place)),
+            Content::ToolError { message, structured: None, .. } => PayloadValue::Text(message),
+        }
+    }
+
+    /// Why the call counts as failed: the tool says so, or gave what is no result.
+    pub fn failure(&self) -> Option<(CallFault, &str)> {
+        match &self.content {
+            Content::Success { .. } => None,
+            Content::ToolError { message, .. } => Some((CallFault::ToolError, message)),
+            Content::Malformed(why) => Some((CallFault::UpstreamError, why)),
+        }
+    }
+
+    /// The same on the account of a run.
+    pub(super) fn held(self, held: Held) -> Payload {
+        Payload { _held: Some(held), ..self }
+    }
+
     /// Bytes that the payload keeps alive.
     pub(crate) fn held_bytes(&self) -> usize {
         let own = match &self.content {
@@ -142,7 +194,7 @@ impl Payload {
     fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> Payload {
         let bytes = answer.bytes().len();
         let content = Content::Success { value: choose(0..bytes), blocks: None };
-        Payload { content, bytes: bytes as u64, raw: Some(answer) }
+        Payload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
     }
 
     fn from_mcp(answer: RawAnswer) -> Payload {
@@ -172,7 +224,7 @@ impl Payload {
             Content::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
             Content::Malformed(_) => false,
         };
-        Payload { content, bytes, raw: needs_answer.then_some(answer) }
+        Payload { content, bytes, raw: needs_answer.then_some(answer), _held: None }
     }
 }
 
@@ -225,7 +277,7 @@ impl Blocks {
 }
 
 fn malformed(why: &'static str) -> Payload {
-    Payload { content: Content::Malformed(why), bytes: 0, raw: None }
+    Payload { content: Content::Malformed(why), bytes: 0, raw: None, _held: None }
 }
 
 /// The derived reader would take an array for the members in order.
@@ -247,7 +299,7 @@ fn place_of(whole: &[u8], part: &str) -> Range<usize> {
 }
 
 /// A cheap look that saves most texts the attempt to decode them.
-pub(super) fn looks_like_json(text: &str) -> bool {
+pub(crate) fn looks_like_json(text: &str) -> bool {
     let text = text.trim();
     match (text.bytes().next(), text.bytes().last()) {
         (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => true,

@@ -1,0 +1,169 @@
+//! Tool calls of a run, whoever makes them: found, allowed, paid for, sent, held, entered into the ledger, cancelled.
+//! Arguments are JSON text here, answers are bytes; no value of any language is known.
+//!
+//! A caller that has its arguments as JSON uses [`ToolBroker::call`]. One that has to encode them, under a meter of
+//! its own and only when they may be on their way, takes the same steps one by one:
+//!
+//! ```text
+//! reserve ──> Permit ──(encode)──> Parcel ──> Answer ──> settled
+//!    └──> Pending ──┘  (a server starts, or too much is on its way)
+//! ```
+//!
+//! Each step owns the call's place in the ledger: dropped before the last one, the call counts as cancelled, and a
+//! request that was sent is taken back.
+//!
+//! # Layout
+//! - `reserve`: from a name to the right to encode; `send`: from there to the answer; `payload`: what an answer holds
+
+mod payload;
+mod reserve;
+mod send;
+
+pub(crate) use payload::{Chosen, Content, looks_like_json};
+pub use payload::{Payload, PayloadValue};
+pub use reserve::{Pending, Permit, Reserved};
+pub use send::{Answer, Parcel};
+
+use crate::run::account::RunAccount;
+use crate::run::outcome::CallFault;
+use crate::secrets::SecretRegistry;
+use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
+use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The servers of a runtime, as callers of tools see them.
+pub struct ToolBroker {
+    upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
+    catalog: SharedCatalog,
+    secrets: SecretRegistry,
+}
+
+/// A call whose arguments are JSON already.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    /// Configured name of the upstream.
+    pub server: String,
+    /// Tool name as the upstream lists it.
+    pub tool: String,
+    /// JSON object text.
+    pub arguments: String,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// It is a defect of the caller: nobody was asked, and it is not in the ledger.
+    Wrong(WrongCall),
+    /// The world did not answer; it is in the ledger.
+    World(WorldFault),
+    /// The answer does not fit what is left of the run's memory beside others that wait; it is in the ledger.
+    OverMemory {
+        /// Bytes of its payload.
+        bytes: u64,
+    },
+}
+
+/// A failure that its caller is told as data, and goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorldFault {
+    /// Which.
+    pub reason: CallFault,
+    /// One line, without secrets.
+    pub message: String,
+}
+
+impl From<WrongCall> for CallError {
+    fn from(wrong: WrongCall) -> CallError {
+        CallError::Wrong(wrong)
+    }
+}
+
+impl From<WorldFault> for CallError {
+    fn from(fault: WorldFault) -> CallError {
+        CallError::World(fault)
+    }
+}
+
+impl ToolBroker {
+    pub(crate) fn new(
+        upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
+        catalog: SharedCatalog,
+        secrets: SecretRegistry,
+    ) -> ToolBroker {
+        ToolBroker { upstreams, catalog, secrets }
+    }
+
+    /// What is known about a tool at this moment.
+    pub fn look_up(&self, server: &str, tool: &str) -> LookUp {
+        match (self.catalog.snapshot().look_up(server, tool), self.upstreams.get(server)) {
+            (_, None) => LookUp::NoServer,
+            // Only a healthy upstream's list proves that a tool does not exist.
+            (LookUp::NoTool(_), Some(upstream)) if upstream.status().state != UpstreamState::Ready => {
+                LookUp::NotLoaded
+            }
+            (found, Some(_)) => found,
+        }
+    }
+
+    /// Calls a tool for a run: starts its server if need be, checks the arguments, and waits for the answer, all
+    /// within the time of the call. Dropping the future cancels the call.
+    ///
+    /// # Errors
+    /// See [`CallError`]. What the tool itself calls an error is a payload (see [`Payload::failure`]).
+    pub async fn call(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        call: ToolCall,
+    ) -> Result<Payload, CallError> {
+        let ToolCall { server, tool, arguments } = call;
+        let permit = match self.reserve(account, &server, &tool, Notation::Json)? {
+            Reserved::Permit(permit) => permit,
+            Reserved::Pending(pending) => pending.permit().await?,
+        };
+        let permit = permit.in_time()?;
+        match check_arguments(&server, permit.tool(), &arguments) {
+            Ok(notes) => notes.into_iter().for_each(|note| account.note(note)),
+            Err(wrong) => {
+                permit.withdraw();
+                return Err(wrong.into());
+            }
+        }
+        Ok(permit.load(arguments)?.send().await?.settled())
+    }
+
+    /// The tools of all servers.
+    pub fn catalog(&self) -> &SharedCatalog {
+        &self.catalog
+    }
+
+    /// What must not leave the process.
+    pub fn secrets(&self) -> &SecretRegistry {
+        &self.secrets
+    }
+
+    /// Every configured server, in name order.
+    pub(crate) fn upstreams(&self) -> &BTreeMap<Arc<str>, Arc<dyn Upstream>> {
+        &self.upstreams
+    }
+
+    /// Names of the configured servers, sorted.
+    pub(crate) fn server_names(&self) -> Vec<&str> {
+        self.upstreams.keys().map(|name| &**name).collect()
+    }
+
+    /// A fault as whoever made the call is told.
+    fn world_fault(&self, reason: CallFault, message: &str) -> WorldFault {
+        WorldFault { reason, message: self.secrets.scrub(message).into_owned() }
+    }
+
+    /// The fault of an upstream, as whoever made the call is told: of a timeout the whole time, of which the part
+    /// that failed had the rest.
+    fn upstream_fault(&self, fault: &UpstreamFault, whole: std::time::Duration) -> WorldFault {
+        let message = match fault {
+            UpstreamFault::Timeout(_) => UpstreamFault::Timeout(whole).to_string(),
+            fault => fault.to_string(),
+        };
+        self.world_fault(fault.reason(), &message)
+    }
+}

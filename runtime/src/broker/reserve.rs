@@ -1,0 +1,248 @@
+//! From the name of a tool to the right to encode a call of it.
+
+use super::{CallError, Parcel, ToolBroker, WorldFault};
+use crate::run::account::{CallLabel, CallTag, RunAccount};
+use crate::run::ledger::OpenCall;
+use crate::run::outcome::{CallFault, CallStatus, Effect};
+use crate::run::outgoing::Turn;
+use crate::tools::words::{no_such_server, no_such_tool, refused_tool};
+use crate::tools::{LookUp, Notation, Tool};
+use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// A call that has waited until less than this part of its time is left is not sent any more.
+const LATE: u32 = 20;
+
+/// What a call is given.
+pub enum Reserved {
+    /// It may be encoded at once.
+    Permit(Permit),
+    /// It has to wait.
+    Pending(Pending),
+}
+
+/// Whose call it is, and how long it may take.
+struct Terms {
+    broker: Arc<ToolBroker>,
+    account: Arc<RunAccount>,
+    upstream: Arc<dyn Upstream>,
+    /// Wall clock of the whole call, decided when it was made.
+    whole: Duration,
+}
+
+/// A call that waits for its server, or until less of its program is on the way there. It is paid for.
+pub struct Pending {
+    terms: Terms,
+    server: String,
+    tool: String,
+    is_loaded: bool,
+    notation: Notation,
+    call: OpenCall,
+}
+
+/// The right to encode one call. The next one in line gets it when it is dropped or used.
+pub struct Permit {
+    terms: Terms,
+    tool: Arc<Tool>,
+    turn: Turn,
+    /// Its place in the ledger, once it is paid for.
+    call: Option<OpenCall>,
+    /// When its encoding began.
+    since: Instant,
+}
+
+impl ToolBroker {
+    /// Looks at a call without waiting. What is wrong with it is told in `notation`.
+    ///
+    /// # Errors
+    /// No such server or tool; a tool that may not be called; a used-up budget when the call would have to wait.
+    pub fn reserve(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        server: &str,
+        tool: &str,
+        notation: Notation,
+    ) -> Result<Reserved, CallError> {
+        let found = self.find(server, tool, notation)?;
+        // What was found has an upstream.
+        let Some(upstream) = self.upstreams().get(server).cloned() else {
+            return Err(CallError::Wrong(no_such_server(server, tool, &self.catalog.snapshot(), notation)));
+        };
+        let wanted = upstream.limits().timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
+        let whole = account.call_timeout(wanted);
+        let terms = Terms { broker: self.clone(), account: account.clone(), upstream, whole };
+        let is_loaded = found.is_some();
+        let effect = found.as_ref().map_or(Effect::Unknown, |tool| tool.effect());
+        if let Some(tool) = found
+            && let Some(turn) = account.outgoing().try_turn(server)
+        {
+            return Ok(Reserved::Permit(Permit { terms, tool, turn, call: None, since: Instant::now() }));
+        }
+        let call = terms.pay(tool, effect)?;
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        Ok(Reserved::Pending(Pending { terms, server, tool, is_loaded, notation, call }))
+    }
+
+    /// The tool; `None` when nothing is known about the tools of its server.
+    fn find(&self, server: &str, tool: &str, notation: Notation) -> Result<Option<Arc<Tool>>, CallError> {
+        let wrong = match self.look_up(server, tool) {
+            LookUp::Ready(tool) => return Ok(Some(tool)),
+            LookUp::NotLoaded => return Ok(None),
+            LookUp::NoServer => no_such_server(server, tool, &self.catalog.snapshot(), notation),
+            LookUp::Refused(refusal) => refused_tool(server, tool, refusal),
+            LookUp::NoTool(tools) => no_such_tool(server, tool, &tools, &self.catalog.snapshot(), notation),
+        };
+        Err(CallError::Wrong(wrong))
+    }
+}
+
+impl Terms {
+    /// Opens a call and takes it from the budgets of its run; a call that is refused is in the ledger all the same.
+    fn pay(&self, tool: &str, effect: Effect) -> Result<OpenCall, WorldFault> {
+        let server = self.upstream.name();
+        let label = CallLabel { server: server.to_owned(), tool: tool.to_owned(), effect };
+        let call = OpenCall::begin(&self.account, label);
+        let cap = CallFault::CapExhausted.name();
+        if let Some(limit) = self.upstream.limits().max_calls_per_program
+            && !self.account.take_call_of(server, limit)
+        {
+            let text = format!("{cap}: upstream {server} allows {limit} calls a program");
+            return Err(refuse(call, self.broker.world_fault(CallFault::CapExhausted, &text)));
+        }
+        if self.account.take_call() {
+            return Ok(call);
+        }
+        Err(refuse(call, self.broker.world_fault(CallFault::CapExhausted, cap)))
+    }
+
+    /// What is left of the time of a call.
+    fn left(&self, call: &OpenCall) -> Duration {
+        self.whole.saturating_sub(call.elapsed())
+    }
+
+    /// Ends a call with the fault of its upstream.
+    fn fail(&self, call: OpenCall, fault: &UpstreamFault) -> WorldFault {
+        refuse(call, self.broker.upstream_fault(fault, self.whole))
+    }
+}
+
+/// Ends a call that was not sent.
+fn refuse(call: OpenCall, fault: WorldFault) -> WorldFault {
+    let status = CallStatus::Error { reason: fault.reason, error: fault.message.clone() };
+    let duration = call.elapsed();
+    call.end(status, duration, None);
+    fault
+}
+
+impl Pending {
+    /// The call in the ledger.
+    pub fn tag(&self) -> CallTag {
+        self.call.tag()
+    }
+
+    /// Waits, within the time of the call. Dropping the future cancels the call; a start of its server goes on.
+    ///
+    /// # Errors
+    /// The server did not start or has no such tool; no turn in time.
+    pub async fn permit(self) -> Result<Permit, CallError> {
+        let Pending { terms, server, tool, is_loaded, notation, call } = self;
+        if !is_loaded {
+            let left = terms.left(&call);
+            let started = timeout(left, terms.upstream.start()).await;
+            if let Err(fault) = started.unwrap_or(Err(UpstreamFault::Timeout(left))) {
+                return Err(terms.fail(call, &fault).into());
+            }
+        }
+        let left = terms.left(&call);
+        let turn = match terms.account.outgoing().try_turn(&server) {
+            Some(turn) => turn,
+            None => match timeout(left, terms.account.outgoing().clone().turn(&server)).await {
+                Ok(turn) => turn,
+                Err(_) => return Err(terms.fail(call, &UpstreamFault::Timeout(left)).into()),
+            },
+        };
+        match terms.broker.find(&server, &tool, notation) {
+            Ok(Some(tool)) => {
+                call.set_effect(tool.effect());
+                Ok(Permit { terms, tool, turn, call: Some(call), since: Instant::now() })
+            }
+            // It was there a moment ago, and has gone again.
+            Ok(None) => {
+                let UpstreamStatus { state, error, .. } = terms.upstream.status();
+                let text = error.unwrap_or_else(|| format!("upstream is {}", state.name()));
+                Err(terms.fail(call, &UpstreamFault::Unavailable(text)).into())
+            }
+            Err(wrong) => {
+                call.withdraw();
+                Err(wrong)
+            }
+        }
+    }
+}
+
+impl Permit {
+    /// The tool, with the schema of its arguments.
+    pub fn tool(&self) -> &Arc<Tool> {
+        &self.tool
+    }
+
+    /// The same permit, if there is time left to use it: encoding what nobody can answer in time would only keep
+    /// its program from answering itself. From here on the caller is taken to be encoding.
+    ///
+    /// # Errors
+    /// The call has waited too long.
+    pub fn in_time(mut self) -> Result<Permit, WorldFault> {
+        let whole = self.terms.whole;
+        self.since = Instant::now();
+        let least = self.terms.account.longest_encoding().max(whole / LATE);
+        let is_late = |call: &mut OpenCall| self.terms.left(call) <= least;
+        match self.call.take_if(is_late) {
+            Some(call) => Err(self.terms.fail(call, &UpstreamFault::Timeout(whole))),
+            None => Ok(self),
+        }
+    }
+
+    /// Gives it back: the arguments were wrong.
+    pub fn withdraw(self) {
+        if let Some(call) = self.call {
+            call.withdraw();
+        }
+    }
+
+    /// Puts the arguments, JSON object text, on their way, and takes the call from the budget if it is not paid for.
+    /// Large arguments take their time to encode, in which others have their turns as well; it is the call's.
+    ///
+    /// # Errors
+    /// The budget or the time of the call is used up.
+    pub fn load(self, arguments: String) -> Result<Parcel, WorldFault> {
+        let Permit { terms, tool, turn, call, since } = self;
+        let took = since.elapsed();
+        terms.account.encoded_in(took);
+        let (call, left) = match call {
+            Some(call) => {
+                let left = terms.left(&call);
+                (call, left)
+            }
+            None => (terms.pay(&tool.name, tool.effect())?, terms.whole.saturating_sub(took)),
+        };
+        if left.is_zero() {
+            return Err(terms.fail(call, &UpstreamFault::Timeout(terms.whole)));
+        }
+        let most = terms.account.limits().max_upstream_response_bytes;
+        let max_bytes = terms
+            .upstream
+            .limits()
+            .max_response_bytes
+            .unwrap_or_else(|| usize::try_from(most).unwrap_or(usize::MAX));
+        let request = CallRequest {
+            tool: tool.name.clone(),
+            arguments: turn.charge(arguments),
+            timeout: left,
+            sink: ResultSink::Inline { max_bytes },
+        };
+        let Terms { broker, account, upstream, whole } = terms;
+        Ok(Parcel { broker, account, upstream, whole, request, call })
+    }
+}

@@ -1,0 +1,10 @@
+//! What every worker shares: the I/O runtime and the memory account.
+
+use super::commitment::Commitments;
+use tokio::runtime::Handle;
+
+/// The shared part of the workers.
+pub(crate) struct Engine {
+    pub(crate) io: Handle,
+    pub(crate) commitments: Commitments,
+}

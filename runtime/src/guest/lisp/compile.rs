@@ -1,0 +1,78 @@
+//! From the text of a program to what an isolate loads.
+
+use super::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
+use super::tool_call::StaticCheck;
+use super::{Lisp, rendering};
+use crate::run::options::RunOptions;
+use crate::run::outcome::Failure;
+use ptc_compiler::CompileBudget;
+use ptc_compiler::tool_catalog::ToolCatalog;
+use ptc_vm::{Interrupt, InterruptKind, IsolateOptions, Preemption, Reason};
+use std::sync::Arc;
+
+/// The isolate that a run's options describe.
+pub(super) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> IsolateOptions {
+    let limits = &options.limits;
+    IsolateOptions {
+        memory_bytes: limits.memory_bytes,
+        fuel: limits.fuel,
+        loop_limit: (limits.loop_limit > 0).then_some(limits.loop_limit),
+        parallel_width: usize::try_from(limits.parallel_width).unwrap_or(usize::MAX).max(1),
+        print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
+        strict_data: options.strict_data,
+        interrupt,
+        ..IsolateOptions::default()
+    }
+}
+
+/// Compiles a program, or finds it in the cache.
+pub(super) fn compile(
+    lisp: &Lisp,
+    source: &Arc<str>,
+    options: &RunOptions,
+    interrupt: &Interrupt,
+    preemption: Preemption,
+) -> Result<Arc<CachedProgram>, Failure> {
+    let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
+    let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
+    let defaults = ptc_compiler::CompileOptions::default();
+    let is_usual = has_usual_symbols(options);
+    if is_usual
+        && source.len() <= limit
+        && let Some(program) = lisp.cache.get(source, lisp.broker.catalog())
+    {
+        return Ok(program);
+    }
+    let servers = lisp.broker.server_names();
+    let catalog = lisp.broker.catalog().snapshot();
+    let check = StaticCheck { catalog: &catalog };
+    // Without any server a call has nothing to be checked against, and says so when it is made.
+    let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
+    let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
+    let budget = CompileBudget {
+        preemption,
+        ..CompileBudget::for_memory(options.limits.memory_bytes, Some(interrupt.clone()))
+    };
+    let compile_options =
+        ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, ..defaults };
+    match ptc_compiler::compile(source, &externals, &compile_options) {
+        Ok(compiled) => {
+            let named = compiled.servers.named.iter().map(String::as_str);
+            let checked = CheckedLists::of(&catalog, named);
+            let program = CachedProgram::new(compiled.program, checked);
+            if is_usual {
+                lisp.cache.insert(source.clone(), program.clone());
+            }
+            Ok(program)
+        }
+        Err(rejection) => {
+            let is_stopped = rejection.first().is_some_and(|error| error.reason == Reason::CompileTimeout);
+            Err(match interrupt.get() {
+                Some(InterruptKind::Deadline) if is_stopped => {
+                    rendering::compile_timeout(&rejection, source, options)
+                }
+                _ => rendering::rejection(&rejection, source),
+            })
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The calls of one run: those under way, and those that have ended, in the order in which they did.
+//!
+//! Invariant: a call that was opened ends exactly once: with an answer, with a fault, or cancelled; it is cancelled
+//! when whatever works on it is dropped, and at the latest when its run ends.
+
+use super::account::RunAccount;
+use super::outcome::{CallFault, CallRecord, CallStatus, Effect};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Who an upstream call was for, as the ledger shows it.
+#[derive(Clone, Debug)]
+pub struct CallLabel {
+    /// Configured name of the upstream.
+    pub server: String,
+    /// Tool name.
+    pub tool: String,
+    /// What it may change.
+    pub effect: Effect,
+}
+
+/// Names a call of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallTag(u64);
+
+/// The calls of one run.
+#[derive(Default)]
+pub(super) struct Ledger {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Calls under way, in the order in which they began.
+    open: BTreeMap<CallTag, Open>,
+    opened: u64,
+    ended: Vec<CallRecord>,
+    /// Calls that ended otherwise than by being cancelled.
+    answered: u64,
+}
+
+struct Open {
+    label: CallLabel,
+    begun: Instant,
+}
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn open(&self, label: CallLabel, begun: Instant) -> CallTag {
+        let mut inner = self.lock();
+        let tag = CallTag(inner.opened);
+        inner.opened += 1;
+        inner.open.insert(tag, Open { label, begun });
+        tag
+    }
+
+    pub(super) fn cancel(&self, tag: CallTag) {
+        let mut inner = self.lock();
+        if let Some(open) = inner.open.remove(&tag) {
+            inner.ended.push(cancelled(open));
+        }
+    }
+
+    pub(super) fn cancel_all(&self) {
+        let mut inner = self.lock();
+        let open = std::mem::take(&mut inner.open);
+        inner.ended.extend(open.into_values().map(cancelled));
+    }
+
+    /// Takes the calls that have ended.
+    pub(super) fn take(&self) -> Vec<CallRecord> {
+        std::mem::take(&mut self.lock().ended)
+    }
+
+    pub(super) fn answered(&self) -> u64 {
+        self.lock().answered
+    }
+
+    /// The calls under way, and for how long.
+    pub(super) fn under_way(&self) -> Vec<(CallLabel, Duration)> {
+        self.lock().open.values().map(|open| (open.label.clone(), open.begun.elapsed())).collect()
+    }
+}
+
+fn cancelled(open: Open) -> CallRecord {
+    let status = CallStatus::Error {
+        reason: CallFault::Cancelled,
+        error: "the program or branch ended while the call was in flight".to_owned(),
+    };
+    let duration = open.begun.elapsed();
+    record(open.label, status, duration, None)
+}
+
+fn record(label: CallLabel, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
+    let CallLabel { server, tool, effect } = label;
+    CallRecord { server, tool, status, duration, result_bytes, effect }
+}
+
+/// A call under way. Dropped without an end, it was cancelled.
+pub(crate) struct OpenCall {
+    account: Arc<RunAccount>,
+    tag: CallTag,
+    begun: Instant,
+}
+
+impl OpenCall {
+    /// A call that begins now.
+    pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel) -> OpenCall {
+        let begun = Instant::now();
+        OpenCall { account: account.clone(), tag: account.ledger().open(label, begun), begun }
+    }
+
+    /// Its name.
+    pub(crate) fn tag(&self) -> CallTag {
+        self.tag
+    }
+
+    /// How long it has taken.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Its tool has become known.
+    pub(crate) fn set_effect(&self, effect: Effect) {
+        if let Some(open) = self.account.ledger().lock().open.get_mut(&self.tag) {
+            open.label.effect = effect;
+        }
+    }
+
+    /// Ends it. A call that was cancelled meanwhile stays cancelled.
+    pub(crate) fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
+        let mut inner = self.account.ledger().lock();
+        if let Some(open) = inner.open.remove(&self.tag) {
+            inner.ended.push(record(open.label, status, duration, bytes));
+            inner.answered += 1;
+        }
+    }
+
+    /// Takes it back: it was wrong, and nobody was asked.
+    pub(crate) fn withdraw(self) {
+        self.account.ledger().lock().open.remove(&self.tag);
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.account.ledger().cancel(self.tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::limits::Limits;
+    use ptc_vm::Interrupt;
+
+    fn label(tool: &str) -> CallLabel {
+        CallLabel { server: "s".into(), tool: tool.into(), effect: Effect::Unknown }
+    }
+
+    #[test]
+    fn every_call_ends_once_and_whatever_is_left_is_cancelled_in_the_order_of_its_beginning() {
+        let account = Arc::new(RunAccount::new(Limits::default(), Interrupt::default()));
+        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|tool| OpenCall::begin(&account, label(tool)));
+        d.end(CallStatus::Ok, Duration::ZERO, Some(1));
+        drop(c);
+        e.withdraw();
+        assert_eq!(account.calls_in_flight().len(), 2);
+        account.cancel_calls();
+        // Too late.
+        b.end(CallStatus::Ok, Duration::ZERO, None);
+        drop(a);
+        let ended: Vec<_> = account
+            .take_ledger()
+            .into_iter()
+            .map(|call| (call.tool, call.status == CallStatus::Ok))
+            .collect();
+        assert_eq!(
+            ended,
+            [("d", true), ("c", false), ("a", false), ("b", false)].map(|(t, ok)| (t.into(), ok))
+        );
+        assert_eq!(account.calls_answered(), 1);
+    }
+}
