@@ -2,21 +2,21 @@
 //! machine of [`crate::native`].
 
 use super::endless::{bounded, stage_of};
-use super::seq::to_vector;
 use super::transducers::transducer;
-use super::updates::{update, update_in};
-use super::{Builtin, Category, Step, callback, host, plain};
+use super::{Builtin, Category, callback, host, plain};
 use crate::builtins::HostFunction;
 use crate::bytecode::{CombinatorKind, Known};
+use crate::collection::seq::to_vector;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
-use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::map_many::MapMany;
 use crate::native::merge::Merge;
 use crate::native::parallel::Parallel;
 use crate::native::reduce::Reduce;
+use crate::native::update::{update, update_in};
+use crate::native::{Native, Step};
 use crate::value::Value;
 use crate::value::combinator::Combinator;
 use crate::value::map::MapNode;

@@ -1,9 +1,10 @@
 //! The collection builtins called as the interpreter calls them: through their rows, under limits.
 
-use super::{Implementation, Step, lookup};
+use super::{Implementation, lookup};
 use crate::context::Context;
 use crate::fault::{Fault, Reason};
 use crate::json;
+use crate::native::Step;
 use crate::print::pr_str;
 use crate::testing::{with_context, with_limits};
 use crate::value::Value;

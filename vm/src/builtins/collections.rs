@@ -1,8 +1,9 @@
 //! Builtins about a collection as a whole: size, emptiness, sums, counts of its items.
 
-use super::seq::{self, expected};
 use super::{Builtin, Category, plain};
 use crate::arith;
+use crate::collection::seq;
+use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;

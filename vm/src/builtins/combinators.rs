@@ -1,11 +1,12 @@
 //! Builtins that make functions of functions.
 
 use super::callbacks::callable;
-use super::{Builtin, Category, Step, callback, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::bytecode::CombinatorKind;
 use crate::context::{Context, Memos};
 use crate::fault::{Fault, Result};
 use crate::memory::List;
+use crate::native::Step;
 use crate::value::Value;
 use crate::value::combinator::Combinator;
 use std::mem::take;
@@ -145,7 +146,7 @@ fn apply(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
             tail.type_word()
         )));
     }
-    let tail = super::seq::to_vector(cx, tail, "apply")?;
+    let tail = crate::collection::seq::to_vector(cx, tail, "apply")?;
     let all = cx.arguments(arguments[1..last].iter_mut().map(take).chain(tail.iter()))?;
     Ok(Step::TailCall(function, all))
 }

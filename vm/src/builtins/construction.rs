@@ -1,15 +1,16 @@
 //! Builtins that build sequences and collections out of items and other collections.
 
-use super::seq::{self, expected};
-use super::{Builtin, Category, Step, callback, endless, plain, transducers};
+use super::{Builtin, Category, callback, endless, plain, transducers};
 use crate::arith::invalid_types;
 use crate::bytecode::StageKind;
+use crate::collection::adding::{add, add_entries, add_members, merge};
+use crate::collection::seq;
+use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
+use crate::native::Step;
 use crate::value::Value;
-use crate::value::map::{ENTRY_BYTES, MapNode};
-use crate::value::set::SetNode;
 use crate::value::vector::VectorNode;
 use num_traits::ToPrimitive;
 use std::mem::take;
@@ -84,57 +85,6 @@ fn conj(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(target)
 }
 
-/// Adds one item where the collection adds items.
-pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
-    match target {
-        Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, cx, item)?)),
-        Value::Set(set) => Ok(Value::Set(SetNode::insert(set, cx, item)?)),
-        Value::Map(map) => Ok(Value::Map(add_entries(cx, map, item, name)?)),
-        other => Err(expected(name, 1, "collection", &other)),
-    }
-}
-
-/// Adds a `[key value]` pair, or all entries of a map, to a map; nil adds nothing.
-pub(crate) fn add_entries(
-    cx: &mut Context,
-    map: Rc<MapNode>,
-    item: Value,
-    name: &'static str,
-) -> Result<Rc<MapNode>> {
-    if let Some((key, value)) = seq::halves(&item) {
-        return MapNode::insert(map, cx, key, value);
-    }
-    match item {
-        Value::Nil => Ok(map),
-        Value::Map(more) => merge(cx, map, &more),
-        Value::Vector(node) => Err(Fault::type_error(format_args!(
-            "{name}: a map takes [key value] pairs or maps, got a list of {} items",
-            node.len()
-        ))),
-        other => Err(Fault::type_error(format_args!(
-            "{name}: a map takes [key value] pairs or maps, got {}",
-            other.type_word()
-        ))),
-    }
-}
-
-/// Adds all entries of one map to another.
-pub(super) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
-    if Rc::ptr_eq(&into, from) {
-        return Ok(into);
-    }
-    if into.is_empty() {
-        return Ok(from.clone());
-    }
-    cx.reserve(from.len().saturating_mul(ENTRY_BYTES))?;
-    let mut into = into;
-    for entry in from.entries() {
-        cx.tick(1)?;
-        into = MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?;
-    }
-    Ok(into)
-}
-
 fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let [target, source] = arguments else {
         return Ok(arguments.first_mut().map_or_else(|| Value::row([]), take));
@@ -176,36 +126,6 @@ fn append(
     let mut vector = vector;
     VectorNode::append_all(&mut vector, cx, &more)?;
     Ok(vector)
-}
-
-/// Adds the items of a collection to a set.
-pub(super) fn add_members(
-    cx: &mut Context,
-    set: Rc<SetNode>,
-    more: Value,
-    name: &'static str,
-    position: usize,
-) -> Result<Rc<SetNode>> {
-    if let Value::Set(more) = more {
-        if set.is_empty() || Rc::ptr_eq(&set, &more) {
-            return Ok(more);
-        }
-        cx.reserve_items(more.len())?;
-        let mut set = set;
-        for member in more.members() {
-            cx.tick(1)?;
-            set = SetNode::insert(set, cx, member.clone())?;
-        }
-        return Ok(set);
-    }
-    let items = seq::argument(cx, more, name, position)?;
-    let mut set = set;
-    for item in items.iter() {
-        cx.tick(1)?;
-        seq::check_memory(cx)?;
-        set = SetNode::insert(set, cx, item)?;
-    }
-    Ok(set)
 }
 
 fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

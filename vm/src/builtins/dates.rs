@@ -1,9 +1,10 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
-use super::{Builtin, Category, HostFunction, Step, callback, host, internal, lookup, plain};
+use super::{Builtin, Category, HostFunction, callback, host, internal, lookup, plain};
 use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
+use crate::native::Step;
 use crate::value::Value;
 use crate::value::combinator::Combinator;
 use crate::value::temporal::{DateTime, Duration, LocalDate};

@@ -5,18 +5,19 @@
 //! sequence.
 
 use super::callbacks::callable;
-use super::seq::{self, count_argument, length};
-use super::{Builtin, Category, Step, callback, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::bytecode::{CombinatorKind, Endless, StageKind};
+use crate::collection::seq;
+use crate::collection::seq::{count_argument, length};
 use crate::context::Context;
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::memory::List;
-use crate::native::Native;
 use crate::native::bounded::Bounded;
 use crate::native::each::Kind;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
+use crate::native::{Native, Step};
 use crate::value::Value;
-use crate::value::combinator::Combinator;
+use crate::value::combinator::{Combinator, unbounded};
 use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
@@ -39,13 +40,6 @@ pub(super) const TABLE: &[Builtin] = &[
     }),
     callback("%nth-item", Category::Internal, "2-3", "(nth coll index default?)", "The item at an index.", |cx, a| positional(cx, "nth", None, a)),
 ];
-
-/// The fault of a consumer that needs all items.
-#[cold]
-pub(crate) fn unbounded(name: &str) -> Box<Fault> {
-    Fault::type_error(format_args!("{name}: the sequence never ends"))
-        .hint("Take a bounded part of it first: (take n coll) or (take-while pred coll).")
-}
 
 fn endless<const N: usize>(kind: Endless, parts: [Value; N]) -> Value {
     Value::Combinator(Combinator::of(CombinatorKind::Endless(kind), parts))
@@ -261,9 +255,10 @@ pub(super) fn bounded(
         shortest = Some(shortest.map_or(items.len(), |shortest| shortest.min(items.len())));
         *argument = Value::Vector(items);
     }
-    let (Some(count), Some(builtin)) = (shortest, super::lookup(None, name)) else {
+    let found = (shortest, super::lookup(None, name), super::lookup(None, "take"));
+    let (Some(count), Some(builtin), Some(take)) = found else {
         return Err(unbounded(name));
     };
     let arguments = cx.arguments(arguments.iter_mut().map(std::mem::take))?;
-    Ok(Some(Step::Enter(Native::Bounded(Bounded::new(builtin, arguments, count)))))
+    Ok(Some(Step::Enter(Native::Bounded(Bounded::new(builtin, take, arguments, count)))))
 }

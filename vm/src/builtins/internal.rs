@@ -1,7 +1,8 @@
 //! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
 
-use super::lookup::{element, index};
-use super::{Builtin, Category, plain, seq};
+use super::{Builtin, Category, plain};
+use crate::collection::lookup::{element, index};
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result, Wanted};
 use crate::memory::List;
@@ -151,7 +152,7 @@ fn keyword_arguments(cx: &mut Context, pairs: &VectorNode) -> Result<Value> {
         map = MapNode::insert(map, cx, key, value)?;
     }
     if let Some(trailing) = trailing {
-        map = super::construction::merge(cx, map, &trailing)?;
+        map = crate::collection::adding::merge(cx, map, &trailing)?;
     }
     Ok(Value::Map(map))
 }

@@ -1,11 +1,13 @@
 //! Builtins over maps that take no functions, and reading and writing by key.
 
-use super::lookup::{associate, associate_at, element, element_at, index};
-use super::seq::{self, expected};
-use super::{Builtin, Category, Step, callback, construction, plain};
+use super::{Builtin, Category, callback, plain};
+use crate::collection::lookup::{associate, associate_at, element, element_at, index};
+use crate::collection::seq::expected;
+use crate::collection::{adding, seq};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::List;
+use crate::native::Step;
 use crate::value::Value;
 use crate::value::map::{ENTRY_BYTES, Entry, MapNode};
 use crate::value::vector::VectorNode;
@@ -129,7 +131,7 @@ fn merge(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         match take(argument) {
             Value::Nil | Value::Bool(false) => {}
             Value::Map(map) if merged.is_empty() => merged = map,
-            Value::Map(map) => merged = construction::merge(cx, merged, &map)?,
+            Value::Map(map) => merged = adding::merge(cx, merged, &map)?,
             other => return Err(expected("merge", at + 1, "map", &other)),
         }
     }

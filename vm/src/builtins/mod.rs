@@ -21,26 +21,23 @@ mod discovery;
 pub(crate) mod endless;
 mod internal;
 mod json;
-pub(crate) mod lookup;
 mod maps;
 mod math;
 mod partitions;
 mod predicates;
 mod regexes;
 mod relations;
-pub(crate) mod seq;
 mod sequences;
 mod sets;
 mod sorting;
 mod strings;
 pub(crate) mod transducers;
-pub(crate) mod updates;
 mod walks;
 
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
 use crate::context::{Context, Plain, PlainFunction};
 use crate::fault::Result;
-use crate::native::Native;
+use crate::native::Step;
 use crate::value::Value;
 pub use crate::value::build::Arguments;
 use std::collections::HashMap;
@@ -56,16 +53,6 @@ pub enum Implementation {
     Callback(fn(&mut Context, &mut [Value]) -> Result<Step>),
     /// Suspends the program until the host answers.
     Host(HostFunction),
-}
-
-/// What a callback builtin wants next.
-pub enum Step {
-    /// It is finished.
-    Return(Value),
-    /// Call this function with these arguments in its place (as `apply` does).
-    TailCall(Value, Arguments),
-    /// Run this state machine.
-    Enter(Native),
 }
 
 /// The closed set of host calls.

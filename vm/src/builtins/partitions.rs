@@ -1,10 +1,11 @@
 //! Builtins that cut, thin out or recombine sequences.
 
 use super::endless::staged;
-use super::lookup::element;
 use super::transducers::{short_of_all, short_of_items, transducer};
-use super::{Builtin, Category, plain, seq};
+use super::{Builtin, Category, plain};
 use crate::bytecode::StageKind;
+use crate::collection::lookup::element;
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;

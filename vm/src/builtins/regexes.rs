@@ -1,8 +1,9 @@
 //! Regular expressions.
 
 use super::strings::split_by;
-use super::{Builtin, Category, convert, plain, seq};
+use super::{Builtin, Category, convert, plain};
 use crate::arith::{invalid_types, invalid_types_of};
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

@@ -2,8 +2,9 @@
 
 use super::callbacks::each;
 use super::maps::select_keys;
-use super::seq::{self, expected};
 use super::{Builtin, Category, callback, plain};
+use crate::collection::seq;
+use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;
@@ -33,7 +34,7 @@ pub(super) const TABLE: &[Builtin] = &[
 fn subset(cx: &mut Context, name: &'static str, small: &mut Value, large: &mut Value) -> Result<Value> {
     let large = match take(large) {
         Value::Set(set) => set,
-        other => super::construction::add_members(cx, SetNode::empty(), other, name, 2)?,
+        other => crate::collection::adding::add_members(cx, SetNode::empty(), other, name, 2)?,
     };
     for member in seq::argument(cx, take(small), name, 1)?.iter() {
         cx.tick(1)?;
@@ -177,7 +178,7 @@ fn join(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         for partner in group.members() {
             if let Value::Map(partner) = partner {
                 seq::check_memory(cx)?;
-                let merged = super::construction::merge(cx, row.clone(), partner)?;
+                let merged = crate::collection::adding::merge(cx, row.clone(), partner)?;
                 joined = SetNode::insert(joined, cx, Value::Map(merged))?;
             }
         }

@@ -1,16 +1,18 @@
 //! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
-use super::seq::{self, count_argument, length};
 use super::transducers::{short_of_items, transducer};
-use super::{Builtin, Category, Step, callback, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::bytecode::StageKind;
+use crate::collection::lookup::grapheme;
+use crate::collection::seq;
+use crate::collection::seq::{count_argument, length};
 use crate::context::Context;
 use crate::fault::Result;
+use crate::native::Step;
 use crate::value::Value;
 use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
-use unicode_segmentation::UnicodeSegmentation;
 
 const CORE: Category = Category::Core;
 
@@ -61,27 +63,6 @@ fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Res
         Value::Map(_) | Value::Set(_) => Err(seq::unordered(coll, name)),
         other => Err(seq::invalid(name, other)),
     }
-}
-
-/// One grapheme of a string, as a string.
-pub(super) fn grapheme(
-    cx: &mut Context,
-    node: &crate::value::string::StringNode,
-    index: usize,
-) -> Result<Option<Value>> {
-    // Most strings are ASCII, of which one byte is looked at.
-    if cx.is_ascii(node)? {
-        return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
-    }
-    let mut left = index;
-    for grapheme in cx.read(node)?.graphemes(true) {
-        if left == 0 {
-            return cx.copy_text(grapheme).map(Some);
-        }
-        left -= 1;
-        cx.tick(grapheme.len() as u64)?;
-    }
-    Ok(None)
 }
 
 fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -1,9 +1,10 @@
 //! Builtins over sets, and membership.
 
-use super::construction::add_members;
-use super::lookup::index;
-use super::seq::{self, expected};
 use super::{Builtin, Category, plain};
+use crate::collection::adding::add_members;
+use crate::collection::lookup::{grapheme, index};
+use crate::collection::seq;
+use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -58,7 +59,7 @@ fn contains(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
             found
         }
         Value::Str(node) => match index(key) {
-            Some(index) => super::sequences::grapheme(cx, node, index)?.is_some(),
+            Some(index) => grapheme(cx, node, index)?.is_some(),
             None => false,
         },
         other => return Err(expected("contains?", 1, "collection", other)),

@@ -1,15 +1,15 @@
 //! `sort` and `sort-by`.
 
 use super::callbacks::{callable, collection};
-use super::{Builtin, Category, Step, callback};
+use super::{Builtin, Category, callback};
 use crate::apply::is_direct;
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::native::Native;
 use crate::native::each::{Each, Kind};
 use crate::native::sort::{self, Sort};
 use crate::native::sort_keys::SortKeys;
+use crate::native::{Native, Step};
 use crate::value::Value;
 use std::mem::take;
 

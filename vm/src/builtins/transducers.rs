@@ -2,21 +2,21 @@
 //! that send items through them.
 
 use super::callbacks::{callable, collection};
-use super::endless::unbounded;
 use super::partitions::positive;
-use super::seq::{self, count_argument, expected};
-use super::{Builtin, Category, Step, callback, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::bytecode::{CombinatorKind, Known, StageKind};
+use crate::collection::seq;
+use crate::collection::seq::{count_argument, expected};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
-use crate::native::Native;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::native::stage::Stage;
 use crate::native::transduce::Transduce;
+use crate::native::{Native, Step};
 use crate::value::Value;
 use crate::value::build::Arguments;
-use crate::value::combinator::Combinator;
+use crate::value::combinator::{Combinator, unbounded};
 use std::mem::take;
 use std::rc::Rc;
 

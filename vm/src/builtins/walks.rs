@@ -1,12 +1,12 @@
 //! Builtins over nested collections.
 
 use super::callbacks::callable;
-use super::{Builtin, Category, Step, callback, plain};
+use super::{Builtin, Category, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::native::Native;
 use crate::native::tree::Tree;
 use crate::native::walk::{Direction, Walk};
+use crate::native::{Native, Step};
 use crate::value::Value;
 use crate::value::map::{ENTRY_BYTES, MapNode};
 use std::mem::take;

@@ -35,3 +35,6 @@ pub use instruction::{Args, Constant, Dst, Global, Instruction, Pinned, ProtoInd
 
 /// Longest name that a program can write, in bytes: looking for a name takes bounded time, and no fuel.
 pub const LONGEST_NAME: usize = 256;
+
+/// Registers a function can address.
+pub(crate) const WINDOW: usize = 256;

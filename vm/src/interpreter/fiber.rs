@@ -5,7 +5,7 @@ use super::charged::Charged;
 use super::frames::FrameStack;
 use super::windows;
 use crate::bytecode::instruction::Instruction;
-use crate::bytecode::{BuiltinId, ProtoIndex};
+use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
 use crate::context::{Prints, Unit};
 use crate::fault::{CallSite, Fault, Span, UnitId};
 use crate::interpreter::hints;
@@ -13,9 +13,6 @@ use crate::native::Native;
 use crate::value::Value;
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// Registers a function can address.
-pub(crate) const WINDOW: usize = 256;
 
 /// Where the first window begins. Stacks and the code of small programs both begin where pages of memory do, and a
 /// load from code whose address ends in the same twelve bits as that of a register just written waits for the

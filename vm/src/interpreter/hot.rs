@@ -22,7 +22,7 @@ use crate::bytecode::instruction::Instruction;
 use crate::bytecode::leaf::modulo;
 use crate::context::Unit;
 use crate::fault::Result;
-use crate::globals::{Callee, Shared};
+use crate::interpreter::globals::{Callee, Shared};
 use crate::memory::account;
 use crate::value::Value;
 use crate::value::slot::{clear, fill_copy};

@@ -4,10 +4,9 @@
 //! No program can tell: such a call costs the fuel of the call that it is, and whatever is not an integer in
 //! range is left, untouched, to the call with a frame.
 
-use super::fiber::WINDOW;
-use crate::bytecode::CombinatorKind;
 use crate::bytecode::instruction::Window;
 use crate::bytecode::leaf::Leaf;
+use crate::bytecode::{CombinatorKind, WINDOW};
 use crate::context::Unit;
 use crate::value::combinator::Combinator;
 use crate::value::slot::{clear, fill};

@@ -1,11 +1,10 @@
 //! What instructions do beyond their fast path.
 
-use super::fiber::WINDOW;
 use crate::bytecode::instruction::{Args, Relation};
-use crate::bytecode::{ProtoIndex, Shape};
+use crate::bytecode::{ProtoIndex, Shape, WINDOW};
 use crate::context::{Context, Unit};
 use crate::fault::{Fault, Reason, Result};
-use crate::globals::Globals;
+use crate::interpreter::globals::Globals;
 use crate::value::map::MapNode;
 use crate::value::relation::equal::equal;
 use crate::value::relation::order::{compare, compare_numbers};

@@ -1,19 +1,19 @@
 //! What the hot loop does out of line: each is a call, which keeps the loop's own variables few.
 
 use super::call::Called;
-use super::fiber::{Fiber, Frame, WINDOW};
+use super::fiber::{Fiber, Frame};
 use super::operations::take_args;
 use super::registers::{take_or_copy, window};
 use super::run::read;
 use super::{Hot, Machine, chain};
 use crate::apply::check_arity;
-use crate::builtins::{Implementation, Step};
+use crate::builtins::Implementation;
 use crate::bytecode::instruction::{Args, Constant, Dst, Instruction, Pinned, Relation, Src, Window};
-use crate::bytecode::{BuiltinId, ProtoIndex};
+use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
 use crate::context::{Context, Unit};
 use crate::fault::{Result, UnitId};
 use crate::memory::account;
-use crate::native::Native;
+use crate::native::{Native, Step};
 use crate::value::slot::{clear, fill, fill_copy};
 use crate::value::string::SHORT_TEXT;
 use crate::value::vector::VectorNode;

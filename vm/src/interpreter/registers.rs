@@ -1,6 +1,6 @@
 //! Reading and moving registers.
 
-use super::fiber::WINDOW;
+use crate::bytecode::WINDOW;
 use crate::value::Value;
 use crate::value::slot::fill;
 

@@ -4,7 +4,7 @@
 //! verifier has checked, that the register is empty, so that what is forgotten is a scalar (see
 //! `bytecode`). Debug builds assert it.
 
-use super::fiber::{Fiber, Frame, WINDOW};
+use super::fiber::{Fiber, Frame};
 use super::operations::{
     add_entries, add_members, find_global, holds, less, less_equal, loop_limit, make_record, take_args,
     target, unbound,
@@ -13,8 +13,8 @@ use super::{Machine, Stop};
 use crate::apply::check_arity;
 use crate::arith;
 use crate::builtins::Implementation;
-use crate::bytecode::Proto;
 use crate::bytecode::instruction::{Instruction, Relation, Side, Src};
+use crate::bytecode::{Proto, WINDOW};
 use crate::context::{Context, Unit};
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::account;

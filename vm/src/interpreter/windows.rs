@@ -1,7 +1,8 @@
 //! First register windows of finished fibers, kept for the next: filling and dropping 256 registers costs
 //! more than a small program does.
 
-use super::fiber::{FIRST_ROOM, WINDOW};
+use super::fiber::FIRST_ROOM;
+use crate::bytecode::WINDOW;
 use crate::value::{Value, garbage};
 use std::cell::RefCell;
 

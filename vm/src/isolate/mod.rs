@@ -18,6 +18,7 @@
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 //! - `rewind`: running a loaded program once more
 
+mod link;
 mod rewind;
 mod schedule;
 
@@ -26,9 +27,9 @@ use crate::bytecode::instruction::Signal;
 use crate::bytecode::{Builtins, Program};
 use crate::context::{Context, Prints};
 use crate::fault::{Fault, Reason, Result, UnitId};
-use crate::globals::Globals;
+use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
-use crate::link::{GlobalSlots, link};
+use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, Preemption};
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::Symbols;

@@ -2,9 +2,8 @@
 //! builtin is called again.
 
 use super::Action;
-use crate::builtins;
 use crate::bytecode::BuiltinId;
-use crate::fault::{Fault, Result};
+use crate::fault::Result;
 use crate::value::Value;
 use crate::value::build::Arguments;
 use std::mem::take;
@@ -12,6 +11,8 @@ use std::mem::take;
 /// The machine.
 pub struct Bounded {
     builtin: BuiltinId,
+    /// `take`.
+    take: BuiltinId,
     arguments: Arguments,
     /// Items that each endless argument is cut to.
     count: i64,
@@ -21,8 +22,8 @@ pub struct Bounded {
 
 impl Bounded {
     /// Calls the builtin with its endless arguments cut to `count` items.
-    pub fn new(builtin: BuiltinId, arguments: Arguments, count: usize) -> Bounded {
-        Bounded { builtin, arguments, count: i64::try_from(count).unwrap_or(i64::MAX), at: None }
+    pub fn new(builtin: BuiltinId, take: BuiltinId, arguments: Arguments, count: usize) -> Bounded {
+        Bounded { builtin, take, arguments, count: i64::try_from(count).unwrap_or(i64::MAX), at: None }
     }
 
     pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
@@ -32,11 +33,8 @@ impl Bounded {
         self.at = self.arguments.iter().position(|argument| argument.endless().is_some());
         match self.at {
             Some(at) => {
-                let Some(take_first) = builtins::lookup(None, "take") else {
-                    return Err(Fault::runtime("no builtin take"));
-                };
                 let sequence = take(&mut self.arguments[at]);
-                Ok(Action::Call2(Value::Builtin(take_first), Value::Int(self.count), sequence))
+                Ok(Action::Call2(Value::Builtin(self.take), Value::Int(self.count), sequence))
             }
             None => Ok(Action::TailCall(Value::Builtin(self.builtin), take(&mut self.arguments))),
         }

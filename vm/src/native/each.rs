@@ -6,10 +6,10 @@ use super::sort::{self, Sort};
 use super::{Action, Native, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
 use crate::arith;
+use crate::bytecode::WINDOW;
 use crate::bytecode::instruction::Src;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::interpreter::WINDOW;
 use crate::memory::{List, account};
 use crate::value::Value;
 use crate::value::map::MapNode;
@@ -352,7 +352,7 @@ impl Each {
                 }
             }
             Kind::Mapcat => {
-                let mut part = crate::builtins::seq::to_vector(cx, value, "mapcat")?;
+                let mut part = crate::collection::seq::to_vector(cx, value, "mapcat")?;
                 for index in 0..part.len() {
                     cx.tick(1)?;
                     if let Some(item) = VectorNode::take_item(&mut part, index) {

@@ -7,12 +7,12 @@
 
 use super::Action;
 use crate::apply::is_direct;
-use crate::builtins::updates;
 use crate::bytecode::instruction::{Instruction, Src};
 use crate::bytecode::{CombinatorKind, Known, ProtoIndex, Shape};
 use crate::context::{Context, PlainFunction};
 use crate::fault::{Fault, Result, UnitId};
 use crate::memory::account;
+use crate::native::update::update_directly;
 use crate::value::map::MapNode;
 use crate::value::string::SHORT_TEXT;
 use crate::value::symbol::Symbol;
@@ -136,7 +136,7 @@ impl Forward {
             (None, [_, _, Operand::Constant(function)])
                 if info.known == Some(Known::Update) && is_direct(cx, function) =>
             {
-                updates::update_directly
+                update_directly
             }
             _ => return None,
         };

@@ -29,7 +29,7 @@ impl MapMany {
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         match returned {
             Some(value) if self.join => {
-                let part = crate::builtins::seq::to_vector(cx, value, "mapcat")?;
+                let part = crate::collection::seq::to_vector(cx, value, "mapcat")?;
                 self.out.extend(cx, part.iter())?;
             }
             Some(value) => self.out.push(cx, value)?,

@@ -53,6 +53,16 @@ pub enum Action {
     Failed(Box<Fault>, forward::Site),
 }
 
+/// What a callback builtin wants next.
+pub enum Step {
+    /// It is finished.
+    Return(Value),
+    /// Call this function with these arguments in its place (as `apply` does).
+    TailCall(Value, Arguments),
+    /// Run this state machine.
+    Enter(Native),
+}
+
 /// The closed set of machines. The large and rare ones are boxed: the others are moved often.
 pub enum Native {
     /// One function over one collection.

@@ -6,9 +6,9 @@
 
 use super::Action;
 use super::stage::{Outcome, Stage};
-use crate::builtins::construction::add;
-use crate::builtins::seq::check_memory;
 use crate::bytecode::{CombinatorKind, Endless};
+use crate::collection::adding::add;
+use crate::collection::seq::check_memory;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

@@ -3,11 +3,10 @@
 use super::forward::Forward;
 use super::{Action, is_running, takes_as_they_are};
 use crate::apply::{apply, is_direct};
-use crate::bytecode::CombinatorKind;
 use crate::bytecode::instruction::Src;
+use crate::bytecode::{CombinatorKind, WINDOW};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::interpreter::WINDOW;
 use crate::memory::List;
 use crate::value::Value;
 use crate::value::build::Arguments;

@@ -1,8 +1,8 @@
 //! The stages of a pipeline: what one of them does with one item.
 
-use crate::builtins::lookup::element;
-use crate::builtins::seq::to_vector;
 use crate::bytecode::{CombinatorKind, Known, StageKind};
+use crate::collection::lookup::element;
+use crate::collection::seq::to_vector;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

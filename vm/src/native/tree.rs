@@ -1,7 +1,7 @@
 //! `tree-seq`: the nodes of a tree, parents first.
 
 use super::Action;
-use crate::builtins::seq::to_vector;
+use crate::collection::seq::to_vector;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

@@ -2,8 +2,8 @@
 //! collection of the same type is built of the results.
 
 use super::Action;
-use crate::builtins::construction::add_entries;
-use crate::builtins::seq::{check_memory, to_vector};
+use crate::collection::adding::add_entries;
+use crate::collection::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

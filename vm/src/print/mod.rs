@@ -237,7 +237,7 @@ fn write_leaf(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> 
         Value::Tool(symbol) => write_name(cx, buffer, "tool/", *symbol),
         Value::Builtin(_) => buffer.push(cx, "#<builtin>"),
         Value::Combinator(_) if value.endless().is_some() => {
-            Err(crate::builtins::endless::unbounded("print"))
+            Err(crate::value::combinator::unbounded("print"))
         }
         Value::Combinator(node) if node.kind == CombinatorKind::Reduced => buffer.push(cx, "#<reduced>"),
         Value::Combinator(_) => buffer.push(cx, "#fn[...]"),

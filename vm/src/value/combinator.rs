@@ -1,6 +1,7 @@
 //! Functions made by functions: a closed set, so that calling one is data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
+use crate::fault::Fault;
 use crate::memory::{List, account};
 use crate::value::garbage::drop_children;
 use crate::value::{Store, Value};
@@ -82,4 +83,11 @@ fn depth_of(builtins: Builtins, kind: CombinatorKind, parts: &[Value]) -> Option
     let deepest =
         called.iter().try_fold(0, |deepest: u8, part| Some(deepest.max(direct_depth(builtins, part)?)))?;
     Some(deepest.saturating_add(1))
+}
+
+/// The fault of a consumer that needs all items.
+#[cold]
+pub(crate) fn unbounded(name: &str) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: the sequence never ends"))
+        .hint("Take a bounded part of it first: (take n coll) or (take-while pred coll).")
 }

@@ -4,7 +4,8 @@
 mod field;
 mod paths;
 
-use super::{Builtin, Category, plain, seq};
+use super::{Builtin, Category, plain};
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

@@ -1,6 +1,6 @@
 //! Values as text: `str`, `pr-str`, `join`, `println`.
 
-use crate::builtins::seq;
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::print::{self, write_display, write_readable};

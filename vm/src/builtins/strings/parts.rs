@@ -2,7 +2,7 @@
 
 use super::string_argument;
 use crate::arith::invalid_types_of;
-use crate::builtins::seq;
+use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;

@@ -2,11 +2,11 @@
 
 use super::string_argument;
 use crate::arith::invalid_types;
-use crate::builtins::{Step, partitions};
+use crate::builtins::partitions;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
-use crate::native::Native;
 use crate::native::replace::Replace;
+use crate::native::{Native, Step};
 use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use crate::value::build::Text;

@@ -1,9 +1,10 @@
 //! String and regex builtins, called with arguments written as JSON; `#"…"` in a string makes a regex.
 
-use crate::builtins::{Implementation, Step, lookup};
+use crate::builtins::{Implementation, lookup};
 use crate::context::Context;
 use crate::fault::Reason;
 use crate::json::decode;
+use crate::native::Step;
 use crate::print::pr_str;
 use crate::testing::{with_context, with_limits};
 use crate::value::Value;

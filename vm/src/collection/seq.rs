@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted};
 use crate::memory::List;
 use crate::value::Value;
+use crate::value::combinator::unbounded;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
 use crate::value::string::STRING_BYTES;
@@ -30,7 +31,7 @@ pub(crate) fn to_vector(cx: &mut Context, value: Value, name: &'static str) -> R
 ///
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
-pub(super) fn argument(
+pub(crate) fn argument(
     cx: &mut Context,
     value: Value,
     name: &'static str,
@@ -47,7 +48,7 @@ pub(super) fn argument(
 ///
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
-pub(super) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
+pub(crate) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
     match value {
         Value::Map(_) | Value::Set(_) => Err(unordered(&value, name)),
         value => match convert(cx, value)? {
@@ -90,7 +91,7 @@ fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Resul
 }
 
 /// The entries of a map as pairs in key order.
-pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
+pub(crate) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>> {
     cx.reserve(map.len().saturating_mul(VECTOR_BYTES + 3 * SLOT))?;
     let order = map.order(cx)?;
     let items = order.iter().map(|&row| {
@@ -101,19 +102,19 @@ pub(super) fn entries(cx: &mut Context, map: &MapNode) -> Result<Rc<VectorNode>>
 }
 
 /// The members of a set in key order.
-pub(super) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>> {
+pub(crate) fn members(cx: &mut Context, set: &SetNode) -> Result<Rc<VectorNode>> {
     let order = set.order(cx)?;
     let items = order.iter().map(|&row| set.member(row as usize).clone());
     Ok(cx.collect(items)?.into_vector())
 }
 
 /// `[key value]`.
-pub(super) fn pair(key: Value, value: Value) -> Value {
+pub(crate) fn pair(key: Value, value: Value) -> Value {
     Value::row([key, value])
 }
 
 /// The two halves of a `[key value]` pair.
-pub(super) fn halves(value: &Value) -> Option<(Value, Value)> {
+pub(crate) fn halves(value: &Value) -> Option<(Value, Value)> {
     match value {
         Value::Vector(node) if node.len() == 2 => Some((node.get(0)?, node.get(1)?)),
         _ => None,
@@ -130,7 +131,7 @@ pub(crate) fn check_memory(cx: &mut Context) -> Result<()> {
 ///
 /// # Errors
 /// `type_error` for anything but an integer.
-pub(super) fn count_argument(value: &Value, name: &'static str, position: usize) -> Result<i64> {
+pub(crate) fn count_argument(value: &Value, name: &'static str, position: usize) -> Result<i64> {
     match value {
         Value::Int(count) => Ok(*count),
         Value::BigInt(big) if big.is_negative() => Ok(i64::MIN),
@@ -140,15 +141,15 @@ pub(super) fn count_argument(value: &Value, name: &'static str, position: usize)
 }
 
 /// A count as a length: negative ones are 0.
-pub(super) fn length(count: i64) -> usize {
+pub(crate) fn length(count: i64) -> usize {
     usize::try_from(count.max(0)).unwrap_or(usize::MAX)
 }
 
 /// `name: arg N expected …, got …`.
 #[cold]
-pub(super) fn expected(name: &str, position: usize, what: &str, got: &Value) -> Box<Fault> {
+pub(crate) fn expected(name: &str, position: usize, what: &str, got: &Value) -> Box<Fault> {
     if got.endless().is_some() {
-        return super::endless::unbounded(name);
+        return unbounded(name);
     }
     let word = got.type_word();
     let wanted = match what {
@@ -165,9 +166,9 @@ pub(super) fn expected(name: &str, position: usize, what: &str, got: &Value) -> 
 
 /// `name: invalid argument types: …`.
 #[cold]
-pub(super) fn invalid(name: &str, got: &Value) -> Box<Fault> {
+pub(crate) fn invalid(name: &str, got: &Value) -> Box<Fault> {
     if got.endless().is_some() {
-        return super::endless::unbounded(name);
+        return unbounded(name);
     }
     let word = got.type_word();
     Fault::type_error(format_args!("{name}: invalid argument types: {word}"))
@@ -175,7 +176,7 @@ pub(super) fn invalid(name: &str, got: &Value) -> Box<Fault> {
 }
 
 #[cold]
-pub(super) fn unordered(value: &Value, name: &str) -> Box<Fault> {
+pub(crate) fn unordered(value: &Value, name: &str) -> Box<Fault> {
     match value {
         Value::Map(_) => Fault::type_error(format_args!(
             "{name} does not support maps (maps are unordered). Use (keys m), (vals m), or (entries m) to get a \
@@ -189,7 +190,7 @@ pub(super) fn unordered(value: &Value, name: &str) -> Box<Fault> {
 #[cold]
 fn not_a_collection(value: &Value, name: &str) -> Box<Fault> {
     if value.endless().is_some() {
-        super::endless::unbounded(name)
+        unbounded(name)
     } else if value.is_function() {
         Fault::type_error(format_args!(
             "{name}: expected a collection, got a function — collection operations like filter/map/reduce take \

@@ -2,15 +2,16 @@
 //! `assoc`, `find`, destructuring and calls of collections.
 
 use super::seq;
-use super::sequences::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
 use crate::value::Value;
 use crate::value::map::MapNode;
+use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
+use unicode_segmentation::UnicodeSegmentation;
 
 /// What a key finds in any value: in maps by the flexible rule, in sets the member, in vectors and strings
 /// by index. `None` when it finds nothing, also for values that have no elements.
@@ -31,7 +32,7 @@ pub(crate) fn element(cx: &mut Context, coll: &Value, key: &Value) -> Result<Opt
 }
 
 /// A key as a position.
-pub(super) fn index(key: &Value) -> Option<usize> {
+pub(crate) fn index(key: &Value) -> Option<usize> {
     match key {
         Value::Int(index) => usize::try_from(*index).ok(),
         _ => None,
@@ -191,4 +192,21 @@ pub(crate) fn open(
         }
         other => Err(in_the_way(cx, &other, key, name)),
     }
+}
+
+/// One grapheme of a string, as a string.
+pub(crate) fn grapheme(cx: &mut Context, node: &StringNode, index: usize) -> Result<Option<Value>> {
+    // Most strings are ASCII, of which one byte is looked at.
+    if cx.is_ascii(node)? {
+        return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
+    }
+    let mut left = index;
+    for grapheme in cx.read(node)?.graphemes(true) {
+        if left == 0 {
+            return cx.copy_text(grapheme).map(Some);
+        }
+        left -= 1;
+        cx.tick(grapheme.len() as u64)?;
+    }
+    Ok(None)
 }

@@ -5,7 +5,7 @@ use crate::bytecode::leaf::Leaf;
 use crate::bytecode::{Const, Instruction, Program, Proto};
 use crate::context::{Context, Unit};
 use crate::fault::{Fault, Result};
-use crate::globals::Globals;
+use crate::interpreter::globals::Globals;
 use crate::memory::List;
 use crate::regex::RegexNode;
 use crate::value::Value;

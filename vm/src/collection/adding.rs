@@ -1,0 +1,91 @@
+//! Adding items and entries to collections.
+
+use super::seq::{self, expected};
+use crate::context::Context;
+use crate::fault::{Fault, Result};
+use crate::value::Value;
+use crate::value::map::{ENTRY_BYTES, MapNode};
+use crate::value::set::SetNode;
+use crate::value::vector::VectorNode;
+use std::rc::Rc;
+
+/// Adds one item where the collection adds items.
+pub(crate) fn add(cx: &mut Context, target: Value, item: Value, name: &'static str) -> Result<Value> {
+    match target {
+        Value::Vector(vector) => Ok(Value::Vector(VectorNode::push(vector, cx, item)?)),
+        Value::Set(set) => Ok(Value::Set(SetNode::insert(set, cx, item)?)),
+        Value::Map(map) => Ok(Value::Map(add_entries(cx, map, item, name)?)),
+        other => Err(expected(name, 1, "collection", &other)),
+    }
+}
+
+/// Adds a `[key value]` pair, or all entries of a map, to a map; nil adds nothing.
+pub(crate) fn add_entries(
+    cx: &mut Context,
+    map: Rc<MapNode>,
+    item: Value,
+    name: &'static str,
+) -> Result<Rc<MapNode>> {
+    if let Some((key, value)) = seq::halves(&item) {
+        return MapNode::insert(map, cx, key, value);
+    }
+    match item {
+        Value::Nil => Ok(map),
+        Value::Map(more) => merge(cx, map, &more),
+        Value::Vector(node) => Err(Fault::type_error(format_args!(
+            "{name}: a map takes [key value] pairs or maps, got a list of {} items",
+            node.len()
+        ))),
+        other => Err(Fault::type_error(format_args!(
+            "{name}: a map takes [key value] pairs or maps, got {}",
+            other.type_word()
+        ))),
+    }
+}
+
+/// Adds all entries of one map to another.
+pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
+    if Rc::ptr_eq(&into, from) {
+        return Ok(into);
+    }
+    if into.is_empty() {
+        return Ok(from.clone());
+    }
+    cx.reserve(from.len().saturating_mul(ENTRY_BYTES))?;
+    let mut into = into;
+    for entry in from.entries() {
+        cx.tick(1)?;
+        into = MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?;
+    }
+    Ok(into)
+}
+
+/// Adds the items of a collection to a set.
+pub(crate) fn add_members(
+    cx: &mut Context,
+    set: Rc<SetNode>,
+    more: Value,
+    name: &'static str,
+    position: usize,
+) -> Result<Rc<SetNode>> {
+    if let Value::Set(more) = more {
+        if set.is_empty() || Rc::ptr_eq(&set, &more) {
+            return Ok(more);
+        }
+        cx.reserve_items(more.len())?;
+        let mut set = set;
+        for member in more.members() {
+            cx.tick(1)?;
+            set = SetNode::insert(set, cx, member.clone())?;
+        }
+        return Ok(set);
+    }
+    let items = seq::argument(cx, more, name, position)?;
+    let mut set = set;
+    for item in items.iter() {
+        cx.tick(1)?;
+        seq::check_memory(cx)?;
+        set = SetNode::insert(set, cx, item)?;
+    }
+    Ok(set)
+}
