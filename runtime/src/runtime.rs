@@ -64,29 +64,11 @@ impl Default for Load {
     }
 }
 
-/// Makes an upstream, which publishes its tools in this catalog under its name.
-pub type MakeUpstream = Arc<dyn Fn(&SharedCatalog) -> Arc<dyn Upstream> + Send + Sync>;
-
-/// An upstream that is not configured but made by the host: tools of its own, or a transport that it brings along.
-#[derive(Clone)]
-pub struct AttachedUpstream {
-    /// Its name, as programs call it.
-    pub name: Arc<str>,
-    /// What it is.
-    pub description: Option<String>,
-    /// What becomes of the runtime when it does not start.
-    pub startup: Startup,
-    /// Makes it.
-    pub make: MakeUpstream,
-}
-
 /// How to start a runtime.
 #[derive(Clone)]
 pub struct RuntimeConfig {
     /// Upstream servers.
     pub servers: Vec<ServerEntry>,
-    /// Upstreams of the host's own making.
-    pub attached: Vec<AttachedUpstream>,
     /// Policy for all entries that do not say `required` themselves.
     pub startup: Option<Startup>,
     /// Which servers start at once.
@@ -115,7 +97,6 @@ impl Default for RuntimeConfig {
     fn default() -> RuntimeConfig {
         RuntimeConfig {
             servers: Vec::new(),
-            attached: Vec::new(),
             startup: None,
             start: StartPolicy::All,
             snapshot: None,
@@ -182,7 +163,6 @@ impl Runtime {
     pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
         let RuntimeConfig {
             servers,
-            attached,
             startup,
             start,
             snapshot,
@@ -194,13 +174,11 @@ impl Runtime {
             observer,
             adopts_orphans,
         } = config;
-        startup::check(&servers, attached.iter().map(|upstream| &upstream.name))?;
+        startup::check(&servers)?;
         let io = tokio::runtime::Handle::current();
-        let names = servers.iter().map(|entry| (&entry.name, &entry.description));
-        let names = names.chain(attached.iter().map(|upstream| (&upstream.name, &upstream.description)));
-        let described = names.map(|(name, description)| {
-            let description = description.as_deref().map(|text| secrets.scrub(text).into());
-            (name.clone(), description)
+        let described = servers.iter().map(|entry| {
+            let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
+            (entry.name.clone(), description)
         });
         let catalog = SharedCatalog::new(described);
         let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
@@ -209,17 +187,16 @@ impl Runtime {
         }
         let mut upstreams = std::collections::BTreeMap::new();
         let mut starting = Vec::new();
-        let at_once = |name: &str| match &start {
-            StartPolicy::All => true,
-            StartPolicy::Named(names) => names.contains(name),
-            StartPolicy::Lazy => false,
-        };
         for entry in servers {
             let policy = match startup {
                 Some(policy) if !entry.startup_is_explicit => policy,
                 _ => entry.startup,
             };
-            let at_once = at_once(&entry.name);
+            let at_once = match &start {
+                StartPolicy::All => true,
+                StartPolicy::Named(names) => names.contains(&*entry.name),
+                StartPolicy::Lazy => false,
+            };
             let upstream: Arc<dyn Upstream> = Arc::new(SupervisedUpstream::new(SupervisorOptions {
                 name: entry.name.clone(),
                 description: entry.description,
@@ -241,13 +218,6 @@ impl Runtime {
             if at_once {
                 starting.push((upstream, policy));
             }
-        }
-        for AttachedUpstream { name, startup, make, .. } in attached {
-            let upstream = make(&catalog);
-            if at_once(&name) {
-                starting.push((upstream.clone(), startup));
-            }
-            upstreams.insert(name, upstream);
         }
         let starting = Mutex::new(startup::start_all(starting, observer).await?);
         let workers = match workers {

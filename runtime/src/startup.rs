@@ -78,20 +78,18 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 /// Refuses what must never run.
-pub(crate) fn check<'n>(
-    servers: &'n [ServerEntry],
-    attached: impl Iterator<Item = &'n Arc<str>>,
-) -> Result<(), StartError> {
+pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
     let mut names = std::collections::HashSet::new();
-    for name in servers.iter().map(|entry| &entry.name).chain(attached) {
-        if !names.insert(name) {
-            return Err(StartError::DuplicateServer { server: name.to_string() });
+    for entry in servers {
+        let server = entry.name.to_string();
+        if !names.insert(&entry.name) {
+            return Err(StartError::DuplicateServer { server });
+        }
+        if entry.is_forbidden_self() {
+            return Err(StartError::SelfAsUpstream { server });
         }
     }
-    match servers.iter().find(|entry| entry.is_forbidden_self()) {
-        Some(entry) => Err(StartError::SelfAsUpstream { server: entry.name.to_string() }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// A start that goes on in the background.

@@ -222,13 +222,18 @@ impl MemoryPeer {
         let count = if self.server.state.lock().unwrap().grown { 5 } else { 4 };
         let at: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
         let next = (at + 1 < count).then(|| (at + 1).to_string());
-        json!({"tools": [{"name": TOOLS[at], "inputSchema": {"type": "object"}}], "nextCursor": next})
+        let properties = if TOOLS[at] == "fail" { json!({"why": {"type": "string"}}) } else { json!({}) };
+        let schema = json!({"type": "object", "properties": properties});
+        json!({"tools": [{"name": TOOLS[at], "inputSchema": schema}], "nextCursor": next})
     }
 
     async fn call(&self, tool: &Value, arguments: &Value) -> Result<Value, RpcError> {
         match tool.as_str().unwrap() {
             "hang" => std::future::pending().await,
-            "fail" => Err(RpcError::read(br#"{"code":-32000,"message":"no"}"#)),
+            "fail" => {
+                let why = arguments["why"].as_str().unwrap_or("no");
+                Err(RpcError::read(json!({"code": -32000, "message": why}).to_string().as_bytes()))
+            }
             "grow" => {
                 self.server.state.lock().unwrap().grown = true;
                 self.events.notification("notifications/tools/list_changed");
