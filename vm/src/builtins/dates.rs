@@ -1,6 +1,6 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
-use super::{Builtin, Category, HostFunction, callback, host, internal, lookup, plain};
+use crate::builtins::{Builtin, Category, HostFunction, callback, host, internal, lookup, plain};
 use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -15,7 +15,7 @@ const INTEROP: Category = Category::Interop;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("parse", INTEROP, "1", "(parse text)", "The LocalDate of YYYY-MM-DD, or the DateTime (UTC) of a text with a T.", parse),
     plain("LocalDate/parse", INTEROP, "1", "(LocalDate/parse text)", "The same as `parse`.", parse),
     plain("Instant/parse", INTEROP, "1", "(Instant/parse text)", "The same as `parse`.", parse),
@@ -100,7 +100,7 @@ fn now() -> Result<Step> {
     let parts = [Value::Builtin(from_clock), Value::Builtin(clock)];
     Ok(Step::TailCall(
         Value::Combinator(Combinator::of(CombinatorKind::Comp, parts)),
-        super::Arguments::new(),
+        crate::builtins::Arguments::new(),
     ))
 }
 

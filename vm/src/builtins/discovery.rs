@@ -1,7 +1,7 @@
 //! Forms that look names up: builtins, exports of the host, tools of upstreams. All of them ask the host,
 //! which knows more names than this table has.
 
-use super::{Builtin, Category, DiscoveryForm, HostFunction, host};
+use crate::builtins::{Builtin, Category, DiscoveryForm, HostFunction, host};
 
 /// One row a form: name, arities, usage, documentation, form.
 macro_rules! forms {
@@ -11,7 +11,7 @@ macro_rules! forms {
 }
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = forms! {
+pub(crate) const TABLE: &[Builtin] = forms! {
     "apropos" "1-2" Apropos "(apropos query {:limit 8 :load false})"
         "The names and tools whose name or description matches the words, best first.";
     "dir" "1-2" Dir "(dir 'ref {:limit 50 :offset 0})"

@@ -1,6 +1,6 @@
 //! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::collection::lookup::{element, index};
 use crate::collection::seq;
 use crate::context::Context;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated),
     row("%times", "1", "(%times n)", "The integers that dotimes counts through.", times),
     row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern),
@@ -92,7 +92,7 @@ fn mismatch(expected: &str, got: &Value) -> Box<Fault> {
         .mismatch(Wanted::Pattern, &[word])
 }
 
-pub(super) fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn vector_pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match take(&mut arguments[0]) {
         value @ (Value::Vector(_) | Value::Nil | Value::Str(_)) => {
             Ok(Value::Vector(seq::to_vector(cx, value, "destructuring")?))
@@ -186,7 +186,7 @@ fn take_range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if endless {
         return Ok(cx.collect(std::iter::repeat_n(take(&mut arguments[1]), count))?.into_value());
     }
-    let whole = super::construction::range(cx, &mut arguments[1..])?;
+    let whole = crate::builtins::collections::construction::range(cx, &mut arguments[1..])?;
     let vector = seq::to_vector(cx, whole, "take")?;
     Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
 }

@@ -1,6 +1,6 @@
 //! JSON text: nil for what is not JSON, so that programs can test for it.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::json::{DecodeFailure, Dialect, decode_text, encode_text};
@@ -10,7 +10,7 @@ use crate::value::Value;
 const JSON: Category = Category::Json;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain(
         "parse-string",
         JSON,

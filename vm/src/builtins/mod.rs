@@ -5,34 +5,17 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
-mod bits;
-pub(crate) mod callbacks;
-#[cfg(test)]
-#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
-mod collection_tests;
 mod collections;
-mod combinators;
-mod comparison;
-pub(crate) mod construction;
-mod convert;
 mod dates;
 mod describe;
 mod discovery;
-pub(crate) mod endless;
+pub(crate) mod functions;
 mod internal;
 mod json;
-mod maps;
-mod math;
-mod partitions;
+mod numbers;
 mod predicates;
 mod regexes;
-mod relations;
-mod sequences;
-mod sets;
-mod sorting;
 mod strings;
-pub(crate) mod transducers;
-mod walks;
 
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
 use crate::context::{Context, Plain, PlainFunction};
@@ -40,6 +23,9 @@ use crate::fault::Result;
 use crate::native::Step;
 use crate::value::Value;
 pub use crate::value::build::Arguments;
+use collections::{construction, maps, partitions, relations, sequences, sets, sorting};
+use functions::{callbacks, combinators, endless, transducers, walks};
+use numbers::{bits, comparison, convert, math};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
 //! Predicates, and the functions about what a value is. They answer for every value and never fault.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -23,7 +23,7 @@ macro_rules! test {
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
     plain("not", CORE, "1", "(not x)", "True for nil and false.", not).total(),
     plain("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),

@@ -1,8 +1,9 @@
 //! Regular expressions.
 
-use super::strings::split_by;
-use super::{Builtin, Category, convert, plain};
 use crate::arith::{invalid_types, invalid_types_of};
+use crate::builtins::numbers::convert;
+use crate::builtins::strings::split_by;
+use crate::builtins::{Builtin, Category, plain};
 use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
@@ -17,7 +18,7 @@ const STRING: Category = Category::String;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("re-pattern", REGEX, "1", "(re-pattern text)", "The regex of a pattern.", re_pattern),
     plain("re-find", REGEX, "2", "(re-find regex s)", "The first match, with its groups if there are any, or nil.", re_find),
     plain("re-matches", REGEX, "2", "(re-matches regex s)", "The match of the whole string, or nil.", re_matches),

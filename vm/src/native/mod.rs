@@ -6,7 +6,6 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
-pub mod bounded;
 pub mod combine;
 pub mod each;
 pub mod forward;
@@ -18,9 +17,6 @@ pub mod pipeline;
 pub mod reduce;
 pub mod replace;
 pub mod sort;
-pub mod sort_keys;
-pub mod stage;
-pub mod transduce;
 pub mod tree;
 pub mod update;
 pub mod walk;
@@ -76,7 +72,7 @@ pub enum Native {
     /// `sort` and `sort-by` with a comparator.
     Sort(Box<sort::Sort>),
     /// `sort-by` with several keys.
-    SortKeys(Box<sort_keys::SortKeys>),
+    SortKeys(Box<sort::keys::SortKeys>),
     /// `update`, `update-in`.
     Update(Box<update::Update>),
     /// `merge-with`.
@@ -88,9 +84,9 @@ pub enum Native {
     /// Items through stages into a sink: `transduce`, `into`, endless sequences.
     Pipeline(Box<pipeline::Pipeline>),
     /// `transduce` with a transducer that is a function of the program.
-    Transduce(transduce::Transduce),
+    Transduce(pipeline::transduce::Transduce),
     /// Endless arguments cut to the length of the others.
-    Bounded(bounded::Bounded),
+    Bounded(pipeline::bounded::Bounded),
     /// Calls of memoized functions.
     Memoize(memoize::Memoize),
     /// Calls of combinators.

@@ -1,7 +1,7 @@
 //! One field of a summary: all values that one key, or one path, has.
 
 use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_map, text_map, type_name};
-use crate::builtins::convert::parse_double;
+use crate::builtins::numbers::convert::parse_double;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;

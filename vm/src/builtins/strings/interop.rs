@@ -2,7 +2,8 @@
 
 use super::{change, search, string_argument};
 use crate::arith;
-use crate::builtins::{Builtin, Category, convert, plain};
+use crate::builtins::numbers::convert;
+use crate::builtins::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;

@@ -40,7 +40,7 @@ pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> R
 
 /// The pieces between the matches of a regex. Limit 0 drops empty pieces at the end, a negative one keeps
 /// them, a positive one is the most pieces there may be.
-pub(in crate::builtins) fn split_by(
+pub(crate) fn split_by(
     cx: &mut Context,
     text: &str,
     regex: &RegexNode,

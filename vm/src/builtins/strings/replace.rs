@@ -2,7 +2,7 @@
 
 use super::string_argument;
 use crate::arith::invalid_types;
-use crate::builtins::partitions;
+use crate::builtins::collections::partitions;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::replace::Replace;

@@ -1,9 +1,9 @@
 //! `transduce` with a transducer that is a function of the program: called once with the reducing function,
 //! it gives the function to reduce with.
 
-use super::pipeline::{Finish, Pipeline, Sink};
-use super::{Action, Native};
 use crate::fault::Result;
+use crate::native::pipeline::{Finish, Pipeline, Sink};
+use crate::native::{Action, Native};
 use crate::value::Value;
 use crate::value::build::Arguments;
 use crate::value::vector::VectorNode;
@@ -27,7 +27,7 @@ impl Transduce {
         Transduce { transducer, function, init, input, reducer: None }
     }
 
-    pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
+    pub(crate) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
         let Some(value) = returned else {
             return Ok(Action::Call1(take(&mut self.transducer), self.function.clone()));
         };

@@ -1,7 +1,7 @@
 //! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
-use super::transducers::{short_of_items, transducer};
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::functions::transducers::{short_of_items, transducer};
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::StageKind;
 use crate::collection::lookup::grapheme;
 use crate::collection::seq;
@@ -18,7 +18,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("first", CORE, "1", "(first coll)", "The first item, or nil.", first),
     plain("second", CORE, "1", "(second coll)", "The second item, or nil.", second),
     plain("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
     callback("take", CORE, "1-2", "(take n coll?)", "The first n items.", |cx, a| match a {
         [count] => transducer(cx, "take", StageKind::Take, Some(count)).map(Step::Return),
-        [_, coll] if coll.endless().is_some() => super::endless::take(cx, a),
+        [_, coll] if coll.endless().is_some() => crate::builtins::functions::endless::take(cx, a),
         _ => take_first(cx, a).map(Step::Return),
     }),
     plain("drop", CORE, "1-2", "(drop n coll?)", "Everything but the first n items.", drop_first),
@@ -111,7 +111,7 @@ fn or_nil(vector: Rc<VectorNode>) -> Value {
 
 fn rest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if arguments[0].endless().is_some() {
-        return Ok(super::endless::drop_first(1, take(&mut arguments[0])));
+        return Ok(crate::builtins::functions::endless::drop_first(1, take(&mut arguments[0])));
     }
     Ok(Value::Vector(tail(cx, take(&mut arguments[0]), "rest")?))
 }
@@ -197,7 +197,7 @@ fn drop_last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn nthrest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let count = count_argument(&arguments[1], "nthrest", 2)?;
     if arguments[0].endless().is_some() {
-        return Ok(super::endless::drop_first(count, take(&mut arguments[0])));
+        return Ok(crate::builtins::functions::endless::drop_first(count, take(&mut arguments[0])));
     }
     let count = length(count);
     let vector = seq::argument(cx, take(&mut arguments[0]), "nthrest", 1)?;
@@ -207,7 +207,7 @@ fn nthrest(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 fn nthnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let count = count_argument(&arguments[1], "nthnext", 2)?;
     if arguments[0].endless().is_some() {
-        return Ok(super::endless::drop_first(count, take(&mut arguments[0])));
+        return Ok(crate::builtins::functions::endless::drop_first(count, take(&mut arguments[0])));
     }
     let count = length(count);
     let vector = seq::argument(cx, take(&mut arguments[0]), "nthnext", 1)?;

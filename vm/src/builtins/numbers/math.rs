@@ -1,7 +1,7 @@
 //! Arithmetic and the functions of `Math` (language.md 2.7).
 
-use super::{Builtin, Category, plain};
 use crate::arith::{self, not_numbers};
+use crate::builtins::{Builtin, Category, plain};
 use crate::bytecode::Known;
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
@@ -13,7 +13,7 @@ const CORE: Category = Category::Core;
 const MATH: Category = Category::Math;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum),
     plain("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
     plain(

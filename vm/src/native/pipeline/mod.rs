@@ -4,14 +4,18 @@
 //! Nothing is held between the stages, so a stage that has enough (`take`) ends the work of all before it, and
 //! a source without an end is no special case.
 
-use super::Action;
-use super::stage::{Outcome, Stage};
+pub mod bounded;
+pub mod stage;
+pub mod transduce;
+
 use crate::bytecode::{CombinatorKind, Endless};
 use crate::collection::adding::add;
 use crate::collection::seq::check_memory;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;
+use crate::native::Action;
+use crate::native::pipeline::stage::{Outcome, Stage};
 use crate::value::Value;
 use crate::value::build::Arguments;
 use crate::value::combinator::Combinator;
@@ -190,7 +194,7 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+    pub(crate) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         let mut step = match (self.place, returned) {
             (Place::Source, Some(item)) => {
                 if let Source::Endless { kind: Endless::Iterate, seed, .. } = &mut self.source {

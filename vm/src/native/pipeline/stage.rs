@@ -33,7 +33,7 @@ pub struct Stage {
 }
 
 /// What becomes of an item.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// This goes on to the next stage.
     Pass(Value),
     /// This goes on, and nothing more comes in here.
@@ -106,17 +106,17 @@ impl Stage {
     }
 
     /// The function that [`Outcome::Call1`] and [`Outcome::Call2`] are for.
-    pub(super) fn function(&self) -> Value {
+    pub(crate) fn function(&self) -> Value {
         self.part.clone()
     }
 
     /// Nothing may come in at all.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.kind == StageKind::Take && self.size == 0
     }
 
     /// Takes an item in.
-    pub(super) fn enter(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
+    pub(crate) fn enter(&mut self, cx: &mut Context, item: Value) -> Result<Outcome> {
         let count = self.count;
         Ok(match self.kind {
             StageKind::Map | StageKind::Mapcat | StageKind::Keep => Outcome::Call1(item, Value::Nil),
@@ -172,7 +172,7 @@ impl Stage {
     }
 
     /// Goes on with the result of the call that [`Stage::enter`] asked for about this item.
-    pub(super) fn decide(&mut self, cx: &mut Context, item: Value, result: Value) -> Result<Outcome> {
+    pub(crate) fn decide(&mut self, cx: &mut Context, item: Value, result: Value) -> Result<Outcome> {
         let truthy = result.is_truthy();
         Ok(match self.kind {
             StageKind::Mapcat => Outcome::Spread(to_vector(cx, result, "mapcat")?),
@@ -203,7 +203,7 @@ impl Stage {
     }
 
     /// What is left over when nothing more comes in.
-    pub(super) fn rest(&mut self) -> Option<Value> {
+    pub(crate) fn rest(&mut self) -> Option<Value> {
         let keeps = matches!(self.kind, StageKind::PartitionAll | StageKind::PartitionBy);
         (keeps && !self.buffer.is_empty()).then(|| self.buffer.take_vector())
     }

@@ -1,8 +1,8 @@
 //! Sets as relations: sets, or vectors, of maps.
 
-use super::callbacks::each;
-use super::maps::select_keys;
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::collections::maps::select_keys;
+use crate::builtins::functions::callbacks::each;
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -19,7 +19,7 @@ const SET: Category = Category::Set;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("subset?", SET, "2", "(subset? a b)", "Whether every member of a is in b.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "subset?", a, b) }),
     plain("superset?", SET, "2", "(superset? a b)", "Whether every member of b is in a.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "superset?", b, a) }),
     callback("select", SET, "2", "(select pred s)", "The members for which pred holds, as a set.", |cx, a| each(cx, "select", Kind::Select, a)),

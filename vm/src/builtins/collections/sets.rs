@@ -1,6 +1,6 @@
 //! Builtins over sets, and membership.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::collection::adding::add_members;
 use crate::collection::lookup::{grapheme, index};
 use crate::collection::seq;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("set", Category::Set, "1", "(set coll)", "A set of the items of any collection.", set),
     plain("hash-set", Category::Set, "0+", "(hash-set item …)", "A set of the arguments.", hash_set),
     plain("sorted-set", Category::Set, "0+", "(sorted-set item …)", "A set of the arguments; every set is in key order.", hash_set),

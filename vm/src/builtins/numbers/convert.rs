@@ -1,6 +1,6 @@
 //! Text to numbers and booleans: nil when the text is something else, or is no text.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -8,7 +8,7 @@ use crate::value::Value;
 const STRING: Category = Category::String;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain(
         "parse-long",
         STRING,
@@ -50,18 +50,18 @@ fn number_text(value: &Value) -> Option<&str> {
 }
 
 /// The integer of a text: an optional sign and digits, within 64 bits.
-pub(super) fn long(text: &str) -> Option<i64> {
+pub(crate) fn long(text: &str) -> Option<i64> {
     // `i64::from_str` reads exactly this: a sign, digits, no blanks.
     if text.len() <= LONGEST_NUMBER { text.parse().ok() } else { None }
 }
 
 /// The 64-bit integer that a text is, or nil.
-pub(super) fn parse_long(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn parse_long(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(number_text(&arguments[0]).and_then(long).map_or(Value::Nil, Value::Int))
 }
 
 /// The float that a text is, or nil.
-pub(super) fn parse_double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn parse_double(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let float = number_text(&arguments[0]).and_then(|text| {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         match unsigned {

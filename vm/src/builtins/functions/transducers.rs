@@ -1,18 +1,18 @@
 //! Transducers: what `map`, `filter`, `take` and their relatives are without a collection, and the functions
 //! that send items through them.
 
-use super::callbacks::{callable, collection};
-use super::partitions::positive;
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::collections::partitions::positive;
+use crate::builtins::functions::callbacks::{callable, collection};
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, expected};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
+use crate::native::pipeline::stage::Stage;
+use crate::native::pipeline::transduce::Transduce;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
-use crate::native::stage::Stage;
-use crate::native::transduce::Transduce;
 use crate::native::{Native, Step};
 use crate::value::Value;
 use crate::value::build::Arguments;
@@ -24,7 +24,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     callback("transduce", CORE, "3-4", "(transduce xform f init? coll)", "Folds with f what a transducer makes of the items.", transduce),
     callback("sequence", CORE, "1-2", "(sequence xform? coll)", "The items, or what a transducer makes of them.", sequence),
     callback("eduction", CORE, "1+", "(eduction xform … coll)", "What the transducers, one after another, make of the items.", eduction),
@@ -42,7 +42,7 @@ fn combinator<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Value 
 
 /// The transducer that a function of sequences is without its sequence; `argument` is what stands before
 /// the sequence.
-pub(super) fn transducer(
+pub(crate) fn transducer(
     cx: &mut Context,
     name: &'static str,
     kind: StageKind,
@@ -67,7 +67,7 @@ pub(super) fn transducer(
 
 /// What a function of one argument and a collection gives when there is nothing to do yet: a transducer without
 /// the collection, another endless sequence of an endless one.
-pub(super) fn short_of_items(
+pub(crate) fn short_of_items(
     cx: &mut Context,
     name: &'static str,
     kind: StageKind,
@@ -77,17 +77,19 @@ pub(super) fn short_of_items(
         [argument] => transducer(cx, name, kind, Some(argument)).map(Some),
         [argument, sequence] if sequence.endless().is_some() => {
             let transducer = transducer(cx, name, kind, Some(argument))?;
-            Ok(Some(super::endless::through(take(sequence), transducer)))
+            Ok(Some(crate::builtins::functions::endless::through(take(sequence), transducer)))
         }
         _ => Ok(None),
     }
 }
 
 /// The same for a function of nothing but a collection.
-pub(super) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<Value> {
+pub(crate) fn short_of_all(kind: StageKind, arguments: &mut [Value]) -> Option<Value> {
     match arguments {
         [] => Some(combinator(CombinatorKind::Transducer(kind), [])),
-        [sequence] if sequence.endless().is_some() => Some(super::endless::staged(take(sequence), kind, [])),
+        [sequence] if sequence.endless().is_some() => {
+            Some(crate::builtins::functions::endless::staged(take(sequence), kind, []))
+        }
         _ => None,
     }
 }
@@ -206,7 +208,10 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
         let function = if completes { function } else { combinator(CombinatorKind::Completing, [function]) };
         return Ok(Step::Enter(Native::Transduce(Transduce::new(transducer, function, init, source))));
     };
-    if source.endless().is_some() && !is_bounding(&stages) && !super::endless::may_stop(cx, &function)? {
+    if source.endless().is_some()
+        && !is_bounding(&stages)
+        && !crate::builtins::functions::endless::may_stop(cx, &function)?
+    {
         return Err(unbounded("transduce"));
     }
     let finish = if completes { Finish::Complete } else { Finish::Plain };
@@ -223,7 +228,7 @@ fn transduce(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 }
 
 /// `(into to xform from)`.
-pub(super) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+pub(crate) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let source = take(&mut arguments[2]);
     let transducer = take(&mut arguments[1]);
     let target = match take(&mut arguments[0]) {
@@ -234,7 +239,9 @@ pub(super) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let Some(stages) = Stage::of(cx, &transducer)? else {
         check("into", 2, &transducer)?;
         let source = collection(cx, "into", source)?;
-        let Some(conj) = super::lookup(None, "conj") else { return Err(Fault::runtime("no builtin conj")) };
+        let Some(conj) = crate::builtins::lookup(None, "conj") else {
+            return Err(Fault::runtime("no builtin conj"));
+        };
         let machine = Transduce::new(transducer, Value::Builtin(conj), Some(target), source);
         return Ok(Step::Enter(Native::Transduce(machine)));
     };
@@ -273,7 +280,7 @@ fn through(cx: &mut Context, name: &'static str, transducer: Value, source: Valu
         return into(cx, &mut [Value::Nil, transducer, source]);
     };
     if source.endless().is_some() && !is_bounding(&stages) {
-        return Ok(Step::Return(super::endless::through(source, transducer)));
+        return Ok(Step::Return(crate::builtins::functions::endless::through(source, transducer)));
     }
     pipeline(cx, name, source, stages, Sink::Vector)
 }

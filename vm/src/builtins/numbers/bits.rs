@@ -1,7 +1,7 @@
 //! Operations on the bits of integers of any size, in two's complement.
 
-use super::{Builtin, Category, plain};
 use crate::arith::{charge, charge_linear};
+use crate::builtins::{Builtin, Category, plain};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -12,7 +12,7 @@ use std::mem::take;
 const MATH: Category = Category::Math;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", and),
     plain("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", or),
     plain("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", xor),

@@ -2,16 +2,16 @@
 
 mod change;
 mod format;
-pub(super) mod interop;
+pub(crate) mod interop;
 mod output;
 mod parts;
 mod replace;
 mod search;
 
-pub(super) use parts::split_by;
+pub(crate) use parts::split_by;
 
-use super::{Builtin, Category, callback, plain};
 use crate::arith::invalid_types_of;
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::fault::Result;
 use crate::value::Value;
 use crate::value::string::StringNode;
@@ -22,7 +22,7 @@ const STRING: Category = Category::String;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("str", STRING, "0+", "(str x …)", "The texts of the arguments joined; nil is empty.", output::str),
     plain("pr-str", STRING, "0+", "(pr-str x …)", "The arguments as program text, separated by spaces.", output::pr_str),
     plain("println", CORE, "0+", "(println x …)", "Prints a line; returns nil.", output::println).effect(),

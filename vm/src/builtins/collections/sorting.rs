@@ -1,14 +1,14 @@
 //! `sort` and `sort-by`.
 
-use super::callbacks::{callable, collection};
-use super::{Builtin, Category, callback};
 use crate::apply::is_direct;
+use crate::builtins::functions::callbacks::{callable, collection};
+use crate::builtins::{Builtin, Category, callback};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::each::{Each, Kind};
+use crate::native::sort::keys::SortKeys;
 use crate::native::sort::{self, Sort};
-use crate::native::sort_keys::SortKeys;
 use crate::native::{Native, Step};
 use crate::value::Value;
 use std::mem::take;
@@ -16,7 +16,7 @@ use std::mem::take;
 type Arguments<'a> = &'a mut [Value];
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     callback(
         "sort",
         Category::Core,

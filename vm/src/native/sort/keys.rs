@@ -1,11 +1,11 @@
 //! `sort-by` in the natural order of several keys, `(sort-by (juxt :a :b) rows)`, where no key needs a frame:
 //! the keys of a row stay side by side in one list, instead of a vector each.
 
-use super::{Action, sort};
 use crate::apply::apply;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;
+use crate::native::{Action, sort};
 use crate::value::Value;
 use crate::value::combinator::Combinator;
 use crate::value::vector::VectorNode;
@@ -40,7 +40,7 @@ impl SortKeys {
         Ok(SortKeys { functions, input, next: 0, keys, descending })
     }
 
-    pub(super) fn resume(&mut self, cx: &mut Context) -> Result<Action> {
+    pub(crate) fn resume(&mut self, cx: &mut Context) -> Result<Action> {
         while let Some(item) = self.input.get(self.next) {
             if cx.fuel.slice < 0 {
                 return Ok(Action::Pause);

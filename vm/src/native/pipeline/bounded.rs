@@ -1,9 +1,9 @@
 //! Collections walked side by side, some of them endless: those are cut to the shortest that ends, and the
 //! builtin is called again.
 
-use super::Action;
 use crate::bytecode::BuiltinId;
 use crate::fault::Result;
+use crate::native::Action;
 use crate::value::Value;
 use crate::value::build::Arguments;
 use std::mem::take;
@@ -26,7 +26,7 @@ impl Bounded {
         Bounded { builtin, take, arguments, count: i64::try_from(count).unwrap_or(i64::MAX), at: None }
     }
 
-    pub(super) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
+    pub(crate) fn resume(&mut self, returned: Option<Value>) -> Result<Action> {
         if let (Some(value), Some(slot)) = (returned, self.at.and_then(|at| self.arguments.get_mut(at))) {
             *slot = value;
         }

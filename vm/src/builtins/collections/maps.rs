@@ -1,6 +1,6 @@
 //! Builtins over maps that take no functions, and reading and writing by key.
 
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::collection::lookup::{associate, associate_at, element, element_at, index};
 use crate::collection::seq::expected;
 use crate::collection::{adding, seq};
@@ -18,7 +18,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("get", CORE, "2-3", "(get coll key default?)", "What a key finds in a map, vector, set or string; keywords and strings match each other.", get),
     plain("get-in", CORE, "2-3", "(get-in coll path default?)", "What a path of keys finds.", get_in),
     plain("assoc", CORE, "1+", "(assoc coll key value …)", "The map or vector with values under these keys.", assoc),
@@ -138,7 +138,7 @@ fn merge(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(Value::Map(merged))
 }
 
-pub(super) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let coll = take(&mut arguments[0]);
     if !matches!(coll, Value::Nil | Value::Map(_) | Value::Vector(_)) {
         return Err(expected("select-keys", 1, "map", &coll));
@@ -155,7 +155,7 @@ pub(super) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<V
 }
 
 fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    if let Some(step) = super::endless::bounded(cx, "zipmap", arguments, 0)? {
+    if let Some(step) = crate::builtins::functions::endless::bounded(cx, "zipmap", arguments, 0)? {
         return Ok(step);
     }
     let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;

@@ -1,10 +1,9 @@
 //! Builtins that call functions of the program: each row checks its arguments and hands over to a
 //! machine of [`crate::native`].
 
-use super::endless::{bounded, stage_of};
-use super::transducers::transducer;
-use super::{Builtin, Category, callback, host, plain};
-use crate::builtins::HostFunction;
+use crate::builtins::functions::endless::{bounded, stage_of};
+use crate::builtins::functions::transducers::transducer;
+use crate::builtins::{Builtin, Category, HostFunction, callback, host, plain};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::collection::seq::to_vector;
 use crate::context::Context;
@@ -36,7 +35,7 @@ macro_rules! each {
 }
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     callback(
         "map",
         Category::Core,
@@ -205,7 +204,7 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 /// The rows of functions over one collection.
-pub(super) const EACH: &[Builtin] = each! {
+pub(crate) const EACH: &[Builtin] = each! {
     "filter" "1-2" Filter "(filter pred coll?)" "The items for which pred holds.";
     "filterv" "2" Filter "(filterv pred coll)" "The items for which pred holds.";
     "remove" "1-2" Remove "(remove pred coll?)" "The items for which pred does not hold.";
@@ -229,7 +228,7 @@ pub(super) const EACH: &[Builtin] = each! {
 
 /// Checks that a value can be called as a callback. A string or a vector as key function means access
 /// by that key or path.
-pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
+pub(crate) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
     match &function {
         value if value.is_function() => Ok(function),
         Value::Keyword(_) | Value::Set(_) | Value::Map(_) => Ok(function),
@@ -241,7 +240,7 @@ pub(super) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<
                 Value::Vector(path) => path,
                 _ => List::default().into_vector(),
             };
-            match super::internal("%get-path") {
+            match crate::builtins::internal("%get-path") {
                 Some(reader) => {
                     let parts = [Value::Builtin(reader), Value::Vector(path)];
                     Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))))
@@ -266,7 +265,7 @@ fn takes_key(name: &str) -> bool {
 }
 
 /// Checks the collection; a function in its place means swapped arguments.
-pub(super) fn collection(cx: &mut Context, name: &'static str, value: Value) -> Result<Rc<VectorNode>> {
+pub(crate) fn collection(cx: &mut Context, name: &'static str, value: Value) -> Result<Rc<VectorNode>> {
     if value.is_function() {
         return Err(Fault::type_error(
             "expected a collection, got a function — collection operations like filter/map/reduce take the \
@@ -276,7 +275,7 @@ pub(super) fn collection(cx: &mut Context, name: &'static str, value: Value) -> 
     to_vector(cx, value, name)
 }
 
-pub(super) fn each(
+pub(crate) fn each(
     cx: &mut Context,
     name: &'static str,
     kind: Kind,
@@ -286,7 +285,7 @@ pub(super) fn each(
         return transducer(cx, name, stage, Some(function)).map(Step::Return);
     }
     if arguments[1].endless().is_some() {
-        return super::endless::each(cx, name, kind, arguments);
+        return crate::builtins::functions::endless::each(cx, name, kind, arguments);
     }
     let items = collection(cx, name, take(&mut arguments[1]))?;
     let function = callable(cx, name, take(&mut arguments[0]))?;
@@ -331,7 +330,7 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
     if name == "reduce" && arguments[last].endless().is_some() {
         let function = callable(cx, name, take(&mut arguments[0]))?;
         let init = (last == 2).then(|| take(&mut arguments[1]));
-        return super::endless::reduce(cx, function, init, take(&mut arguments[last]));
+        return crate::builtins::functions::endless::reduce(cx, function, init, take(&mut arguments[last]));
     }
     let items = collection(cx, name, take(&mut arguments[last]))?;
     let function = callable(cx, name, take(&mut arguments[0]))?;
@@ -340,9 +339,9 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         (_, Some(first)) => (first, 1),
         _ if name == "reductions" => {
             let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]));
-            return Ok(Step::TailCall(Value::Combinator(only), super::Arguments::new()));
+            return Ok(Step::TailCall(Value::Combinator(only), crate::builtins::Arguments::new()));
         }
-        _ => return Ok(Step::TailCall(function, super::Arguments::new())),
+        _ => return Ok(Step::TailCall(function, crate::builtins::Arguments::new())),
     };
     let machine = Reduce::new(cx, function, items, next, first, false);
     Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))

@@ -1,7 +1,8 @@
 //! Builtins that build sequences and collections out of items and other collections.
 
-use super::{Builtin, Category, callback, endless, plain, transducers};
 use crate::arith::invalid_types;
+use crate::builtins::functions::{endless, transducers};
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::StageKind;
 use crate::collection::adding::{add, add_entries, add_members, merge};
 use crate::collection::seq;
@@ -20,7 +21,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("vector", CORE, "0+", "(vector item …)", "A vector of the arguments.", vector).total(),
     plain("list*", CORE, "1+", "(list* item … coll)", "The items in front of those of the collection.", list_star),
     plain("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
@@ -191,7 +192,7 @@ fn interpose(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(items.into_value())
 }
 
-pub(super) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let (start, end, step) = match arguments {
         [end] => (Value::Int(0), take(end), Value::Int(1)),
         [start, end] => (take(start), take(end), Value::Int(1)),

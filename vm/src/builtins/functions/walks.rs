@@ -1,7 +1,7 @@
 //! Builtins over nested collections.
 
-use super::callbacks::callable;
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::functions::callbacks::callable;
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::native::tree::Tree;
@@ -15,7 +15,7 @@ const WALK: Category = Category::Walk;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     callback("walk", WALK, "3", "(walk inner outer form)", "inner on every item of form, then outer on the collection they make.", walk),
     callback("prewalk", WALK, "2", "(prewalk f form)", "f on every part of form, a collection before its items.", |cx, a| deep(cx, "prewalk", Direction::Pre, a)),
     callback("postwalk", WALK, "2", "(postwalk f form)", "f on every part of form, a collection after its items.", |cx, a| deep(cx, "postwalk", Direction::Post, a)),
@@ -40,7 +40,7 @@ fn deep(cx: &mut Context, name: &'static str, direction: Direction, arguments: &
 /// A walk with a function that changes the keys of one map.
 fn keys(function: &str, arguments: &mut [Value]) -> Result<Step> {
     let form = take(&mut arguments[0]);
-    Ok(match super::internal(function) {
+    Ok(match crate::builtins::internal(function) {
         Some(function) => {
             Step::Enter(Native::Walk(Walk::deep(Direction::Post, Value::Builtin(function), form)))
         }

@@ -4,16 +4,16 @@
 //! `take-while`, `first`, `nth`, `some` … Every other consumer is an error that says how to bound the
 //! sequence.
 
-use super::callbacks::callable;
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::functions::callbacks::callable;
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::{CombinatorKind, Endless, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, length};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::List;
-use crate::native::bounded::Bounded;
 use crate::native::each::Kind;
+use crate::native::pipeline::bounded::Bounded;
 use crate::native::pipeline::{Finish, Pipeline, Sink};
 use crate::native::{Native, Step};
 use crate::value::Value;
@@ -26,7 +26,7 @@ const CORE: Category = Category::Core;
 /// The rows of this module. `%first` and its relatives stand for the plain builtins in programs that make
 /// endless sequences.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat),
     plain("cycle", CORE, "1", "(cycle coll)", "The items again and again, endlessly.", cycle),
     plain("iterate", CORE, "2", "(iterate f x)", "x, (f x), (f (f x)) … endlessly: take a part.", iterate),
@@ -94,28 +94,28 @@ fn first_items(cx: &mut Context, sequence: &Value, count: i64) -> Result<Step> {
 }
 
 /// An endless sequence whose items pass a transducer.
-pub(super) fn through(sequence: Value, transducer: Value) -> Value {
+pub(crate) fn through(sequence: Value, transducer: Value) -> Value {
     endless(Endless::Through, [sequence, transducer])
 }
 
 /// An endless sequence whose items pass one stage.
-pub(super) fn staged<const N: usize>(sequence: Value, kind: StageKind, parts: [Value; N]) -> Value {
+pub(crate) fn staged<const N: usize>(sequence: Value, kind: StageKind, parts: [Value; N]) -> Value {
     through(sequence, Value::Combinator(Combinator::of(CombinatorKind::Transducer(kind), parts)))
 }
 
 /// A vector in front of an endless sequence.
-pub(super) fn after(front: Rc<VectorNode>, sequence: Value) -> Value {
+pub(crate) fn after(front: Rc<VectorNode>, sequence: Value) -> Value {
     if front.is_empty() { sequence } else { endless(Endless::Concat, [Value::Vector(front), sequence]) }
 }
 
 /// `(take n sequence)`.
-pub(super) fn take(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
+pub(crate) fn take(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let count = count_argument(&arguments[0], "take", 1)?;
     first_items(cx, &arguments[1], count)
 }
 
 /// `(drop n sequence)`.
-pub(super) fn drop_first(count: i64, sequence: Value) -> Value {
+pub(crate) fn drop_first(count: i64, sequence: Value) -> Value {
     staged(sequence, StageKind::Drop, [Value::Int(count.max(0))])
 }
 
@@ -124,11 +124,11 @@ pub(super) fn drop_first(count: i64, sequence: Value) -> Value {
 ///
 /// # Errors
 /// Fuel for reading the programs.
-pub(super) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
+pub(crate) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
     if matches!(function, Value::Builtin(_)) {
         return Ok(false);
     }
-    let enders = ["reduced", "ensure-reduced"].map(|name| super::lookup(None, name));
+    let enders = ["reduced", "ensure-reduced"].map(|name| crate::builtins::lookup(None, name));
     let units = cx.units.clone();
     for unit in units.iter() {
         cx.tick(unit.program.instructions() as u64)?;
@@ -140,7 +140,7 @@ pub(super) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
 }
 
 /// `(reduce f init? sequence)`.
-pub(super) fn reduce(
+pub(crate) fn reduce(
     cx: &mut Context,
     function: Value,
     init: Option<Value>,
@@ -164,8 +164,8 @@ fn positional(
     arguments: &mut [Value],
 ) -> Result<Step> {
     if arguments[0].endless().is_none() {
-        return Ok(match super::lookup(None, name).map(|builtin| builtin.info().implementation) {
-            Some(super::Implementation::Plain(run)) => Step::Return(run(cx, arguments)?),
+        return Ok(match crate::builtins::lookup(None, name).map(|builtin| builtin.info().implementation) {
+            Some(crate::builtins::Implementation::Plain(run)) => Step::Return(run(cx, arguments)?),
             _ => Step::Return(Value::Nil),
         });
     }
@@ -188,12 +188,12 @@ fn pattern_items(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
             count if count < 0 => Err(unbounded("destructuring")),
             count => first_items(cx, source, count),
         },
-        _ => super::internal::vector_pattern(cx, &mut arguments[..1]).map(Step::Return),
+        _ => crate::builtins::internal::vector_pattern(cx, &mut arguments[..1]).map(Step::Return),
     }
 }
 
 /// A function over one endless sequence: a part of it, or another endless sequence.
-pub(super) fn each(
+pub(crate) fn each(
     cx: &mut Context,
     name: &'static str,
     kind: Kind,
@@ -221,7 +221,7 @@ pub(super) fn each(
 }
 
 /// The stage that does to one item what a function of collections does to all.
-pub(super) fn stage_of(kind: Kind) -> Option<StageKind> {
+pub(crate) fn stage_of(kind: Kind) -> Option<StageKind> {
     Some(match kind {
         Kind::Map => StageKind::Map,
         Kind::MapIndexed => StageKind::MapIndexed,
@@ -240,7 +240,7 @@ pub(super) fn stage_of(kind: Kind) -> Option<StageKind> {
 
 /// Among collections that are walked side by side, cuts the endless ones to the shortest that ends and
 /// calls the builtin again. `None` when all end. The collections are the arguments from `from` on.
-pub(super) fn bounded(
+pub(crate) fn bounded(
     cx: &mut Context,
     name: &'static str,
     arguments: &mut [Value],
@@ -255,7 +255,7 @@ pub(super) fn bounded(
         shortest = Some(shortest.map_or(items.len(), |shortest| shortest.min(items.len())));
         *argument = Value::Vector(items);
     }
-    let found = (shortest, super::lookup(None, name), super::lookup(None, "take"));
+    let found = (shortest, crate::builtins::lookup(None, name), crate::builtins::lookup(None, "take"));
     let (Some(count), Some(builtin), Some(take)) = found else {
         return Err(unbounded(name));
     };

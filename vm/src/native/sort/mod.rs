@@ -3,11 +3,13 @@
 //! The comparator may be any function, so it may suspend, and it may contradict itself; a merge sort does
 //! not care. It is stable: on ties the left item goes first.
 
-use super::Action;
+pub mod keys;
+
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::memory::List;
+use crate::native::Action;
 use crate::value::Value;
 use crate::value::relation::order::is_short;
 use crate::value::relation::sort;
@@ -134,7 +136,7 @@ impl Sort {
         self.merged.push(cx, self.rows[self.right - 1])
     }
 
-    pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
+    pub(crate) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
         if let Some(answer) = returned {
             self.accept(cx, answer)?;
         }

@@ -1,8 +1,8 @@
 //! Builtins that cut, thin out or recombine sequences.
 
-use super::endless::staged;
-use super::transducers::{short_of_all, short_of_items, transducer};
-use super::{Builtin, Category, plain};
+use crate::builtins::functions::endless::staged;
+use crate::builtins::functions::transducers::{short_of_all, short_of_items, transducer};
+use crate::builtins::{Builtin, Category, plain};
 use crate::bytecode::StageKind;
 use crate::collection::lookup::element;
 use crate::collection::seq;
@@ -20,7 +20,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
     plain("partition-all", CORE, "1-3", "(partition-all n step? coll?)", "Parts of n items; the last may be shorter.", partition_all),
     plain("partitionv", CORE, "2-4", "(partitionv n step? pad? coll)", "The same as `partition`.", partition),
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 /// A size or step: a positive integer.
-pub(super) fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
+pub(crate) fn positive(value: &Value, name: &'static str, what: &str) -> Result<usize> {
     match value {
         Value::Int(count) if *count > 0 => Ok(seq::length(*count)),
         Value::Int(count) => {
@@ -189,7 +189,7 @@ fn flatten(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// `(replace replacements coll)`: items that are keys become their values.
-pub(super) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     if let Some(value) = short_of_items(cx, "replace", StageKind::Replace, arguments)? {
         return Ok(value);
     }

@@ -1,6 +1,6 @@
 //! The collection builtins called as the interpreter calls them: through their rows, under limits.
 
-use super::{Implementation, lookup};
+use crate::builtins::{Implementation, lookup};
 use crate::context::Context;
 use crate::fault::{Fault, Reason};
 use crate::json;

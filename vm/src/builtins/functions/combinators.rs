@@ -1,7 +1,7 @@
 //! Builtins that make functions of functions.
 
-use super::callbacks::callable;
-use super::{Builtin, Category, callback, plain};
+use crate::builtins::functions::callbacks::callable;
+use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::CombinatorKind;
 use crate::context::{Context, Memos};
 use crate::fault::{Fault, Result};
@@ -12,7 +12,7 @@ use crate::value::combinator::Combinator;
 use std::mem::take;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain(
         "comp",
         Category::Core,
@@ -77,7 +77,7 @@ pub(super) const TABLE: &[Builtin] = &[
 ];
 
 /// The combinator that a call of this builtin makes, whatever its arguments are.
-pub(super) fn made_by(name: &str) -> Option<CombinatorKind> {
+pub(crate) fn made_by(name: &str) -> Option<CombinatorKind> {
     Some(match name {
         "comp" => CombinatorKind::Comp,
         "partial" => CombinatorKind::Partial,

@@ -1,6 +1,6 @@
 //! Equality and order.
 
-use super::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, plain};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::Result;
@@ -14,7 +14,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
     plain("==", CORE, "1+", "(== x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
     plain("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal),

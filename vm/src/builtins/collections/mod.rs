@@ -1,7 +1,18 @@
 //! Builtins about a collection as a whole: size, emptiness, sums, counts of its items.
 
-use super::{Builtin, Category, plain};
+pub(crate) mod construction;
+pub(crate) mod maps;
+pub(crate) mod partitions;
+pub(crate) mod relations;
+pub(crate) mod sequences;
+pub(crate) mod sets;
+pub(crate) mod sorting;
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
+mod tests;
+
 use crate::arith;
+use crate::builtins::{Builtin, Category, plain};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -16,7 +27,7 @@ const CORE: Category = Category::Core;
 
 /// The rows of this module.
 #[rustfmt::skip]
-pub(super) const TABLE: &[Builtin] = &[
+pub(crate) const TABLE: &[Builtin] = &[
     plain("count", CORE, "1", "(count coll)", "The number of items; graphemes for a string.", count),
     plain("empty?", CORE, "1", "(empty? coll)", "True when there are no items.", is_empty),
     plain("not-empty", CORE, "1", "(not-empty coll)", "The collection itself, or nil when it is empty.", not_empty),

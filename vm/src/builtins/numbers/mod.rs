@@ -1,0 +1,6 @@
+//! Builtins about numbers, and how values compare.
+
+pub(crate) mod bits;
+pub(crate) mod comparison;
+pub(crate) mod convert;
+pub(crate) mod math;
