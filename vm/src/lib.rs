@@ -13,14 +13,15 @@
 //! - [`value`]: what programs compute with: nodes, names, relations, how they are built and read within limits
 //! - [`context`]: what builtins can reach
 //! - [`mod@print`]: values as text; [`arith`]: numbers; [`json`]: values from and to JSON
-//! - `apply`: calls that need no frame; [`native`]: builtins that call functions, as resumable state machines
+//! - `collection`: what builtins and machines do with collections; `apply`: calls that need no frame
+//! - [`native`]: builtins that call functions, as resumable state machines
 //! - [`builtins`]: the table of builtin functions, one module for each part of the language
 //! - `disassembly`: programs as text
-//! - `interpreter`: the instruction loop, calls, fibers; `link`: programs into isolates; `globals`: what they define
+//! - `interpreter`: the instruction loop, calls, fibers, globals
 //! - [`isolate`]: one program's world, run in slices by a driver
 
 #![forbid(unsafe_code)]
-// Denied again where everything has to pay: in `builtins` and `native` (see `value::build`).
+// Denied again where everything has to pay: in `builtins`, `native` and `collection` (see `value::build`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
 pub mod apply;

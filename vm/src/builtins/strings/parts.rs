@@ -40,12 +40,7 @@ pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> R
 
 /// The pieces between the matches of a regex. Limit 0 drops empty pieces at the end, a negative one keeps
 /// them, a positive one is the most pieces there may be.
-pub(crate) fn split_by(
-    cx: &mut Context,
-    text: &str,
-    regex: &RegexNode,
-    limit: i64,
-) -> Result<Value> {
+pub(crate) fn split_by(cx: &mut Context, text: &str, regex: &RegexNode, limit: i64) -> Result<Value> {
     pieces(cx, text, limit, |cx, at| {
         Ok(cx.find_match(regex, text, at)?.and_then(|spans| spans.first().copied().flatten()))
     })
