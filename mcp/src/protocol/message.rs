@@ -97,9 +97,7 @@ impl ServerMessage {
     /// Writes an answer after what there is already.
     pub fn write_result(id: &Id, result: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
         let start = out.len();
-        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        out.extend_from_slice(id.as_json().as_bytes());
-        out.extend_from_slice(b",\"result\":");
+        ServerMessage::begin_result(id, out);
         // Writing our own types to memory fails only if one of them has a key that is not a string.
         if serde_json::to_writer(&mut *out, result).is_err() {
             out.truncate(start);
@@ -107,6 +105,13 @@ impl ServerMessage {
             return out.extend_from_slice(&error);
         }
         out.push(b'}');
+    }
+
+    /// Writes an answer up to its result; the result and a closing brace are left to the caller.
+    pub(crate) fn begin_result(id: &Id, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+        out.extend_from_slice(id.as_json().as_bytes());
+        out.extend_from_slice(b",\"result\":");
     }
 
     /// A message that was written elsewhere in this crate.

@@ -10,7 +10,6 @@ use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
 use crate::tools::{Answer, Begun, CallContext, Facts, Job, Registry};
-use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -138,32 +137,6 @@ pub struct Handler {
     tools: ToolLists,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CallResult<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_type: Option<&'static str>,
-    content: Blocks<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a Value>,
-    is_error: bool,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Blocks<'a> {
-    Text([Text<'a>; 1]),
-    Raw(&'a RawValue),
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    r#type: &'static str,
-    text: &'a str,
-}
-
 impl Handler {
     /// A handler for this surface.
     ///
@@ -229,18 +202,32 @@ impl Handler {
 
     /// Writes the answer to a call as a message, after what there is already.
     pub fn write_result(&self, ticket: &Ticket, result: &ToolResult, out: &mut Vec<u8>) {
-        let stateless = ticket.era == Era::Stateless;
-        let call_result = CallResult {
-            result_type: stateless.then_some("complete"),
-            content: match &result.content {
-                Content::Text(text) => Blocks::Text([Text { r#type: "text", text }]),
-                Content::Blocks(blocks) => Blocks::Raw(blocks),
-            },
-            structured_content: result.structured.as_ref(),
-            is_error: result.is_error,
-            meta: stateless.then_some(&*self.result_meta),
+        let (start, end) = match ticket.era {
+            Era::Handshake => ("", None),
+            Era::Stateless => (r#""resultType":"complete","#, Some(&*self.result_meta)),
         };
-        ServerMessage::write_result(&ticket.id, &call_result, out);
+        ServerMessage::begin_result(&ticket.id, out);
+        out.push(b'{');
+        out.extend_from_slice(start.as_bytes());
+        out.extend_from_slice(br#""content":"#);
+        match &result.content {
+            Content::Text(text) => {
+                out.extend_from_slice(br#"[{"type":"text","text":"#);
+                write_json(text, out);
+                out.extend_from_slice(b"}]");
+            }
+            Content::Blocks(blocks) => out.extend_from_slice(blocks.get().as_bytes()),
+        }
+        if let Some(structured) = &result.structured {
+            out.extend_from_slice(br#","structuredContent":"#);
+            write_json(structured, out);
+        }
+        out.extend_from_slice(if result.is_error { br#","isError":true"# } else { br#","isError":false"# });
+        if let Some(meta) = end {
+            out.extend_from_slice(br#","_meta":"#);
+            out.extend_from_slice(meta.get().as_bytes());
+        }
+        out.extend_from_slice(b"}}");
     }
 
     /// The answer to a call that was not started, because `in_flight` others are.
@@ -264,14 +251,13 @@ impl Handler {
             ("tools/call", era) => return self.call(&params, era, state),
             ("tools/list", era) => {
                 // The list has one page, so nobody can have a cursor from us.
-                if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
+                if params.cursor.is_some() {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
                 return Ok(Next::Tools(era));
             }
             ("subscriptions/listen", Era::Stateless) => {
-                let wanted = params.notifications.unwrap_or_default();
-                return Ok(Next::Listen(wanted.tools_list_changed && self.changes));
+                return Ok(Next::Listen(params.tools_list_changed && self.changes));
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
@@ -294,8 +280,7 @@ impl Handler {
     }
 
     fn initialize(&self, params: &Params<'_>) -> Value {
-        let requested: Option<String> =
-            params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let requested = params.protocol_version.and_then(|version| version.string()?.ok());
         json!({
             "protocolVersion": Version::negotiate(requested.as_deref()).name(),
             "serverInfo": self.server_info,
@@ -337,7 +322,7 @@ impl Handler {
         };
         let progress = match &begun {
             Begun::Answer(_) => None,
-            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw),
+            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::read),
         };
         Ok(Next::Call(era, begun, progress))
     }
@@ -352,7 +337,7 @@ impl Handler {
 fn notification(method: &str, params: Result<Params<'_>, RpcError>, state: &mut HandshakeState) -> Action {
     match method {
         "notifications/cancelled" => {
-            let id = params.ok().and_then(|params| params.request_id).and_then(Id::from_raw);
+            let id = params.ok().and_then(|params| params.request_id).and_then(Id::read);
             id.map_or(Action::None, Action::Cancel)
         }
         "notifications/initialized" => {
@@ -362,6 +347,11 @@ fn notification(method: &str, params: Result<Params<'_>, RpcError>, state: &mut 
         "exit" => Action::Exit,
         _ => Action::None,
     }
+}
+
+fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+    // Writing a text or a tree to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
 }
 
 fn log_level(name: &str) -> Result<LogLevel, RpcError> {
