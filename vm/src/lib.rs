@@ -40,7 +40,6 @@ pub mod native;
 pub mod print;
 pub mod regex;
 
-pub mod similar;
 #[cfg(test)]
 mod testing;
 pub mod value;

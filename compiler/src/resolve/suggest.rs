@@ -4,8 +4,8 @@
 use super::{Resolver, absent};
 use crate::diagnostic::Diagnostic;
 use crate::names::{Name, Special, find_builtin};
+pub(crate) use ptc_similar::nearest;
 use ptc_vm::builtins::{self, Category};
-pub(crate) use ptc_vm::similar::nearest;
 use ptc_vm::{Brief, Reason, Span};
 
 /// A name that nothing defines.

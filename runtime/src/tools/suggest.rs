@@ -25,7 +25,7 @@ pub(crate) fn nearest<'k>(wanted: &str, known: &[&'k str]) -> Option<&'k str> {
 /// Edits between two names.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| text.to_ascii_lowercase().replace('-', "_");
-    ptc_vm::similar::distance(fold(a).as_bytes(), fold(b).as_bytes())
+    ptc_similar::distance(fold(a).as_bytes(), fold(b).as_bytes())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Names that look alike: the "did you mean" of every part of the product.
 
+#![forbid(unsafe_code)]
+
 /// The candidate nearest to a word, if any is near: one change for short words, two for longer ones.
 pub fn nearest<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     nearest_of(word, candidates.iter().copied())
