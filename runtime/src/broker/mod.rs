@@ -167,3 +167,6 @@ impl ToolBroker {
         self.world_fault(fault.reason(), &message)
     }
 }
+
+#[cfg(test)]
+mod tests;
