@@ -1,7 +1,6 @@
 //! A tool beside `lisp_eval`: what it takes to add one, and what the server does with it.
 
 use ptc_mcp::answer::{Content, ToolResult};
-use ptc_mcp::protocol::json::Json;
 use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
@@ -11,7 +10,7 @@ use ptc_mcp::tools::{
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::watcher::RunWatcher;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -50,8 +49,9 @@ impl Tool for Wait {
         }
     }
 
-    fn begin(&self, arguments: Option<Json<'_>>, _: &CallContext) -> Begun {
-        let arguments: Value = arguments.and_then(|json| json.decode().ok()).unwrap_or_default();
+    fn begin(&self, arguments: Option<&RawValue>, _: &CallContext) -> Begun {
+        let arguments: Value =
+            arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let Some(number) = arguments["number"].as_u64() else {
             return Begun::Answer(said(json!([{ "type": "text", "text": "`number` is required" }]), true));
         };

@@ -4,8 +4,8 @@
 
 use super::batch::MAX_LINE_BYTES;
 use crate::answer::EdgeReason;
-use crate::protocol::json::Json;
-use crate::tools::lisp_eval::arguments::read_context;
+use crate::protocol::borrowed::Text;
+use crate::tools::lisp_eval::arguments::{json_type, read_context};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
@@ -232,12 +232,16 @@ fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, 
         Ok(_) => return (RawValue::NULL, Err("the line is not a JSON object".into())),
         Err(error) => return (RawValue::NULL, Err(format!("the line is not a JSON object: {error}"))),
     };
-    let program =
-        line.program.map(Json::from).ok_or("`program` is required".to_owned()).and_then(|program| {
-            let wrong = || format!("`program` must be a string, got {}", program.type_name());
-            program.string().ok_or_else(wrong)?.map_err(|error| format!("`program` is invalid: {error}"))
-        });
-    let context = line.context.map(|raw| read_context(raw.into(), max_context_bytes)).transpose();
+    let program = match line.program.map(RawValue::get) {
+        None => Err("`program` is required".into()),
+        Some(text) if !text.starts_with('"') => {
+            Err(format!("`program` must be a string, got {}", json_type(text)))
+        }
+        Some(text) => serde_json::from_str::<Text<'_>>(text)
+            .map(|text| text.0)
+            .map_err(|error| format!("`program` is invalid: {error}")),
+    };
+    let context = line.context.map(|raw| read_context(raw, max_context_bytes)).transpose();
     (line.id.unwrap_or(RawValue::NULL), program.and_then(|program| Ok((program, context?))))
 }
 

@@ -3,13 +3,13 @@
 //! # Layout
 //!
 //! - [`frame`]: a message of the client, classified.
-//! - [`params`]: the parameters of every method we know, read in the same pass. [`json`]: the reader.
+//! - [`params`]: the parameters of every method we know, read in the same pass. [`borrowed`]: without copies.
 //! - [`version`]: protocol revisions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
 //! - [`log_level`], [`notify`]: what we send unasked, because a client wished for it.
 
+pub mod borrowed;
 pub mod frame;
-pub mod json;
 pub mod log_level;
 pub mod message;
 pub mod notify;

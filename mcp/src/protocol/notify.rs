@@ -1,7 +1,6 @@
 //! Notifications we send: progress, log messages, changes of the tool list.
 
 use super::frame::Id;
-use super::json::Json;
 use super::log_level::LogLevel;
 use super::message::ServerMessage;
 use serde::Serialize;
@@ -17,10 +16,14 @@ pub struct ProgressToken(Box<RawValue>);
 
 impl ProgressToken {
     /// Reads a token; `None` when the value is neither a string nor an integer.
-    pub fn read(value: Json<'_>) -> Option<ProgressToken> {
-        let is_token = matches!(value.type_name(), "string" | "integer");
-        let raw = || RawValue::from_string(value.get().to_owned()).ok();
-        is_token.then(raw).flatten().map(ProgressToken)
+    pub fn from_raw(raw: &RawValue) -> Option<ProgressToken> {
+        let text = raw.get();
+        let is_token = match text.as_bytes().first()? {
+            b'"' => true,
+            b'-' | b'0'..=b'9' => !text.contains(['.', 'e', 'E']),
+            _ => false,
+        };
+        is_token.then(|| ProgressToken(raw.to_owned()))
     }
 }
 

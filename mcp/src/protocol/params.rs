@@ -1,143 +1,82 @@
-//! The parameters of every method we know, read with the message that they are in.
+//! The parameters of every method we know.
 
-use super::json::{Json, Malformed, Members, Reader};
+use super::borrowed::{Object, Text};
 use super::message::RpcError;
-use super::version::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION};
+use serde::Deserialize;
 use serde_json::Value;
-use std::borrow::Cow;
+use serde_json::value::RawValue;
 
 /// Union of the parameters of all methods. Unknown keys are ignored.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
 pub struct Params<'a> {
     /// `tools/call`: the tool.
-    pub name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub name: Option<Text<'a>>,
     /// `tools/call`: its arguments.
-    pub arguments: Option<Json<'a>>,
-    /// `initialize`: the version the client prefers. As it is, so that a wrong type is no error.
-    pub protocol_version: Option<Json<'a>>,
+    #[serde(borrow, default)]
+    pub arguments: Option<&'a RawValue>,
+    /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
+    #[serde(borrow, default, rename = "protocolVersion")]
+    pub protocol_version: Option<&'a RawValue>,
     /// `notifications/cancelled`: which request.
-    pub request_id: Option<Json<'a>>,
+    #[serde(borrow, default, rename = "requestId")]
+    pub request_id: Option<&'a RawValue>,
     /// `logging/setLevel`.
-    pub level: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub level: Option<Text<'a>>,
     /// `tools/list`: where to go on. We never hand one out.
-    pub cursor: Option<Json<'a>>,
-    /// `subscriptions/listen`: hear of changes of the tool list. Kinds that we never send are ignored.
-    pub tools_list_changed: bool,
+    #[serde(borrow, default)]
+    pub cursor: Option<&'a RawValue>,
+    /// `subscriptions/listen`: what to hear of.
+    #[serde(default)]
+    pub notifications: Option<Wanted>,
     /// Metadata; of the stateless era most of all.
+    #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<Meta<'a>>,
 }
 
 /// The keys of `_meta` that matter to us.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
 pub struct Meta<'a> {
     /// The request's revision.
-    pub protocol_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub protocol_version: Option<Text<'a>>,
     /// The client's capabilities.
-    pub client_capabilities: Option<Json<'a>>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub client_capabilities: Option<&'a RawValue>,
     /// Log messages wanted for this request.
-    pub log_level: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
+    pub log_level: Option<Text<'a>>,
     /// Wish to hear of progress.
-    pub progress_token: Option<Json<'a>>,
+    #[serde(borrow, default, rename = "progressToken")]
+    pub progress_token: Option<&'a RawValue>,
 }
 
-const NAMES: [&str; 8] =
-    ["name", "arguments", "_meta", "protocolVersion", "requestId", "level", "cursor", "notifications"];
-const META: usize = 2;
-const META_NAMES: [&str; 4] = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken"];
+/// What a subscription wants to hear of. Kinds that we never send are ignored.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Wanted {
+    /// Changes of the tool list.
+    pub tools_list_changed: bool,
+}
 
 impl<'a> Params<'a> {
-    /// Reads parameters; wrong ones are no fault of the text that they are in.
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Result<Params<'a>, RpcError>, Malformed> {
-        if reader.peek() != Some(b'{') {
-            let value = reader.value()?;
-            let wrong = || RpcError::invalid_params("params must be an object");
-            return Ok(if value.is_null() { Ok(Params::default()) } else { Err(wrong()) });
+    /// Reads raw parameters; absent ones are empty.
+    ///
+    /// # Errors
+    /// Parameters of another type.
+    pub fn read(raw: Option<&'a RawValue>) -> Result<Params<'a>, RpcError> {
+        let Some(raw) = raw else { return Ok(Params::default()) };
+        if !raw.get().starts_with('{') {
+            return Err(RpcError::invalid_params("params must be an object"));
         }
-        let mut meta = Ok(None);
-        let members = reader.members(&NAMES, |reader, place| match place {
-            META if reader.peek() == Some(b'{') => {
-                let (read, text) = Meta::read(reader)?;
-                meta = read.map(Some);
-                Ok(text)
-            }
-            _ => reader.value(),
-        })?;
-        Ok(meta.and_then(|meta| Params::of(&members, meta)))
-    }
-
-    fn of(members: &Members<'a, 8>, meta: Option<Meta<'a>>) -> Result<Params<'a>, RpcError> {
-        once(members)?;
-        let [name, arguments, raw_meta, protocol_version, request_id, level, cursor, notifications] =
-            members.values.map(|value| value.filter(|value| !value.is_null()));
-        if raw_meta.is_some() && meta.is_none() {
-            return Err(RpcError::invalid_params("`_meta` must be an object"));
-        }
-        Ok(Params {
-            name: text("name", name)?,
-            arguments,
-            protocol_version,
-            request_id,
-            level: text("level", level)?,
-            cursor,
-            tools_list_changed: notifications.map_or(Ok(false), wants_tools)?,
-            meta,
-        })
+        serde_json::from_str(raw.get())
+            .map(|Object(params)| params)
+            .map_err(|error| RpcError::invalid_params(&error.to_string()))
     }
 
     /// The arguments of a call as a tree; null without any.
     pub fn arguments_value(&self) -> Value {
-        self.arguments.and_then(|arguments| arguments.decode().ok()).unwrap_or_default()
-    }
-}
-
-impl<'a> Meta<'a> {
-    /// Reads an object, and gives its text too.
-    fn read(reader: &mut Reader<'a>) -> Result<(Result<Meta<'a>, RpcError>, Json<'a>), Malformed> {
-        let mut whole = reader.clone();
-        let members = reader.members(&META_NAMES, |reader, _| reader.value())?;
-        let text = whole.until(reader)?;
-        Ok((Meta::of(&members), text))
-    }
-
-    fn of(members: &Members<'a, 4>) -> Result<Meta<'a>, RpcError> {
-        once(members)?;
-        let [version, client_capabilities, log_level, progress_token] =
-            members.values.map(|value| value.filter(|value| !value.is_null()));
-        Ok(Meta {
-            protocol_version: text(META_VERSION, version)?,
-            client_capabilities,
-            log_level: text(META_LOG_LEVEL, log_level)?,
-            progress_token,
-        })
-    }
-}
-
-fn once<const N: usize>(members: &Members<'_, N>) -> Result<(), RpcError> {
-    match members.twice {
-        Some(name) => Err(RpcError::invalid_params(&format!("duplicate field `{name}`"))),
-        None => Ok(()),
-    }
-}
-
-fn text<'a>(name: &str, value: Option<Json<'a>>) -> Result<Option<Cow<'a, str>>, RpcError> {
-    let Some(value) = value else { return Ok(None) };
-    match value.string() {
-        Some(Ok(text)) => Ok(Some(text)),
-        Some(Err(error)) => Err(RpcError::invalid_params(&format!("`{name}`: {error}"))),
-        None => {
-            let message = format!("`{name}` must be a string, got {}", value.type_name());
-            Err(RpcError::invalid_params(&message))
-        }
-    }
-}
-
-fn wants_tools(notifications: Json<'_>) -> Result<bool, RpcError> {
-    let wrong = |_| RpcError::invalid_params("`notifications` must be an object of booleans");
-    let wanted: serde_json::Map<String, Value> =
-        notifications.decode().map_err(|_| Malformed).map_err(wrong)?;
-    match wanted.get("toolsListChanged") {
-        None => Ok(false),
-        Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(_) => Err(wrong(Malformed)),
+        self.arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 }

@@ -65,7 +65,7 @@ impl Era {
     pub fn of(params: &Params<'_>) -> Result<Era, RpcError> {
         let Some(meta) = &params.meta else { return Ok(Era::Handshake) };
         let Some(requested) = &meta.protocol_version else { return Ok(Era::Handshake) };
-        if !Version::STATELESS.iter().any(|version| version.name() == requested) {
+        if !Version::STATELESS.iter().any(|version| version.name() == &**requested) {
             return Err(RpcError::unsupported_version(requested));
         }
         if meta.client_capabilities.is_none() {

@@ -251,13 +251,14 @@ impl Handler {
             ("tools/call", era) => return self.call(&params, era, state),
             ("tools/list", era) => {
                 // The list has one page, so nobody can have a cursor from us.
-                if params.cursor.is_some() {
+                if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
                 return Ok(Next::Tools(era));
             }
             ("subscriptions/listen", Era::Stateless) => {
-                return Ok(Next::Listen(params.tools_list_changed && self.changes));
+                let wanted = params.notifications.unwrap_or_default();
+                return Ok(Next::Listen(wanted.tools_list_changed && self.changes));
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
@@ -280,7 +281,8 @@ impl Handler {
     }
 
     fn initialize(&self, params: &Params<'_>) -> Value {
-        let requested = params.protocol_version.and_then(|version| version.string()?.ok());
+        let requested: Option<String> =
+            params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());
         json!({
             "protocolVersion": Version::negotiate(requested.as_deref()).name(),
             "serverInfo": self.server_info,
@@ -322,7 +324,7 @@ impl Handler {
         };
         let progress = match &begun {
             Begun::Answer(_) => None,
-            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::read),
+            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw),
         };
         Ok(Next::Call(era, begun, progress))
     }
@@ -337,7 +339,7 @@ impl Handler {
 fn notification(method: &str, params: Result<Params<'_>, RpcError>, state: &mut HandshakeState) -> Action {
     match method {
         "notifications/cancelled" => {
-            let id = params.ok().and_then(|params| params.request_id).and_then(Id::read);
+            let id = params.ok().and_then(|params| params.request_id).and_then(Id::from_raw);
             id.map_or(Action::None, Action::Cancel)
         }
         "notifications/initialized" => {

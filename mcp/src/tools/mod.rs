@@ -26,7 +26,8 @@ pub use registry::Registry;
 
 use crate::answer::ToolResult;
 use crate::answer::caps::Profile;
-use crate::protocol::{Era, LogMessage, json::Json, log_level::LogLevel};
+use crate::protocol::{Era, LogMessage, log_level::LogLevel};
+use serde_json::value::RawValue;
 
 /// A tool of the server.
 pub trait Tool: Send + Sync {
@@ -36,10 +37,9 @@ pub trait Tool: Send + Sync {
     /// Its entry of `tools/list` as these facts have it.
     fn definition(&self, facts: &Facts) -> Definition;
 
-    /// Begins a call. `arguments` is whatever the client sent: JSON, and no
-    /// more is known of it. Runs on the thread that serves the
+    /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
-    fn begin(&self, arguments: Option<Json<'_>>, call: &CallContext) -> Begun;
+    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun;
 }
 
 /// What a tool knows of a call beside its arguments.

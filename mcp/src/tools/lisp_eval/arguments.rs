@@ -1,9 +1,13 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
 use crate::answer::schema::Schema;
-use crate::protocol::json::{Json, Malformed, Members, Reader};
+use crate::protocol::borrowed::{Text, present};
 use ptc_runtime::limits::Limits;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
 
 /// A checked call.
 #[derive(Clone, Debug)]
@@ -16,43 +20,52 @@ pub struct EvalCall<'a> {
     pub schema: Option<Schema>,
 }
 
-const NAMES: [&str; 4] = ["program", "context", "output_schema", "signature"];
-const CONTEXT: usize = 1;
+#[derive(Default, Deserialize)]
+struct Arguments<'a> {
+    #[serde(borrow, default)]
+    program: Program<'a>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    output_schema: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    signature: Option<&'a RawValue>,
+}
+
+/// The program, if it is one.
+#[derive(Default)]
+enum Program<'a> {
+    #[default]
+    Absent,
+    Text(Cow<'a, str>),
+    /// A value of this JSON type.
+    Other(&'static str),
+}
 
 /// Checks the arguments; the error is the message of an `args_error`.
-pub fn read<'a>(arguments: Option<Json<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let arguments = arguments.filter(|arguments| !arguments.is_null());
-    let text = arguments.map_or("{}", Json::get);
-    if let Some(arguments) = arguments.filter(|arguments| !arguments.get().starts_with('{')) {
-        return Err(format!("arguments must be a JSON object, got {}", arguments.type_name()));
-    }
-    let mut keys = Keys::default();
-    let members = Reader::new(text).members(&NAMES, |reader, place| match place {
-        CONTEXT if reader.peek() == Some(b'{') => keys.read(reader),
-        _ => reader.value(),
-    });
-    let Members { values: [program, context, schema, signature], twice } =
-        members.map_err(|Malformed| "arguments are invalid: a name with an escape that is no character")?;
-    if let Some(name) = twice {
-        return Err(format!("arguments are invalid: duplicate field `{name}`"));
-    }
-    let program = read_program(program, limits.max_program_bytes)?;
-    let context = context.filter(|context| !context.is_null());
-    let context =
-        context.map(|context| check_context(context, &keys, limits.max_context_bytes)).transpose()?;
-    if signature.is_some() {
+pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<EvalCall<'a>, String> {
+    let arguments: Arguments<'_> = match arguments.map(RawValue::get) {
+        None | Some("null") => Arguments::default(),
+        Some(text) if text.starts_with('{') => {
+            serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?
+        }
+        Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
+    };
+    let program = check_program(arguments.program, limits.max_program_bytes)?;
+    let context = arguments.context.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?;
+    if arguments.signature.is_some() {
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
     }
-    let schema = schema.map(read_schema).transpose()?;
+    let schema = arguments.output_schema.map(read_schema).transpose()?;
     Ok(EvalCall { program, context, schema })
 }
 
-fn read_program(program: Option<Json<'_>>, cap: u64) -> Result<Cow<'_, str>, String> {
-    let program = program.ok_or("argument `program` is required")?;
-    let text = program.string();
-    let text =
-        text.ok_or_else(|| format!("argument `program` must be a string, got {}", program.type_name()))?;
-    let program = text.map_err(|error| format!("argument `program` is invalid: {error}"))?;
+fn check_program(program: Program<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
+    let program = match program {
+        Program::Text(program) => program,
+        Program::Absent => return Err("argument `program` is required".into()),
+        Program::Other(kind) => return Err(format!("argument `program` must be a string, got {kind}")),
+    };
     if program.trim().is_empty() {
         return Err("argument `program` must be a non-empty string".into());
     }
@@ -62,63 +75,135 @@ fn read_program(program: Option<Json<'_>>, cap: u64) -> Result<Cow<'_, str>, Str
     Ok(program)
 }
 
-/// Checks a context: an object whose keys can be written as `data/<key>`.
-pub fn read_context(context: Json<'_>, cap: u64) -> Result<String, String> {
-    let mut keys = Keys::default();
-    if context.get().starts_with('{') && keys.read(&mut Reader::new(context.get())).is_err() {
-        return Err("argument `context` is invalid: a name with an escape that is no character".into());
+impl<'de: 'a, 'a> Deserialize<'de> for Program<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Program<'a>, D::Error> {
+        struct ProgramVisitor;
+        impl<'de> Visitor<'de> for ProgramVisitor {
+            type Value = Program<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a program")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Program<'de>, E> {
+                Ok(Program::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Program<'de>, E> {
+                Ok(Program::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_unit<E>(self) -> Result<Program<'de>, E> {
+                Ok(Program::Other("null"))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Program<'de>, E> {
+                Ok(Program::Other("boolean"))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("integer"))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("integer"))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Program<'de>, E> {
+                Ok(Program::Other("number"))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Program<'de>, A::Error> {
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Program::Other("array"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Program<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Program::Other("object"))
+            }
+        }
+        deserializer.deserialize_any(ProgramVisitor)
     }
-    check_context(context, &keys, cap)
 }
 
-fn check_context(context: Json<'_>, keys: &Keys, cap: u64) -> Result<String, String> {
-    let text = context.get();
+/// Checks a context: an object whose keys can be written as `data/<key>`.
+pub fn read_context(raw: &RawValue, cap: u64) -> Result<String, String> {
+    let text = raw.get();
     if !text.starts_with('{') {
-        return Err(format!("argument `context` must be a JSON object, got {}", context.type_name()));
+        return Err(format!("argument `context` must be a JSON object, got {}", json_type(text)));
     }
     if text.len() as u64 > cap {
         return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
     }
-    match &keys.fault {
-        Some(fault) => Err(fault.clone()),
+    let keys: Keys =
+        serde_json::from_str(text).map_err(|error| format!("argument `context` is invalid: {error}"))?;
+    match keys.fault {
+        Some(fault) => Err(fault),
         None => Ok(text.to_owned()),
     }
 }
 
-fn read_schema(schema: Json<'_>) -> Result<Schema, String> {
-    if !schema.get().starts_with('{') {
-        return Err(format!("argument `output_schema` must be a JSON object, got {}", schema.type_name()));
+fn read_schema(raw: &RawValue) -> Result<Schema, String> {
+    let text = raw.get();
+    if !text.starts_with('{') {
+        return Err(format!("argument `output_schema` must be a JSON object, got {}", json_type(text)));
     }
-    schema
-        .decode()
+    serde_json::from_str(text)
         .map_err(|error| error.to_string())
         .and_then(|value| Schema::parse(&value))
         .map_err(|reason| format!("argument `output_schema` is invalid: {reason}"))
 }
 
-/// The first key of an object that cannot become `data/<key>`.
-#[derive(Default)]
+/// The JSON type of a raw value, as messages name it.
+pub fn json_type(text: &str) -> &'static str {
+    match text.as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        Some(b'-' | b'0'..=b'9') if text.contains(['.', 'e', 'E']) => "number",
+        Some(b'-' | b'0'..=b'9') => "integer",
+        _ => "unknown",
+    }
+}
+
+/// The first key of an object that cannot become `data/<key>`; values are skipped.
 struct Keys {
     fault: Option<String>,
 }
 
-impl Keys {
-    /// Reads an object, whose values are skipped.
-    fn read<'a>(&mut self, reader: &mut Reader<'a>) -> Result<Json<'a>, Malformed> {
-        reader.object(|reader, key| {
-            reader.value()?;
-            if self.fault.is_some() {
-                return Ok(());
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Keys;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("an object")
             }
-            if key.is_empty() {
-                self.fault = Some("argument `context` keys must be non-empty".into());
-            } else if key.contains('/') {
-                self.fault = Some(format!(
-                    "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): {key:?}"
-                ));
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut fault = None;
+                while let Some(key) = map.next_key::<Text<'de>>()? {
+                    map.next_value::<IgnoredAny>()?;
+                    if fault.is_some() {
+                        continue;
+                    }
+                    if key.is_empty() {
+                        fault = Some("argument `context` keys must be non-empty".into());
+                    } else if key.contains('/') {
+                        fault = Some(format!(
+                            "argument `context` keys may not contain `/` (would shadow PTC-Lisp namespace): {:?}",
+                            &*key
+                        ));
+                    }
+                }
+                Ok(Keys { fault })
             }
-            Ok(())
-        })
+        }
+        deserializer.deserialize_map(KeyVisitor)
     }
 }
 
@@ -127,8 +212,9 @@ mod tests {
     use super::*;
 
     fn message(arguments: &str) -> String {
+        let raw = RawValue::from_string(arguments.to_owned()).expect("JSON");
         let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
-        match read(Some(Json::parse(arguments).expect("JSON")), &limits) {
+        match read(Some(&raw), &limits) {
             Ok(_) => "ok".into(),
             Err(message) => message,
         }

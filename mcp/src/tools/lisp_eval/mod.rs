@@ -23,12 +23,12 @@ use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{EdgeReason, refused};
-use crate::protocol::json::Json;
 use arguments::EvalCall;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// Name of the tool.
@@ -57,7 +57,7 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(&self, arguments: Option<Json<'_>>, call: &CallContext) -> Begun {
+    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun {
         let EvalCall { program, context, schema } = match arguments::read(arguments, &self.usual.limits) {
             Ok(call) => call,
             Err(message) => {
