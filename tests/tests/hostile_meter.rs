@@ -162,3 +162,32 @@ fn a_copy_ends_at_the_deadline() {
         assert_eq!(isolate.close(), 0, "bytes left behind by {update}");
     }
 }
+
+/// Polls of a program beyond those of one that only makes the values.
+fn polls_beside(values: &str, body: &str) -> u64 {
+    let nothing = work(&format!("(let [{values}] nil)"));
+    work(&format!("(let [{values}] {body} nil)")).polls.saturating_sub(nothing.polls)
+}
+
+#[test]
+fn one_grapheme_of_many_marks_polls_wherever_it_is_looked_for() {
+    // 600,000 bytes: 36 steps.
+    let text = "s (str \"e\" (apply str (repeat 300000 \"\u{301}\")))";
+    for body in [
+        "(count s)",
+        "(first s)",
+        "(last s)",
+        "(vec s)",
+        "(subs s 1)",
+        "(get s 0)",
+        "(str/reverse s)",
+        "(str/capitalize s)",
+        "(str/split s \"\")",
+        "(str/replace s \"\" \"-\")",
+        "(str/escape s {})",
+        "(format \"%.1s\" s)",
+    ] {
+        let polls = polls_beside(text, body);
+        assert!(polls >= 30, "{body}: {polls} polls");
+    }
+}

@@ -7,11 +7,11 @@ use crate::fault::{Fault, Result};
 use crate::memory::List;
 use crate::value::Value;
 use crate::value::map::MapNode;
+use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// What a key finds in any value: in maps by the flexible rule, in sets the member, in vectors and strings
 /// by index. `None` when it finds nothing, also for values that have no elements.
@@ -201,7 +201,8 @@ pub(crate) fn grapheme(cx: &mut Context, node: &StringNode, index: usize) -> Res
         return node.ascii_at(index).map(|grapheme| cx.copy_text(grapheme)).transpose();
     }
     let mut left = index;
-    for grapheme in cx.read(node)?.graphemes(true) {
+    let mut graphemes = Graphemes::of(cx.read(node)?);
+    while let Some(grapheme) = graphemes.next(cx)? {
         if left == 0 {
             return cx.copy_text(grapheme).map(Some);
         }

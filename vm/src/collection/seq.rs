@@ -6,11 +6,11 @@ use crate::memory::List;
 use crate::value::Value;
 use crate::value::combinator::unbounded;
 use crate::value::map::MapNode;
+use crate::value::read::Graphemes;
 use crate::value::set::SetNode;
 use crate::value::string::STRING_BYTES;
 use crate::value::vector::{VECTOR_BYTES, VectorNode};
 use std::rc::Rc;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of one value in a vector.
 const SLOT: usize = size_of::<Value>();
@@ -82,7 +82,8 @@ fn graphemes(cx: &mut Context, node: &crate::value::string::StringNode) -> Resul
             items.push(cx, item)?;
         }
     } else {
-        for grapheme in text.graphemes(true) {
+        let mut graphemes = Graphemes::of(text);
+        while let Some(grapheme) = graphemes.next(cx)? {
             let item = cx.copy_text(grapheme)?;
             items.push(cx, item)?;
         }

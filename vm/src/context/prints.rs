@@ -1,6 +1,7 @@
 //! Lines written by `println`, within their budget.
 
 use crate::memory::account;
+use crate::memory::items;
 
 /// Longest line kept (language.md 7).
 const LONGEST_LINE: usize = 2_000;
@@ -77,6 +78,8 @@ impl Prints {
         lines
     }
 }
+
+items!(in_steps: Option<Prints>);
 
 impl Drop for Prints {
     fn drop(&mut self) {

@@ -113,7 +113,7 @@ fn constant_value(
         Const::Vector(rows) => Value::vector(items(cx, rows)?),
         Const::Combinator(kind, rows) => {
             let parts = List::charged(items(cx, rows)?);
-            Value::Combinator(Combinator::new(cx, *kind, parts))
+            Value::Combinator(Combinator::new(cx, *kind, parts)?)
         }
         Const::Map(rows) => {
             if let Some(keys) = different_keywords(earlier, rows) {

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::print::{float_text, write_int, write_integer};
 use crate::value::Value;
 use crate::value::build::Text;
@@ -53,6 +53,8 @@ enum Open<'v> {
     Map(&'v MapNode, &'v [u32], usize),
     Set(&'v SetNode, &'v [u32], usize),
 }
+
+items!(at_once: Open<'_>);
 
 /// Encodes a value; object keys are in key order.
 ///

@@ -7,21 +7,59 @@ use crate::fault::Result;
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
 
+/// What a list may hold: something that is freed at once, however many there are of it, or in steps.
+pub trait Item: Sized {
+    /// Frees the items of a list that is dropped.
+    fn discard(dropped: Dropped<Self>);
+}
+
+/// What a dropped list held.
+pub struct Dropped<T> {
+    pub(crate) items: Vec<T>,
+    /// On the account until the items are gone.
+    pub(crate) bytes: usize,
+}
+
+impl<T> Dropped<T> {
+    /// Frees items that own nothing, or of which there are few.
+    #[inline]
+    pub fn at_once(self) {
+        drop(self.items);
+        account::release(self.bytes);
+    }
+}
+
+/// Says of items how they are freed: a method of [`Dropped`].
+macro_rules! items {
+    ($free:ident: $($item:ty),+ $(,)?) => {$(
+        impl $crate::memory::Item for $item {
+            #[inline]
+            fn discard(dropped: $crate::memory::Dropped<Self>) {
+                dropped.$free();
+            }
+        }
+    )+};
+}
+
+pub(crate) use items;
+
+items!(at_once: u8, u32, usize);
+
 /// A growing list: of values, or of what an operation keeps on a stack of its own.
 ///
 /// Invariant: its capacity is charged from the moment it is allocated, and was within the limit then.
-pub struct List<T>(Vec<T>);
+pub struct List<T: Item>(Vec<T>);
 
 /// Items that a list has room for when it gets its first one.
 const FIRST: usize = 4;
 
-impl<T> Default for List<T> {
+impl<T: Item> Default for List<T> {
     fn default() -> List<T> {
         List(Vec::new())
     }
 }
 
-impl<T> List<T> {
+impl<T: Item> List<T> {
     /// A list of a few items.
     pub fn of<const N: usize>(items: [T; N]) -> List<T> {
         List::charged(Vec::from(items))
@@ -168,7 +206,7 @@ impl<T> List<T> {
     }
 }
 
-impl<T> Deref for List<T> {
+impl<T: Item> Deref for List<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -176,13 +214,13 @@ impl<T> Deref for List<T> {
     }
 }
 
-impl<T> DerefMut for List<T> {
+impl<T: Item> DerefMut for List<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
     }
 }
 
-impl<T> IntoIterator for List<T> {
+impl<T: Item> IntoIterator for List<T> {
     type Item = T;
     type IntoIter = std::vec::IntoIter<T>;
 
@@ -191,10 +229,12 @@ impl<T> IntoIterator for List<T> {
     }
 }
 
-impl<T> Drop for List<T> {
+impl<T: Item> Drop for List<T> {
+    #[inline]
     fn drop(&mut self) {
         if self.0.capacity() > 0 {
-            account::release(self.0.capacity() * size_of::<T>());
+            let bytes = self.0.capacity() * size_of::<T>();
+            T::discard(Dropped { items: take(&mut self.0), bytes });
         }
     }
 }

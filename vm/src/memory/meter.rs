@@ -2,7 +2,7 @@
 
 use super::account::{self, Finding};
 use super::fuel::Fuel;
-use super::list::List;
+use super::list::{Item, List};
 use crate::fault::{Fault, Result};
 
 /// What work draws on: fuel, and the memory account of the thread.
@@ -59,7 +59,7 @@ impl Meter {
     ///
     /// # Errors
     /// Fuel and memory.
-    pub fn collect<T>(&mut self, items: impl IntoIterator<Item = T>) -> Result<List<T>> {
+    pub fn collect<T: Item>(&mut self, items: impl IntoIterator<Item = T>) -> Result<List<T>> {
         let mut list = List::default();
         list.extend(self, items)?;
         Ok(list)

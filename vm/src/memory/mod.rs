@@ -11,6 +11,7 @@ pub(crate) use copy::STEP;
 pub use fuel::Fuel;
 pub(crate) use fuel::FuelMark;
 pub use interrupt::{Interrupt, InterruptKind, Preempt, Preemption};
-pub use list::List;
+pub(crate) use list::items;
+pub use list::{Dropped, Item, List};
 pub use meter::Meter;
 pub(crate) use meter::Run;

@@ -5,7 +5,7 @@ use super::{Action, Native, Step};
 use crate::apply::{apply, is_direct};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result};
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::value::Value;
 use crate::value::build::Arguments;
 use crate::value::map::MapNode;
@@ -21,6 +21,8 @@ struct Parent {
     /// Position of the key, if the container is a map that has it.
     row: Option<usize>,
 }
+
+items!(in_steps: Parent);
 
 /// The machine.
 pub struct Update {

@@ -6,7 +6,7 @@ use crate::collection::adding::add_entries;
 use crate::collection::seq::{check_memory, to_vector};
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::value::Value;
 use crate::value::build::Arguments;
 use crate::value::map::MapNode;
@@ -33,6 +33,8 @@ struct Level {
     next: usize,
     output: Output,
 }
+
+items!(in_steps: Level);
 
 /// What has been built of a collection.
 enum Output {

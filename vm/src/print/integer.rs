@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::value::BigIntNode;
 use crate::value::build::Text;
 use num_bigint::BigUint;
@@ -14,6 +14,8 @@ const STEP_DIGITS: usize = 1_216;
 
 /// Limbs of one step: 19 decimal digits fit 64 bits.
 const STEP_LIMBS: u64 = (STEP_DIGITS / 19) as u64;
+
+items!(at_once: BigUint);
 
 /// Writes a big integer in decimal digits.
 ///

@@ -12,7 +12,7 @@ pub(crate) use integer::{write_big_radix, write_integer, write_radix};
 use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::value::build::Text;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
@@ -136,6 +136,8 @@ enum Open<'v> {
     /// The value of the map entry whose key is written.
     Value(&'v Value),
 }
+
+items!(at_once: Open<'_>);
 
 /// Writes the text of `pr-str`; stops early when the buffer is full.
 pub(crate) fn write_readable(cx: &mut Context, buffer: &mut Text, value: &Value) -> Result<()> {

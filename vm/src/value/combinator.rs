@@ -1,8 +1,8 @@
 //! Functions made by functions: a closed set, so that calling one is data for the interpreter.
 
 use crate::bytecode::{Builtins, CombinatorKind};
-use crate::fault::Fault;
-use crate::memory::{List, account};
+use crate::fault::{Fault, Result};
+use crate::memory::{List, STEP, account};
 use crate::value::garbage::drop_children;
 use crate::value::{Store, Value};
 use std::rc::Rc;
@@ -25,10 +25,13 @@ impl Combinator {
         Combinator::charged(kind, List::of(parts), None)
     }
 
-    /// A combinator of these functions and values.
-    pub(crate) fn new(cx: &Store, kind: CombinatorKind, parts: List<Value>) -> Rc<Combinator> {
-        let direct_depth = depth_of(cx.builtins, kind, &parts);
-        Combinator::charged(kind, parts, direct_depth)
+    /// A combinator of these functions and values, of which there may be very many.
+    ///
+    /// # Errors
+    /// Deadline and cancellation.
+    pub(crate) fn new(cx: &Store, kind: CombinatorKind, parts: List<Value>) -> Result<Rc<Combinator>> {
+        let direct_depth = depth_of(cx, kind, &parts)?;
+        Ok(Combinator::charged(kind, parts, direct_depth))
     }
 
     fn charged(kind: CombinatorKind, parts: List<Value>, direct_depth: Option<u8>) -> Rc<Combinator> {
@@ -63,26 +66,36 @@ pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
 
 /// The same for a combinator of these parts. It is asked for when the combinator is made, because machines
 /// ask before every call.
-fn depth_of(builtins: Builtins, kind: CombinatorKind, parts: &[Value]) -> Option<u8> {
+fn depth_of(cx: &Store, kind: CombinatorKind, parts: &[Value]) -> Result<Option<u8>> {
     let called = match kind {
         CombinatorKind::Reduced
         | CombinatorKind::Endless(_)
         | CombinatorKind::Transducer(_)
         | CombinatorKind::Reducer
         | CombinatorKind::Completing
-        | CombinatorKind::Memoize => return None,
-        CombinatorKind::Constantly => return Some(0),
+        | CombinatorKind::Memoize => return Ok(None),
+        CombinatorKind::Constantly => return Ok(Some(0)),
         // Its other parts are arguments.
-        CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1)?,
+        CombinatorKind::Partial | CombinatorKind::Fnil => parts.get(..1).unwrap_or_default(),
         CombinatorKind::Comp
         | CombinatorKind::Juxt
         | CombinatorKind::Complement
         | CombinatorKind::EveryPred
         | CombinatorKind::SomeFn => parts,
     };
-    let deepest =
-        called.iter().try_fold(0, |deepest: u8, part| Some(deepest.max(direct_depth(builtins, part)?)))?;
-    Some(deepest.saturating_add(1))
+    let mut deepest = 0;
+    for some in called.chunks(STEP) {
+        for part in some {
+            match direct_depth(cx.builtins, part) {
+                Some(depth) => deepest = depth.max(deepest),
+                None => return Ok(None),
+            }
+        }
+        if some.len() == STEP {
+            cx.fuel.poll()?;
+        }
+    }
+    Ok(Some(deepest.saturating_add(1)))
 }
 
 /// The fault of a consumer that needs all items.

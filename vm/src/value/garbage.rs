@@ -3,13 +3,44 @@
 
 use super::Value;
 use crate::memory::account::{self, Account, AccountMark, Backlog, DRAIN_STEP};
+use crate::memory::{Dropped, Item};
 use std::cell::RefCell;
 use std::mem;
 
-/// Children of a dropped collection, and the logical bytes to release when they are gone.
+/// What a dropped collection or an operation's list held, and the logical bytes to release when it is gone.
 struct Garbage {
-    values: Vec<Value>,
+    items: Items,
     bytes: u64,
+}
+
+enum Items {
+    Values(Vec<Value>),
+    /// Items of an operation's own kind.
+    Others(Box<dyn Shed>),
+}
+
+/// Frees its items one by one.
+trait Shed {
+    /// Frees an item; false when none was left.
+    fn shed(&mut self) -> bool;
+}
+
+impl<T> Shed for Vec<T> {
+    fn shed(&mut self) -> bool {
+        self.pop().is_some()
+    }
+}
+
+impl Items {
+    /// Frees an item; false when none was left. Collections that are dropped here push their children instead of
+    /// recursing.
+    #[inline]
+    fn shed(&mut self) -> bool {
+        match self {
+            Items::Values(values) => values.pop().is_some(),
+            Items::Others(others) => others.shed(),
+        }
+    }
 }
 
 thread_local! {
@@ -109,10 +140,37 @@ pub(crate) fn drop_children(children: Vec<Value>, bytes: usize) {
 
 /// Hands the children of a dropped collection over. `bytes` are released when they are gone.
 pub(crate) fn discard(values: Vec<Value>, bytes: usize) {
+    discard_items(Items::Values(values), bytes);
+}
+
+impl<T> Dropped<T> {
+    /// Frees items that own values: many of them in steps, the rest at the next safepoint.
+    #[inline]
+    pub fn in_steps(self)
+    where
+        T: 'static,
+    {
+        /// Items that are freed at once.
+        const FEW: usize = 256;
+        if self.items.len() <= FEW {
+            self.at_once();
+        } else {
+            discard_items(Items::Others(Box::new(self.items)), self.bytes);
+        }
+    }
+}
+
+impl Item for Value {
+    #[inline]
+    fn discard(dropped: Dropped<Value>) {
+        drop_children(dropped.items, dropped.bytes);
+    }
+}
+
+fn discard_items(items: Items, bytes: usize) {
     // While a thread ends there is no list any more, and nothing to account to.
-    let listed = GARBAGE
-        .try_with(|garbage| garbage.borrow_mut().push(Garbage { values, bytes: bytes as u64 }))
-        .is_ok();
+    let listed =
+        GARBAGE.try_with(|garbage| garbage.borrow_mut().push(Garbage { items, bytes: bytes as u64 })).is_ok();
     if listed {
         drain(DRAIN_STEP);
     }
@@ -133,15 +191,15 @@ fn drain_list(mut budget: usize) -> bool {
         let Ok(Some(mut batch)) = GARBAGE.try_with(|garbage| garbage.borrow_mut().pop()) else {
             return false;
         };
-        while let Some(value) = batch.values.pop() {
+        loop {
             if budget == 0 {
-                batch.values.push(value);
                 GARBAGE.with(|garbage| garbage.borrow_mut().push(batch));
                 return true;
             }
+            if !batch.items.shed() {
+                break;
+            }
             budget -= 1;
-            // Collections dropped here push their children instead of recursing.
-            drop(value);
         }
         account::release(batch.bytes as usize);
     }

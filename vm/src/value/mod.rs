@@ -10,7 +10,7 @@ pub(crate) mod extensions;
 pub(crate) mod garbage;
 mod index;
 pub mod map;
-mod read;
+pub(crate) mod read;
 mod regex;
 pub mod relation;
 pub mod set;

@@ -4,7 +4,7 @@ use super::{Caps, MOST_KEYS, Name, Options, Summary, Types, histogram, keyword_m
 use crate::builtins::numbers::convert::parse_double;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::print::{write_int, write_readable};
 use crate::value::Value;
 use crate::value::build::Text;
@@ -43,6 +43,8 @@ pub(super) struct Field {
     last_owner: Option<usize>,
     pub(super) values: i64,
 }
+
+items!(in_steps: (Value, Field));
 
 impl Field {
     /// Takes one value in.

@@ -243,7 +243,7 @@ pub(crate) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<
             match crate::builtins::internal("%get-path") {
                 Some(reader) => {
                     let parts = [Value::Builtin(reader), Value::Vector(path)];
-                    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))))
+                    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))?))
                 }
                 None => Err(Fault::runtime(format_args!("{name}: no path reader"))),
             }
@@ -338,7 +338,7 @@ fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
         (2, _) => (take(&mut arguments[1]), 0),
         (_, Some(first)) => (first, 1),
         _ if name == "reductions" => {
-            let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]));
+            let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]))?;
             return Ok(Step::TailCall(Value::Combinator(only), crate::builtins::Arguments::new()));
         }
         _ => return Ok(Step::TailCall(function, crate::builtins::Arguments::new())),

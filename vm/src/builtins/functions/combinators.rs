@@ -93,7 +93,7 @@ pub(crate) fn made_by(name: &str) -> Option<CombinatorKind> {
 
 fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
     let items = List::taken(cx, arguments)?;
-    Ok(Value::Combinator(Combinator::new(cx, kind, items)))
+    Ok(Value::Combinator(Combinator::new(cx, kind, items)?))
 }
 
 fn comp(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -269,7 +269,7 @@ fn eduction(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let last = arguments.len() - 1;
     let source = take(&mut arguments[last]);
     let transducers = List::taken(cx, &mut arguments[..last])?;
-    let transducer = Value::Combinator(Combinator::new(cx, CombinatorKind::Comp, transducers));
+    let transducer = Value::Combinator(Combinator::new(cx, CombinatorKind::Comp, transducers)?);
     through(cx, "eduction", transducer, source)
 }
 
@@ -290,7 +290,7 @@ fn completing(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         callable(cx, "completing", argument.clone())?;
     }
     let parts = List::taken(cx, arguments)?;
-    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Completing, parts)))
+    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Completing, parts)?))
 }
 
 fn reduced(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

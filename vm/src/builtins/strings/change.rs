@@ -7,8 +7,8 @@ use crate::fault::Result;
 use crate::print::write_display;
 use crate::value::Value;
 use crate::value::build::{Case, Text};
+use crate::value::read::Graphemes;
 use std::mem::take;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// The string that `write` makes of the text of the argument.
 pub(in crate::builtins) fn map_text(
@@ -36,14 +36,18 @@ pub(in crate::builtins) fn lower(cx: &mut Context, changed: &mut Text, text: &st
 
 /// The first grapheme in upper case, the others in lower case.
 pub(in crate::builtins) fn capitalize(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
-    let first = text.graphemes(true).next().map_or(0, str::len);
+    let first = Graphemes::of(text).next(cx)?.map_or(0, str::len);
     upper(cx, changed, &text[..first])?;
     lower(cx, changed, &text[first..])
 }
 
 /// The graphemes in the opposite order.
 pub(in crate::builtins) fn reverse(cx: &mut Context, changed: &mut Text, text: &str) -> Result<()> {
-    text.graphemes(true).rev().try_for_each(|grapheme| changed.push(cx, grapheme))
+    let mut graphemes = Graphemes::from_end(text);
+    while let Some(grapheme) = graphemes.previous(cx)? {
+        changed.push(cx, grapheme)?;
+    }
+    Ok(())
 }
 
 /// The part of the argument that `choose` keeps.
@@ -70,7 +74,8 @@ pub(in crate::builtins) fn escape(cx: &mut Context, arguments: &mut [Value]) -> 
         return Err(invalid_types("escape", &[&arguments[0], &arguments[1]]));
     };
     let mut buffer = Text::new();
-    for grapheme in cx.read(text)?.graphemes(true) {
+    let mut graphemes = Graphemes::of(cx.read(text)?);
+    while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         let (hash, symbol) = (crate::value::string::hash_text(grapheme), cx.symbols.find(grapheme));
         let row = map.find_text(cx, grapheme, hash, symbol)?;

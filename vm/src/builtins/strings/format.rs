@@ -6,10 +6,10 @@ use crate::fault::{Fault, Result};
 use crate::print::{self, Decimal, write_display};
 use crate::value::Value;
 use crate::value::build::{Case, Text};
+use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
 use num_bigint::BigInt;
 use num_traits::FromPrimitive;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// Widest field and most digits after the point.
 const WIDEST: usize = 4_096;
@@ -138,7 +138,7 @@ fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifie
     let cut = match (specifier.conversion, specifier.precision) {
         ('s' | 'S' | 'b' | 'B', Some(precision)) => {
             cx.tick(precision as u64)?;
-            whole.grapheme_indices(true).nth(precision).map_or(whole.len(), |(at, _)| at)
+            count(cx, whole, precision)?.0
         }
         _ => whole.len(),
     };
@@ -151,6 +151,16 @@ fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifie
     padded(cx, out, whole, specifier)
 }
 
+/// Bytes of the first graphemes of a text, and how many these are: at most `most`.
+fn count(cx: &mut Context, text: &str, most: usize) -> Result<(usize, usize)> {
+    let mut graphemes = Graphemes::of(text);
+    let mut count = 0;
+    while count < most && graphemes.next(cx)?.is_some() {
+        count += 1;
+    }
+    Ok((graphemes.at(), count))
+}
+
 /// Writes a text and fills it up to the width with blanks.
 fn padded(cx: &mut Context, out: &mut Text, text: &str, specifier: &Specifier) -> Result<()> {
     // A grapheme has a byte at least, and as far as anybody writes them no more than 64.
@@ -158,7 +168,7 @@ fn padded(cx: &mut Context, out: &mut Text, text: &str, specifier: &Specifier) -
         0
     } else {
         cx.tick(text.len() as u64)?;
-        specifier.width.saturating_sub(text.graphemes(true).count())
+        specifier.width.saturating_sub(count(cx, text, usize::MAX)?.1)
     };
     if !specifier.left {
         out.push_repeated(cx, ' ', missing)?;

@@ -8,7 +8,7 @@ use crate::fault::{Fault, Result};
 use crate::memory::List;
 use crate::regex::{RegexNode, after};
 use crate::value::Value;
-use unicode_segmentation::UnicodeSegmentation;
+use crate::value::read::Graphemes;
 
 /// `(split s separator limit?)`.
 pub(in crate::builtins) fn split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -90,9 +90,10 @@ fn characters(cx: &mut Context, text: &str, limit: i64) -> Result<Value> {
         return Ok(Value::row([cx.copy_text("")?]));
     }
     let mut pieces = List::default();
-    for (at, grapheme) in text.grapheme_indices(true) {
+    let mut graphemes = Graphemes::of(text);
+    while let Some(grapheme) = graphemes.next(cx)? {
         if most > 0 && pieces.len() + 1 == most {
-            let rest = cx.copy_text(&text[at..])?;
+            let rest = cx.copy_text(&text[graphemes.at() - grapheme.len()..])?;
             pieces.push(cx, rest)?;
             break;
         }

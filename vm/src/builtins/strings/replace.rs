@@ -10,9 +10,9 @@ use crate::native::{Native, Step};
 use crate::regex::{RegexNode, after};
 use crate::value::Value;
 use crate::value::build::Text;
+use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
 use std::mem::take;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// `(replace s pattern with)`; with fewer it is the `replace` of collections.
 pub(in crate::builtins) fn replace(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
@@ -107,7 +107,8 @@ fn insert_between(cx: &mut Context, text: &str, with: &str, first_only: bool) ->
         buffer.push(cx, text)?;
         return Ok(buffer);
     }
-    for grapheme in text.graphemes(true) {
+    let mut graphemes = Graphemes::of(text);
+    while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         buffer.push(cx, grapheme)?;
         buffer.push(cx, with)?;

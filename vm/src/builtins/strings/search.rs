@@ -5,24 +5,22 @@ use crate::arith::invalid_types_of;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
+use crate::value::read::Graphemes;
 use crate::value::string::StringNode;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// The byte where a grapheme begins; the length of the text for indexes beyond.
 fn byte_offset(cx: &mut Context, node: &StringNode, index: usize) -> Result<usize> {
     if cx.is_ascii(node)? {
         return Ok(index.min(node.len()));
     }
-    let text = cx.read(node)?;
-    let mut left = index;
-    for (at, grapheme) in text.grapheme_indices(true) {
-        if left == 0 {
-            return Ok(at);
+    let mut graphemes = Graphemes::of(cx.read(node)?);
+    for _ in 0..index {
+        match graphemes.next(cx)? {
+            Some(grapheme) => cx.tick(grapheme.len() as u64)?,
+            None => break,
         }
-        left -= 1;
-        cx.tick(grapheme.len() as u64)?;
     }
-    Ok(text.len())
+    Ok(graphemes.at())
 }
 
 /// The index of the grapheme at a byte.
@@ -31,7 +29,8 @@ fn grapheme_index(cx: &mut Context, node: &StringNode, at: usize) -> Result<usiz
         return Ok(at);
     }
     let mut count = 0;
-    for grapheme in cx.read(node)?[..at].graphemes(true) {
+    let mut graphemes = Graphemes::of(&cx.read(node)?[..at]);
+    while let Some(grapheme) = graphemes.next(cx)? {
         cx.tick(grapheme.len() as u64)?;
         count += 1;
     }

@@ -13,7 +13,7 @@ use crate::collection::adding::add;
 use crate::collection::seq::check_memory;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::native::Action;
 use crate::native::pipeline::stage::{Outcome, Stage};
 use crate::value::Value;
@@ -90,6 +90,8 @@ struct Spread {
     next: usize,
     to: usize,
 }
+
+items!(in_steps: Spread);
 
 /// What the running call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::collection::lookup::element;
 use crate::collection::seq::to_vector;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{List, items};
 use crate::value::Value;
 use crate::value::relation::equal::{equal, same_key};
 use crate::value::set::SetNode;
@@ -31,6 +31,8 @@ pub struct Stage {
     /// The part under way.
     buffer: List<Value>,
 }
+
+items!(in_steps: Stage);
 
 /// What becomes of an item.
 pub(crate) enum Outcome {
@@ -236,9 +238,25 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // A part under way may be deep: it goes the way of collections.
-        drop(self.buffer.take_vector());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::with_context;
+    use crate::value::combinator::Combinator;
+    use crate::value::garbage::drain;
+
+    #[test]
+    fn the_stages_of_a_long_pipeline_are_freed_in_steps() {
+        const MANY: usize = 100_000;
+        with_context(|cx| {
+            let stage = Combinator::of(CombinatorKind::Transducer(StageKind::Map), [Value::Nil]);
+            let parts = cx.collect((0..MANY).map(|_| Value::Combinator(stage.clone()))).expect("room");
+            let all = Combinator::new(cx, CombinatorKind::Comp, parts).expect("no limits");
+            let stages = Stage::of(cx, &Value::Combinator(all)).expect("no limits").expect("stages");
+            assert_eq!(stages.len(), MANY);
+            drop(stages);
+            let steps = std::iter::from_fn(|| drain(4_096).then_some(())).count();
+            assert!(steps > MANY / 4_096 / 2, "{steps} steps");
+        });
     }
 }

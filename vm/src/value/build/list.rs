@@ -1,12 +1,25 @@
 //! Lists of values.
 
 use crate::fault::Result;
-use crate::memory::{List, Meter};
+use crate::memory::{List, Meter, items};
 use crate::value::Value;
+use crate::value::map::MapNode;
 use crate::value::slot::fill_copy;
+use crate::value::string::StringNode;
 use crate::value::vector::VectorNode;
 use std::mem::take;
 use std::rc::Rc;
+
+items!(in_steps:
+    Rc<MapNode>,
+    Rc<StringNode>,
+    Rc<VectorNode>,
+    (Rc<VectorNode>, usize),
+    (Rc<StringNode>, Value),
+    (Value, Value),
+    (Value, Value, Value),
+    (&'static str, Value),
+);
 
 impl List<Value> {
     /// The values of a call's arguments, which were paid for when they became that.
@@ -55,5 +68,36 @@ impl List<Value> {
     /// Takes the items out as a vector.
     pub fn take_vector(&mut self) -> Value {
         take(self).into_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::with_context;
+    use crate::value::garbage::drain;
+
+    const MANY: usize = 100_000;
+
+    /// Steps in which what was dropped is freed.
+    fn steps_to_free(dropped: impl Sized) -> usize {
+        drop(dropped);
+        let mut steps = 1;
+        while drain(4_096) {
+            steps += 1;
+        }
+        steps
+    }
+
+    #[test]
+    fn many_items_are_freed_in_steps() {
+        with_context(|cx| {
+            let texts = cx.collect((0..MANY).map(|_| Value::string("text"))).expect("room");
+            assert!(steps_to_free(texts) > MANY / 4_096 / 2);
+            let pairs = cx.collect((0..MANY).map(|_| (Value::string("key"), Value::Nil))).expect("room");
+            assert!(steps_to_free(pairs) > MANY / 4_096 / 2);
+            let numbers = cx.collect((0..MANY).map(|number| Value::Int(number as i64))).expect("room");
+            assert_eq!(steps_to_free(numbers), 1);
+        });
     }
 }

@@ -8,6 +8,8 @@
 //! - [`List`](crate::memory::List), `Text` and [`Arguments`] grow only as far as the memory limit allows and are on the account while they exist;
 //! - [`Store::read`] and [`Store::limbs`] pay for a leaf's length before they show it: whatever
 //!   is done with it once, from end to end, is paid for then;
+//! - `Graphemes` goes through a text in steps: one grapheme may be all of it;
+//! - what a list or [`Arguments`] leave is freed in steps, as what collections leave is ([`Item`](crate::memory::Item));
 //! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element. It looks at deadline and cancellation, too.
 
 mod arguments;

@@ -1,11 +1,13 @@
 //! Looking at values whose size nobody has bounded: what is looked at is paid for first.
 
 mod find;
+mod graphemes;
+
+pub(crate) use graphemes::Graphemes;
 
 use super::string::{SHORT_TEXT, StringNode};
 use super::{BigIntNode, Store};
 use crate::fault::Result;
-use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 /// Bytes of text looked at for a unit of fuel.
 const BYTES: usize = 16;
@@ -43,8 +45,9 @@ impl Store {
         if self.is_ascii(node)? {
             return Ok(node.len());
         }
+        let mut graphemes = Graphemes::of(node.as_str());
         let mut count = 0;
-        for grapheme in node.as_str().graphemes(true) {
+        while let Some(grapheme) = graphemes.next(self)? {
             // Finding where graphemes end takes several times as long as reading.
             self.tick(grapheme.len() as u64)?;
             count += 1;
@@ -53,27 +56,16 @@ impl Store {
     }
 
     /// The last grapheme of a string. Where it begins may depend on all that is before it: whether the last two of
-    /// many regional indicators are one flag. So more and more of the end is looked at, until that is enough.
+    /// many regional indicators are one flag. So more and more of the end is looked at, until that is enough; what
+    /// is beyond the first few bytes is paid for.
     ///
     /// # Errors
     /// Fuel, deadline and cancellation.
     pub fn last_grapheme<'s>(&mut self, node: &'s StringNode) -> Result<Option<&'s str>> {
-        /// Bytes that are looked at first, for nothing.
-        const FIRST: usize = 256;
-        let text = node.as_str();
-        let mut window = FIRST;
-        loop {
-            let from = text.floor_char_boundary(text.len().saturating_sub(window));
-            let mut cursor = GraphemeCursor::new(text.len(), text.len(), true);
-            if let Ok(start) = cursor.prev_boundary(&text[from..], from) {
-                return Ok(start.map(|start| &text[start..]));
-            }
-            if from == 0 {
-                return Ok(None);
-            }
-            window = window.saturating_mul(2);
-            self.tick(window as u64)?;
-        }
+        let mut graphemes = Graphemes::from_end(node.as_str());
+        let last = graphemes.previous(self)?;
+        self.tick(graphemes.looked() as u64)?;
+        Ok(last)
     }
 
     /// Whether every grapheme of a string is a byte. The string remembers it. What may be shared behind the program's

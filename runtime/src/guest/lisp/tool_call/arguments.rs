@@ -10,7 +10,7 @@ use super::{ParsedCall, fault, programmer_fault};
 use crate::tools::Tool;
 use crate::tools::expectation::{Names, Shape, below, items, mismatch};
 use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
-use ptc_vm::memory::List;
+use ptc_vm::memory::{Dropped, Item, List};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::value::set::SetNode;
 use ptc_vm::value::vector::VectorNode;
@@ -38,6 +38,13 @@ const REQUIRED: u64 = 8;
 enum Frame<'s> {
     Map { node: Rc<MapNode>, next: usize, schema: Option<&'s Json> },
     List { node: Items, next: usize, schema: Option<&'s Json> },
+}
+
+/// As many as values nest.
+impl Item for Frame<'_> {
+    fn discard(dropped: Dropped<Self>) {
+        dropped.at_once();
+    }
 }
 
 /// The members of a list or set.
