@@ -191,3 +191,53 @@ fn one_grapheme_of_many_marks_polls_wherever_it_is_looked_for() {
         assert!(polls >= 30, "{body}: {polls} polls");
     }
 }
+
+#[test]
+fn long_texts_are_read_and_copied_with_polls() {
+    // 4 MiB.
+    const LONG: &str = "s (reduce (fn [s _] (str s s)) \"abcdefgh\" (range 19))";
+    // 1,000,000 bytes.
+    const BLANKS: &str = "s (apply str (repeat 100000 \"          \"))";
+    const ESCAPES: &str = "s (json/generate-string (apply str (repeat 500000 \"\n\")))";
+    const CHARACTERS: &str = "s (conj (vec (repeat 200000 \"a\")) 1)";
+    for (values, body, least) in [
+        (LONG, "(str 1 s)", 15),
+        (LONG, "(subs s 1)", 15),
+        (LONG, "(str \"\" s)", 15),
+        (LONG, "(str/join s [1 2])", 15),
+        (BLANKS, "(json/parse-string s)", 14),
+        (BLANKS, "(json/parse-string (str s \"1\"))", 14),
+        (BLANKS, "(json/parse-string (str \"[1\" s \"]\"))", 14),
+        (ESCAPES, "(json/parse-string s)", 14),
+        (CHARACTERS, "(println s)", 40),
+    ] {
+        let polls = polls_beside(values, body);
+        assert!(polls >= least, "{body}: {polls} polls");
+    }
+}
+
+#[test]
+fn what_comparing_keeps_is_on_the_account() {
+    let maps = "a (zipmap (range 100000) (range 100000)) b (zipmap (range 100000) (range 100000))";
+    let with = |body: &str| peak(&format!("(let [{maps}] {body} (count [a b]))"));
+    let nothing = with("nil");
+    for body in ["(= a b)", "(compare a b)", "(sort [a b])"] {
+        let peak = with(body);
+        assert!(peak >= nothing + 100_000 * 24, "{body}: {nothing} and then {peak} bytes");
+    }
+}
+
+#[test]
+fn a_number_of_json_has_a_longest_form() {
+    let number = |zeros: usize| {
+        let source = format!("(json/parse-string (str \"0.\" (apply str (repeat {zeros} \"0\")) \"1\"))");
+        let (mut isolate, exit) = run(&source, 1 << 30);
+        assert!(matches!(exit, Exit::Done), "{exit:?}");
+        let text = isolate.result(|cx, value| ptc_vm::print::pr_str(cx, value, 100)).expect("prints").text;
+        assert_eq!(isolate.close(), 0);
+        text
+    };
+    assert_eq!(number(3), "0.0001");
+    assert_eq!(number(65_000), "0.0");
+    assert_eq!(number(66_000), "nil");
+}

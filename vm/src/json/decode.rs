@@ -10,6 +10,7 @@ use super::known_keys::KnownKeys;
 use super::{number, text};
 use crate::context::Context;
 use crate::fault::{Fault, Reason, Result as FaultResult};
+use crate::memory::List;
 use crate::value::map::MapNode;
 use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
@@ -96,6 +97,9 @@ const CHECK_EVERY: u32 = 256;
 /// Bytes checked for being UTF-8 for a unit of fuel.
 const VALIDATED: usize = 64;
 
+/// Bytes that are read between two polls.
+pub(super) const STRIDE: usize = 1 << 16;
+
 /// Strings from this length on ask for memory before they are built.
 const LONG: usize = 1_024;
 
@@ -137,7 +141,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         unchecked: CHECK_EVERY,
     };
     let value = decoder.document(cx)?;
-    decoder.skip_blanks();
+    decoder.skip_blanks(cx)?;
     if decoder.at < bytes.len() {
         return invalid(decoder.at, "unexpected text after the value");
     }
@@ -146,10 +150,16 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
 }
 
 impl Decoder<'_> {
-    fn skip_blanks(&mut self) {
+    fn skip_blanks(&mut self, cx: &Context) -> FaultResult<()> {
+        let mut pause = self.at + STRIDE;
         while matches!(self.bytes.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
+            if self.at == pause {
+                pause += STRIDE;
+                cx.fuel.poll()?;
+            }
         }
+        Ok(())
     }
 
     /// Pays for the bytes read since the last payment, and checks memory now and then.
@@ -173,7 +183,7 @@ impl Decoder<'_> {
     fn document(&mut self, cx: &mut Context) -> Outcome<Value> {
         loop {
             // One value begins here.
-            self.skip_blanks();
+            self.skip_blanks(cx)?;
             let Some(&byte) = self.bytes.get(self.at) else {
                 return invalid(self.at, "unexpected end of text");
             };
@@ -191,7 +201,7 @@ impl Decoder<'_> {
                 },
                 b'{' => {
                     self.at += 1;
-                    if !self.closes(b'}') {
+                    if !self.closes(cx, b'}')? {
                         self.open(cx, Open::Object { start: self.elements.len(), last: None })?;
                         self.key(cx)?;
                         continue;
@@ -200,7 +210,7 @@ impl Decoder<'_> {
                 }
                 b'[' => {
                     self.at += 1;
-                    if !self.closes(b']') {
+                    if !self.closes(cx, b']')? {
                         self.open(cx, Open::Array(self.elements.len()))?;
                         continue;
                     }
@@ -231,13 +241,13 @@ impl Decoder<'_> {
     }
 
     /// Skips blanks and this closing bracket, if it comes next.
-    fn closes(&mut self, bracket: u8) -> bool {
-        self.skip_blanks();
+    fn closes(&mut self, cx: &Context, bracket: u8) -> FaultResult<bool> {
+        self.skip_blanks(cx)?;
         let closes = self.bytes.get(self.at) == Some(&bracket);
         if closes {
             self.at += 1;
         }
-        closes
+        Ok(closes)
     }
 
     fn open(&mut self, cx: &mut Context, open: Open) -> Outcome<()> {
@@ -278,7 +288,7 @@ impl Decoder<'_> {
 
     /// Reads a key and its colon into the innermost object.
     fn key(&mut self, cx: &mut Context) -> Outcome<()> {
-        self.skip_blanks();
+        self.skip_blanks(cx)?;
         if self.bytes.get(self.at) != Some(&b'"') {
             return invalid(self.at, "expected a string as key");
         }
@@ -290,7 +300,7 @@ impl Decoder<'_> {
             Some(symbol) => (cx.symbols.string(symbol).clone(), Some(symbol)),
             None => self.new_key(cx, last)?,
         };
-        self.skip_blanks();
+        self.skip_blanks(cx)?;
         if self.bytes.get(self.at) != Some(&b':') {
             return invalid(self.at, "expected a colon after the key");
         }
@@ -395,7 +405,7 @@ impl Decoder<'_> {
             Open::Array(start) => (false, start),
             Open::Object { start, .. } => (true, start),
         };
-        self.skip_blanks();
+        self.skip_blanks(cx)?;
         let byte = self.bytes.get(self.at).copied();
         self.at += 1;
         match (byte, is_object) {
@@ -406,9 +416,10 @@ impl Decoder<'_> {
             }
             (Some(b']'), false) => {
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>())?;
-                let items: Vec<Value> = self.elements.drain(start..).collect();
+                let mut items = List::with_capacity(cx, self.elements.len() - start)?;
+                items.fill(cx, self.elements.drain(start..))?;
                 self.open.pop();
-                self.push_vector(cx, VectorNode::new(items))?;
+                self.push_vector(cx, items.into_vector())?;
                 Ok(true)
             }
             (Some(b'}'), true) => {

@@ -259,6 +259,8 @@ fn escape(byte: u8) -> Option<&'static str> {
 fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
     /// Levels shown of a path.
     const SHOWN: usize = 16;
+    /// Bytes shown of a key.
+    const SHOWN_BYTES: usize = 256;
     let mut path = String::new();
     for (level, innermost) in open.iter().enumerate() {
         if level == SHOWN {
@@ -277,7 +279,10 @@ fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
                 }
                 match key {
                     Some(Value::Int(number)) => path.push_str(&number.to_string()),
-                    Some(key) => path.push_str(cx.name(key).unwrap_or(key.type_word())),
+                    Some(key) => {
+                        let name = cx.name(key).unwrap_or(key.type_word());
+                        path.push_str(&name[..name.floor_char_boundary(SHOWN_BYTES)]);
+                    }
                     None => path.push('?'),
                 }
             }

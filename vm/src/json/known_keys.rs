@@ -11,6 +11,9 @@ use std::rc::Rc;
 /// Lists of keys remembered, a power of two: one replaces another in its place.
 const PLACES: usize = 64;
 
+/// Keys and values of the largest object whose keys are remembered: others are compared with them in one step.
+const LARGEST: usize = 4_096;
+
 /// Lists of keys by their number and ends.
 #[derive(Default)]
 pub(super) struct KnownKeys(Vec<Option<Rc<SetNode>>>);
@@ -42,6 +45,9 @@ impl KnownKeys {
 /// Where these keys are remembered; `None` when an end is not an interned name. Not by address: whether maps
 /// share their keys shows in the memory account, which is the same in every run.
 fn place(pairs: &[Value]) -> Option<usize> {
+    if pairs.len() > LARGEST {
+        return None;
+    }
     let symbol = |key: &Value| match key {
         Value::Str(node) => node.symbol().map(|symbol| symbol.index() as usize),
         _ => None,

@@ -8,6 +8,9 @@ use num_bigint::BigInt;
 /// Most digits of an integer: reading one takes time that grows with their square.
 const MOST_DIGITS: usize = 4_096;
 
+/// Most characters of any number: it is read in one step.
+const MOST_CHARACTERS: usize = 1 << 16;
+
 /// Reads an integer of at most 18 digits; gives it and the position after it. Anything else is for [`read`].
 #[inline]
 pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
@@ -15,7 +18,9 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(start) == Some(&b'-');
     let whole = start + usize::from(negative);
     let (mut at, mut value) = (whole, 0_i64);
-    while let Some(digit) = digit(bytes, at) {
+    while at - whole <= MOST
+        && let Some(digit) = digit(bytes, at)
+    {
         // Wraps only for numbers that are not used.
         value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
@@ -27,6 +32,8 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
 
 /// Reads a number that starts at `start`, of any length and form; gives it and the position after it.
 pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Value, usize)> {
+    let end_of_text = bytes.len();
+    let bytes = &bytes[..end_of_text.min(start + MOST_CHARACTERS)];
     let mut at = start;
     if bytes[at] == b'-' {
         at += 1;
@@ -43,6 +50,9 @@ pub(super) fn read(cx: &mut Context, bytes: &[u8], start: usize) -> Outcome<(Val
         return invalid(whole, "a number must not start with 0");
     }
     let end = fraction_and_exponent(bytes, at)?;
+    if end == bytes.len() && end < end_of_text {
+        return invalid(start, "number has more than 65536 characters");
+    }
     if end == at {
         return Ok((long_integer(cx, bytes, start, at, digits)?, at));
     }

@@ -1,10 +1,7 @@
 //! Strings of JSON: from the quote on, strict, with escapes and surrogate pairs.
 
-use super::decode::{DecodeFailure, Outcome, invalid};
+use super::decode::{DecodeFailure, Outcome, STRIDE, invalid};
 use crate::context::Context;
-
-/// Bytes scanned between two looks at fuel and deadline.
-const STRIDE: usize = 1 << 16;
 
 /// A string of the text.
 pub(super) enum Text<'b> {
@@ -79,8 +76,12 @@ fn part(text: &str, start: usize, end: usize) -> &str {
 fn escaped<'b>(cx: &mut Context, source: &'b str, start: usize, slash: usize) -> Outcome<(Text<'b>, usize)> {
     let bytes = source.as_bytes();
     let mut text = String::new();
-    let (mut plain, mut at) = (start, slash);
+    let (mut plain, mut at, mut pause) = (start, slash, slash + STRIDE);
     loop {
+        if at >= pause {
+            pause = at + STRIDE;
+            cx.fuel.poll()?;
+        }
         let Some(&byte) = bytes.get(at) else { return invalid(at, "unterminated string") };
         match byte {
             b'"' => {
@@ -107,7 +108,6 @@ fn push(cx: &mut Context, text: &mut String, more: &str) -> Result<(), DecodeFai
     let needed = text.len() + more.len() + 4;
     if needed > text.capacity() {
         let capacity = needed.max(text.capacity() * 2);
-        cx.fuel.poll()?;
         cx.reserve(capacity)?;
         text.reserve_exact(capacity - text.len());
     }

@@ -12,7 +12,7 @@ pub(crate) use integer::{write_big_radix, write_integer, write_radix};
 use crate::bytecode::CombinatorKind;
 use crate::context::Context;
 use crate::fault::Result;
-use crate::memory::{List, items};
+use crate::memory::{List, STEP, items};
 use crate::value::build::Text;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
@@ -85,7 +85,7 @@ pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
         }
         match value {
             Value::Str(node) => buffer.push(cx, node.as_str())?,
-            Value::Vector(node) if is_characters(node) => {
+            Value::Vector(node) if is_characters(cx, node)? => {
                 for item in node.as_slice().unwrap_or_default() {
                     buffer.push(cx, item.as_str().unwrap_or_default())?;
                 }
@@ -97,13 +97,20 @@ pub fn println_text(cx: &mut Context, values: &[Value]) -> Result<String> {
 }
 
 /// True for what sequence functions make of a string: printed as the text it was.
-fn is_characters(node: &VectorNode) -> bool {
-    !node.is_empty()
-        && node.as_slice().is_some_and(|items| {
-            items.iter().all(
-                |item| matches!(item, Value::Str(text) if text.as_str().len() <= 64 && text.graphemes() == 1),
-            )
-        })
+/// Writing the items pays for having looked at them.
+fn is_characters(cx: &Context, node: &VectorNode) -> Result<bool> {
+    let items = node.as_slice().unwrap_or_default();
+    for some in items.chunks(STEP) {
+        let is_character =
+            |item: &Value| matches!(item, Value::Str(text) if text.len() <= 64 && text.graphemes() == 1);
+        if !some.iter().all(is_character) {
+            return Ok(false);
+        }
+        if some.len() == STEP {
+            cx.fuel.poll()?;
+        }
+    }
+    Ok(!items.is_empty())
 }
 
 /// Writes the text of `str`.

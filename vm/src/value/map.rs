@@ -189,7 +189,10 @@ impl MapNode {
     pub(crate) fn from_pairs(cx: &mut Store, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
         let mut map = MapNode::with_capacity(pairs.len() / 2);
         let Some(node) = Rc::get_mut(&mut map) else { return Ok(map) };
-        for pair in pairs.chunks_exact_mut(2) {
+        for (at, pair) in pairs.chunks_exact_mut(2).enumerate() {
+            if at % STEP == STEP - 1 {
+                cx.fuel.poll()?;
+            }
             let [key, value] = pair else { continue };
             if node.keys.find(cx, key)?.is_none() {
                 node.push_new(cx, take(key), take(value))?;

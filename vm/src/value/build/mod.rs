@@ -11,6 +11,10 @@
 //! - `Graphemes` goes through a text in steps: one grapheme may be all of it;
 //! - what a list or [`Arguments`] leave is freed in steps, as what collections leave is ([`Item`](crate::memory::Item));
 //! - [`Meter::tick`](crate::memory::Meter::tick) pays for everything else, by the element. It looks at deadline and cancellation, too.
+//!
+//! What is not so by construction: the rooms that this is built on, and `print`, `json`, `regex`, `arith` and the
+//! relations of values, pay or poll by hand. And one payment is one poll: a text that was paid for by [`Store::read`]
+//! is looked at in one go. ARCHITECTURE.md lists what still is one step.
 
 mod arguments;
 mod list;
@@ -29,6 +33,11 @@ impl Store {
     /// Fuel and memory.
     #[inline]
     pub fn copy_text(&mut self, text: &str) -> Result<Value> {
+        if text.len() > text::LONG {
+            let mut copy = Text::with_capacity(self, text.len())?;
+            copy.push(self, text)?;
+            return Ok(copy.into_value());
+        }
         self.tick(text.len() as u64)?;
         self.reserve(text.len())?;
         Ok(Value::string(text))

@@ -2,13 +2,26 @@
 //! while it exists.
 
 use crate::fault::Result;
-use crate::memory::{STEP, account};
+use crate::memory::account;
 use crate::value::string::StringNode;
 use crate::value::{Store, Value};
 use std::rc::Rc;
 
 /// Most bytes of memory kept from one text to the next.
 const KEPT: usize = 1 << 10;
+
+/// Bytes that are moved between two polls.
+pub(super) const LONG: usize = 256 << 10;
+
+/// A text in parts that are moved in one step each.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (part, more) = rest.split_at(rest.floor_char_boundary(LONG));
+        rest = more;
+        (!part.is_empty()).then_some(part)
+    })
+}
 
 /// Upper or lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +70,11 @@ impl Text {
     /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
     /// whether there is one is no matter of the program's.
     pub(crate) fn copy(&mut self, cx: &mut Store, text: &StringNode) -> Result<()> {
-        let mut rest = text.as_str();
-        self.grow(cx, rest.len())?;
-        while !rest.is_empty() {
-            let (part, more) = rest.split_at(rest.floor_char_boundary(STEP * size_of::<Value>()));
+        self.grow(cx, text.len())?;
+        for part in parts(text.as_str()) {
             self.add(cx, part)?;
             // A value's worth of bytes counts as one element copied.
             cx.copied(part.len() / size_of::<Value>())?;
-            rest = more;
         }
         Ok(())
     }
@@ -101,8 +111,21 @@ impl Text {
     /// grows: shared structure has few nodes and very many paths.
     #[inline]
     pub(crate) fn push(&mut self, cx: &mut Store, more: &str) -> Result<()> {
+        if more.len() > LONG {
+            return self.push_long(cx, more);
+        }
         cx.tick(more.len() as u64)?;
         self.add(cx, more)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_long(&mut self, cx: &mut Store, more: &str) -> Result<()> {
+        for part in parts(more) {
+            cx.tick(part.len() as u64)?;
+            self.add(cx, part)?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -241,8 +264,17 @@ impl Drop for Text {
 
 /// Adds a string to a string value that nobody else holds, in place: for as much as a copy of both would cost.
 pub(crate) fn append_node(cx: &mut Store, text: Rc<StringNode>, more: &StringNode) -> Result<Rc<StringNode>> {
-    cx.tick(more.len() as u64)?;
-    append(cx, text, more.as_str())
+    if more.len() <= LONG {
+        // Also nothing: the node forgets what it knows of its text, as a copy would not know it.
+        cx.tick(more.len() as u64)?;
+        return append(cx, text, more.as_str());
+    }
+    let mut text = text;
+    for part in parts(more.as_str()) {
+        cx.tick(part.len() as u64)?;
+        text = append(cx, text, part)?;
+    }
+    Ok(text)
 }
 
 /// Adds text to a string value that nobody else holds, in place. The text is paid for.

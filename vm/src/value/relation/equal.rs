@@ -5,6 +5,7 @@
 //! paths. Long texts and integers pay for what is looked at of them.
 
 use crate::fault::Result;
+use crate::memory::{List, items};
 use crate::value::map::MapNode;
 use crate::value::relation::order::{compare_text, is_long_integer, pay_integers};
 use crate::value::set::SetNode;
@@ -74,15 +75,17 @@ enum Work<'v> {
     Items(&'v [Value], &'v [Value]),
 }
 
+items!(at_once: Work<'_>);
+
 fn equal_deep(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> {
-    let mut work = vec![Work::Pair(a, b)];
+    let mut work = List::of([Work::Pair(a, b)]);
     while let Some(next) = work.pop() {
         let (a, b) = match next {
             Work::Pair(a, b) => (a, b),
             Work::Items(left, right) => match (left.split_first(), right.split_first()) {
                 (Some((a, left)), Some((b, right))) => {
                     if !left.is_empty() {
-                        work.push(Work::Items(left, right));
+                        work.push(cx, Work::Items(left, right))?;
                     }
                     (a, b)
                 }
@@ -99,13 +102,13 @@ fn equal_deep(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
             (Value::Closure(a), Value::Closure(b)) => {
                 Rc::ptr_eq(a, b) || {
                     let same = a.unit == b.unit && a.proto == b.proto;
-                    work.push(Work::Items(a.captures(), b.captures()));
+                    work.push(cx, Work::Items(a.captures(), b.captures()))?;
                     same && a.captures().len() == b.captures().len()
                 }
             }
             (Value::Combinator(a), Value::Combinator(b)) => {
                 Rc::ptr_eq(a, b) || {
-                    work.push(Work::Items(a.parts(), b.parts()));
+                    work.push(cx, Work::Items(a.parts(), b.parts()))?;
                     a.kind == b.kind && a.parts().len() == b.parts().len()
                 }
             }
@@ -120,7 +123,7 @@ fn equal_deep(cx: &mut Store, a: &Value, b: &Value, mode: Mode) -> Result<bool> 
 
 fn push_vectors<'v>(
     cx: &mut Store,
-    work: &mut Vec<Work<'v>>,
+    work: &mut List<Work<'v>>,
     a: &'v VectorNode,
     b: &'v VectorNode,
     mode: Mode,
@@ -129,7 +132,7 @@ fn push_vectors<'v>(
         return Ok(false);
     }
     if let (Some(left), Some(right)) = (a.as_slice(), b.as_slice()) {
-        work.push(Work::Items(left, right));
+        work.push(cx, Work::Items(left, right))?;
         return Ok(true);
     }
     // One of them is a range: its items are integers, so the comparison does not go deeper.
@@ -143,14 +146,14 @@ fn push_vectors<'v>(
 }
 
 /// Finds each entry of `a` in `b`; the values are left to the work list.
-fn push_maps<'v>(cx: &mut Store, work: &mut Vec<Work<'v>>, a: &'v MapNode, b: &'v MapNode) -> Result<bool> {
+fn push_maps<'v>(cx: &mut Store, work: &mut List<Work<'v>>, a: &'v MapNode, b: &'v MapNode) -> Result<bool> {
     if a.len() != b.len() {
         return Ok(false);
     }
     for entry in a.entries() {
         cx.tick(1)?;
         match b.find(cx, entry.key)? {
-            Some(row) => work.push(Work::Pair(entry.value, b.value(row))),
+            Some(row) => work.push(cx, Work::Pair(entry.value, b.value(row)))?,
             None => return Ok(false),
         }
     }

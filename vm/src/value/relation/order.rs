@@ -7,6 +7,7 @@
 //! Long texts and integers pay for what is looked at of them.
 
 use crate::fault::Result;
+use crate::memory::{List, STEP, items};
 use crate::value::string::SHORT_TEXT;
 use crate::value::symbol::Symbol;
 use crate::value::{Store, Value};
@@ -227,8 +228,10 @@ enum Work<'v> {
     Lengths(usize, usize),
 }
 
+items!(at_once: Work<'_>);
+
 fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Ordering> {
-    let mut work = vec![Work::Pair(a, b)];
+    let mut work = List::of([Work::Pair(a, b)]);
     while let Some(next) = work.pop() {
         let (a, b) = match next {
             Work::Pair(a, b) => (a, b),
@@ -238,7 +241,7 @@ fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Orde
             },
             Work::Items(left, right) => match (left.split_first(), right.split_first()) {
                 (Some((a, left)), Some((b, right))) => {
-                    work.push(Work::Items(left, right));
+                    work.push(cx, Work::Items(left, right))?;
                     (a, b)
                 }
                 _ => continue,
@@ -250,8 +253,8 @@ fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Orde
                 if Rc::ptr_eq(a, b) {
                     Ordering::Equal
                 } else if let (Some(left), Some(right)) = (a.as_slice(), b.as_slice()) {
-                    work.push(Work::Lengths(left.len(), right.len()));
-                    work.push(Work::Items(left, right));
+                    work.push(cx, Work::Lengths(left.len(), right.len()))?;
+                    work.push(cx, Work::Items(left, right))?;
                     Ordering::Equal
                 } else {
                     compare_with_range(cx, a, b, ties)?
@@ -267,8 +270,11 @@ fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Orde
                     let right = b.order(cx)?;
                     let keys = compare_members(cx, (a.keys(), left), (b.keys(), right), ties)?;
                     if keys == Ordering::Equal {
-                        for (&l, &r) in left.iter().zip(right).rev() {
-                            work.push(Work::Pair(a.value(l as usize), b.value(r as usize)));
+                        for (at, (&l, &r)) in left.iter().zip(right).rev().enumerate() {
+                            if at % STEP == STEP - 1 {
+                                cx.fuel.poll()?;
+                            }
+                            work.push(cx, Work::Pair(a.value(l as usize), b.value(r as usize)))?;
                         }
                     }
                     keys
@@ -286,15 +292,15 @@ fn compare_deep(cx: &mut Store, a: &Value, b: &Value, ties: Ties) -> Result<Orde
             }
             (Value::Closure(a), Value::Closure(b)) => {
                 if ties == Ties::ByType && !Rc::ptr_eq(a, b) {
-                    work.push(Work::Lengths(a.captures().len(), b.captures().len()));
-                    work.push(Work::Items(a.captures(), b.captures()));
+                    work.push(cx, Work::Lengths(a.captures().len(), b.captures().len()))?;
+                    work.push(cx, Work::Items(a.captures(), b.captures()))?;
                 }
                 (a.unit.0, a.proto.0).cmp(&(b.unit.0, b.proto.0))
             }
             (Value::Combinator(a), Value::Combinator(b)) if ties == Ties::ByType => {
                 if !Rc::ptr_eq(a, b) {
-                    work.push(Work::Lengths(a.parts().len(), b.parts().len()));
-                    work.push(Work::Items(a.parts(), b.parts()));
+                    work.push(cx, Work::Lengths(a.parts().len(), b.parts().len()))?;
+                    work.push(cx, Work::Items(a.parts(), b.parts()))?;
                 }
                 a.kind.cmp(&b.kind)
             }

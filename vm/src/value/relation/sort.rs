@@ -97,10 +97,19 @@ fn sort_rows<'v>(
 /// Fuel, deadline, cancellation.
 pub(crate) fn sort_by_parts(cx: &mut Store, rows: &mut [u32], parts: &[Value], width: usize) -> Result<()> {
     let part = |row: u32, at: usize| &parts[row as usize * width + at];
-    let is_integers = |at: usize| rows.iter().all(|&row| matches!(part(row, at), Value::Int(_)));
+    let is_integers = |cx: &Store, at: usize| -> Result<bool> {
+        for block in rows.chunks(BLOCK) {
+            if !block.iter().all(|&row| matches!(part(row, at), Value::Int(_))) {
+                return Ok(false);
+            }
+            cx.fuel.poll()?;
+        }
+        Ok(true)
+    };
     let rest = |row: u32, from: usize| &parts[row as usize * width..][from..width];
-    match (is_integers(0), width) {
-        (true, 2) if is_integers(1) => {
+    let first = is_integers(cx, 0)?;
+    match (first, width) {
+        (true, 2) if is_integers(cx, 1)? => {
             let pair = |row: &u32| (integer(part(*row, 0)), integer(part(*row, 1)));
             in_blocks(cx, rows, |_, block| by_small_key(block, pair), |_, a, b| pair(a).cmp(&pair(b)))
         }
