@@ -24,7 +24,7 @@ import sys
 # From top to bottom: a crate uses only crates behind it.
 CRATES = ["mcp", "runtime", "compiler", "vm", "similar"]
 # Crates without circles and without full folders. Only grows; the goal is all of them.
-CLEAN = ["runtime", "compiler", "vm", "similar"]
+CLEAN = ["mcp", "runtime", "compiler", "vm", "similar"]
 MOST_FILES = 15
 MOST_LINES = 600
 ROOTS = {"lib", "main"}

@@ -9,9 +9,10 @@
 //! - [`tools`]: the tools on offer, a folder each, and their registry.
 //! - [`answer`]: records of runs and response profiles.
 //! - [`protocol`]: the wire of MCP: JSON-RPC messages, the two eras of the protocol.
+//! - [`console`]: what people see on a terminal, exit codes, logs.
 //! - [`edge`]: the standard streams, which let no secret through.
 //! - [`import`]: the servers of other hosts as a configuration of ours.
-//! - [`cli`]: the commands of the `ptc` binary, one file each.
+//! - [`cli`]: the commands of the `ptc` binary.
 //! - [`mod@bench`]: what `ptc bench` measures.
 //! - [`demo`]: the two sample servers and the program behind `ptc demo`.
 //!
@@ -25,6 +26,7 @@
 pub mod answer;
 pub mod bench;
 pub mod cli;
+pub mod console;
 pub mod demo;
 pub mod edge;
 pub mod import;

@@ -1,12 +1,12 @@
 //! `ptc bench`.
 
 use super::boot::start_runtime;
-use super::console;
-use super::exit::{Abort, Exit};
 use crate::bench::overhead::{Measured, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
 use crate::bench::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
+use crate::console;
+use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
 use clap::Subcommand;
 use ptc_runtime::config::ServerEntry;

@@ -1,8 +1,8 @@
 //! Flags of upstream servers, configuration lookup, and the start of the runtime.
 
-use super::exit::{Abort, Exit};
-use super::progress::Progress;
-use super::variables;
+use super::flags::variables;
+use crate::console::exit::{Abort, Exit};
+use crate::console::progress::Progress;
 use crate::demo::Sample;
 use crate::edge;
 use crate::tools::catalog::Catalog;

@@ -1,11 +1,11 @@
 //! `ptc check`: compile only.
 
 use super::OutputFormat;
-use super::console;
-use super::exit::{Abort, Exit};
-use super::source::Source;
-use super::style::Style;
+use super::flags::source::Source;
 use crate::answer::report::reports_json;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CompileOptions, Externals, Rejection};
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! `ptc config`: takes over the servers of other hosts; shows the schema of the file.
 
 use super::OutputFormat;
-use super::console;
-use super::exit::{Abort, Exit};
-use super::style::Style;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use crate::edge;
 use crate::import::hosts::{Host, Places};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};

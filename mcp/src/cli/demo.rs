@@ -1,9 +1,9 @@
 //! `ptc demo`, and the sample servers it starts.
 
 use super::boot::boot_demo;
-use super::console;
-use super::exit::{Abort, Exit};
-use super::style::Style;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use crate::demo::{PROGRAM, Sample, report, server};
 use crate::edge::{self, Form, shapes};
 use ptc_runtime::limits::Limits;

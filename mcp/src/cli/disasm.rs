@@ -1,9 +1,9 @@
 //! `ptc disasm`: the bytecode of a program.
 
-use super::console;
-use super::exit::{Abort, Exit};
-use super::source::Source;
-use super::style::Style;
+use super::flags::source::Source;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CompileOptions, Externals};
 

@@ -2,14 +2,14 @@
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot};
-use super::console;
-use super::exit::{Abort, Exit};
-use super::limits::LimitFlags;
-use super::source::{Source, context};
-use super::style::Style;
+use super::flags::limits::LimitFlags;
+use super::flags::source::{Source, context};
 use crate::answer::profile::{call_json, usage_json};
 use crate::answer::record::Run;
 use crate::answer::report::reports_json;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Answer, Outcome};

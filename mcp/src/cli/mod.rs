@@ -3,44 +3,29 @@
 //! # Layout
 //!
 //! - One file a command: [`serve`], [`eval`], [`batch`], [`mod@bench`], [`check`], [`disasm`], [`tools`], [`doctor`],
-//!   [`config`] and
-//!   [`demo`](mod@demo) for `ptc demo`.
-//! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime; [`progress`]: the
-//!   line on a terminal while they start.
-//! - `lane`: the threads of `ptc batch`.
-//! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
-//! - [`limits`], [`variables`]: flags made from the limits table; flags as environment variables.
+//!   [`config`] and [`demo`](mod@demo) for `ptc demo`.
+//! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
+//! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
 //! - `stop`: signals, and an input that ends early.
-//! - [`source`]: where programs and contexts come from.
-//! - `remedy`: what to do about what `ptc doctor` finds.
-//! - [`exit`]: exit codes. [`console`], [`style`]: text and its colour. [`logging`]: logs.
 
 pub mod batch;
 pub mod bench;
 pub mod boot;
-pub mod catalog;
 pub mod check;
 pub mod config;
-pub mod console;
 pub mod demo;
 pub mod disasm;
 pub mod doctor;
 pub mod eval;
-pub mod exit;
-mod lane;
-pub mod limits;
-pub mod logging;
-pub mod progress;
-mod remedy;
+pub mod flags;
 pub mod serve;
-pub mod source;
 mod stop;
-pub mod style;
 pub mod tools;
-pub mod variables;
 
+use crate::console::exit::{self, Abort, Exit};
+use crate::console::logging;
+use crate::console::{self, style};
 use clap::{Parser, Subcommand, ValueEnum};
-use exit::{Abort, Exit};
 use std::process::ExitCode;
 
 /// Runs one small program next to many tools.
@@ -141,7 +126,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
     // The usual hook writes to the stream itself.
     std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
     let level = cli.log_level.map_or_else(
-        || variables::read("log-level", |text| logging::LogLevel::from_str(text, true)),
+        || flags::variables::read("log-level", |text| logging::LogLevel::from_str(text, true)),
         |level| Ok(Some(level)),
     )?;
     logging::init(level.unwrap_or_default());

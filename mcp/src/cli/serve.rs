@@ -1,12 +1,13 @@
 //! `ptc serve`: an MCP server over standard input and output.
 
 use super::boot::{Booted, Need, UpstreamFlags, boot};
-use super::catalog::CatalogFlags;
-use super::exit::{Abort, Exit};
-use super::limits::{LimitFlags, parser};
+use super::flags::catalog::CatalogFlags;
+use super::flags::limits::{LimitFlags, parser};
+use super::flags::variables;
+use super::half_of_ram;
 use super::stop::{Stop, input_gone};
-use super::{half_of_ram, variables};
 use crate::answer::caps::Profile;
+use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;

@@ -2,11 +2,11 @@
 
 use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot};
-use super::console;
-use super::exit::{Abort, Exit};
-use super::style::Style;
 use crate::answer::caps::cut;
 use crate::answer::profile::millis;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::tools::text::arguments;
 use ptc_runtime::upstream::UpstreamState;

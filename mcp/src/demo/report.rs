@@ -1,7 +1,7 @@
 //! What `ptc demo` prints.
 
 use super::{PROGRAM, server::CALL_TIME};
-use crate::cli::style::Style;
+use crate::console::style::Style;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallRecord, CallStatus, Outcome};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Where programs and contexts come from.
 
-use super::exit::Abort;
+use crate::console::exit::Abort;
 use crate::tools::lisp_eval::arguments::read_context;
 use serde_json::value::RawValue;
 use std::io::Read;

@@ -2,7 +2,7 @@
 //! runtime. What a lane is given and what it gives back are chunks of lines, because handing over a tiny
 //! program alone costs more than running it.
 
-use super::batch::MAX_LINE_BYTES;
+use super::MAX_LINE_BYTES;
 use crate::answer::EdgeReason;
 use crate::protocol::borrowed::Text;
 use crate::tools::lisp_eval::arguments::{json_type, read_context};

@@ -1,10 +1,12 @@
 //! `ptc batch`: JSON Lines in, JSON Lines out, in input order, on all cores.
 
-use super::boot::{Need, UpstreamFlags, boot};
-use super::exit::{Abort, Exit};
-use super::lane::{Answered, Chunk, Lanes};
-use super::limits::LimitFlags;
-use super::{cores, half_of_ram};
+mod lane;
+
+use self::lane::{Answered, Chunk, Lanes};
+use crate::cli::boot::{Need, UpstreamFlags, boot};
+use crate::cli::flags::limits::LimitFlags;
+use crate::cli::{cores, half_of_ram};
+use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Filtered, Form, shapes};
 use crate::server::lines::{self, Input};
 use ptc_runtime::Load;

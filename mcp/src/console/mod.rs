@@ -1,7 +1,16 @@
 //! Text for people and programs. `println!` panics when its reader has gone away; this does not.
+//!
+//! # Layout
+//!
+//! - [`exit`]: exit codes. [`style`]: colour. [`progress`]: the line on a terminal while servers start. [`logging`]: logs.
 
-use super::exit::Abort;
+pub mod exit;
+pub mod logging;
+pub mod progress;
+pub mod style;
+
 use crate::edge::{self, Form, shapes};
+use exit::Abort;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufWriter, Write};

@@ -2,7 +2,7 @@
 //!
 //! The flag wins; an empty variable is unset.
 
-use super::exit::Abort;
+use crate::console::exit::Abort;
 
 /// Reads the variable of a flag.
 pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Abort> {

@@ -1,7 +1,7 @@
 //! One flag for each row of the limits table, so that a limit is declared in one place.
 
-use super::exit::Abort;
 use super::variables;
+use crate::console::exit::Abort;
 use clap::{Arg, ArgMatches, Command};
 use ptc_runtime::limits::{LimitRow, Limits, Unit};
 

@@ -1,11 +1,13 @@
 //! `ptc doctor`: checks the configuration and every server; each finding comes with its remedy.
 
-use super::boot::{Need, UpstreamFlags, boot};
-use super::console;
-use super::exit::{Abort, Exit};
-use super::style::Style;
-use super::{OutputFormat, remedy};
+mod remedy;
+
 use crate::answer::profile::millis;
+use crate::cli::OutputFormat;
+use crate::cli::boot::{Need, UpstreamFlags, boot};
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
 use crate::edge;
 use ptc_runtime::ServerStatus;
 use ptc_runtime::config::{self, Config, ServerEntry};

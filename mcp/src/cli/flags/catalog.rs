@@ -1,7 +1,7 @@
 //! Flags of the tool list in the description of `lisp_eval`.
 
-use super::exit::Abort;
 use super::variables;
+use crate::console::exit::Abort;
 use crate::tools::catalog::{CatalogMode, CatalogStyle};
 use clap::ValueEnum;
 

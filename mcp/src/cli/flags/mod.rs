@@ -1,0 +1,13 @@
+//! Flags that several commands take.
+//!
+//! # Layout
+//!
+//! - [`limits`]: one flag for each row of the limits table.
+//! - [`source`]: where programs and contexts come from.
+//! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
+//! - [`variables`]: flags as environment variables.
+
+pub mod catalog;
+pub mod limits;
+pub mod source;
+pub mod variables;
