@@ -1,6 +1,7 @@
 //! A tool beside `lisp_eval`: what it takes to add one, and what the server does with it.
 
 use ptc_mcp::answer::{Content, ToolResult};
+use ptc_mcp::protocol::borrowed::Raw;
 use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
@@ -10,7 +11,7 @@ use ptc_mcp::tools::{
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::watcher::RunWatcher;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -49,7 +50,7 @@ impl Tool for Wait {
         }
     }
 
-    fn begin(&self, arguments: Option<&RawValue>, _: &CallContext) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext) -> Begun {
         let arguments: Value =
             arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let Some(number) = arguments["number"].as_u64() else {

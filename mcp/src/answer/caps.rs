@@ -13,6 +13,9 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// All of them, each at its own place.
+    pub const ALL: [Profile; 3] = [Profile::Slim, Profile::Structured, Profile::Debug];
+
     /// The name in flags and descriptions.
     pub const fn name(self) -> &'static str {
         match self {

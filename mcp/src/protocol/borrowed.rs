@@ -12,11 +12,46 @@ use std::marker::PhantomData;
 #[derive(Clone, Debug, Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
+impl<'a> Text<'a> {
+    /// A text that needs no reading.
+    pub(crate) fn plain(text: &'a str) -> Text<'a> {
+        Text(Cow::Borrowed(text))
+    }
+}
+
 impl std::ops::Deref for Text<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
         &self.0
+    }
+}
+
+/// The text of one JSON value, which was read as such.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// A value that a scanner has gone over.
+    pub(super) fn scanned(text: &'a str) -> Raw<'a> {
+        Raw(text)
+    }
+
+    /// Its text, without blanks before or after it.
+    pub fn get(self) -> &'a str {
+        self.0
+    }
+}
+
+impl<'a> From<&'a RawValue> for Raw<'a> {
+    fn from(value: &'a RawValue) -> Raw<'a> {
+        Raw(value.get())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'a>, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Raw::from)
     }
 }
 
@@ -46,6 +81,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 ///
 /// # Errors
 /// No JSON.
-pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
 }

@@ -1,11 +1,11 @@
 //! One message of JSON-RPC, read in one borrowing pass with the parameters that we know.
 
-use super::borrowed::{Object, Text, present};
+use super::borrowed::{Object, Raw, Text, present};
 use super::message::RpcError;
 use super::params::Params;
+use super::usual;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 /// A request id as JSON text: a number or a string, never null.
 ///
@@ -15,7 +15,7 @@ pub struct Id(Box<str>);
 
 impl Id {
     /// Reads an id; `None` when the value is neither a number nor a string.
-    pub fn from_raw(raw: &RawValue) -> Option<Id> {
+    pub fn from_raw(raw: Raw<'_>) -> Option<Id> {
         let text = raw.get();
         match text.as_bytes().first()? {
             b'"' if text.contains('\\') => {
@@ -66,29 +66,43 @@ pub enum FrameError {
 }
 
 #[derive(Deserialize)]
-struct Frame<'a, P> {
+pub(super) struct Frame<'a, P> {
     #[serde(borrow, default)]
-    jsonrpc: Option<Text<'a>>,
+    pub(super) jsonrpc: Option<Text<'a>>,
     // An explicit null is not an absent id: the first is invalid, the second a notification.
     #[serde(borrow, default, deserialize_with = "present")]
-    id: Option<&'a RawValue>,
+    pub(super) id: Option<Raw<'a>>,
     #[serde(borrow, default)]
-    method: Option<Text<'a>>,
+    pub(super) method: Option<Text<'a>>,
     #[serde(default = "Option::default")]
-    params: Option<P>,
+    pub(super) params: Option<P>,
     #[serde(default)]
     result: Option<IgnoredAny>,
     #[serde(default)]
     error: Option<IgnoredAny>,
 }
 
-/// Classifies one message, in one pass unless its parameters are wrong: their fault is not one of the message.
+impl<P> Default for Frame<'_, P> {
+    fn default() -> Self {
+        Frame { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
+    }
+}
+
+/// Classifies one message.
 pub fn parse(text: &[u8]) -> Result<Message<'_>, FrameError> {
     // Looked through once, instead of each string by itself.
     let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
+    match usual::read(text) {
+        Some(frame) => classify(frame, |params| Ok(params.unwrap_or_default())),
+        None => read_any(text),
+    }
+}
+
+/// In one pass unless the parameters are wrong: their fault is not one of the message.
+pub(super) fn read_any(text: &str) -> Result<Message<'_>, FrameError> {
     match read::<Object<Params<'_>>>(text) {
         Ok(frame) => classify(frame, |params| Ok(params.map(|Object(params)| params).unwrap_or_default())),
-        Err(_) => classify(read::<&RawValue>(text).map_err(|_| not_a_message(text))?, Params::read),
+        Err(_) => classify(read::<Raw<'_>>(text).map_err(|_| not_a_message(text))?, Params::read),
     }
 }
 
@@ -96,7 +110,7 @@ fn read<'a, P: Deserialize<'a>>(text: &'a str) -> serde_json::Result<Frame<'a, P
     serde_json::from_str(text).map(|Object(frame)| frame)
 }
 
-fn classify<'a, P>(
+pub(super) fn classify<'a, P>(
     frame: Frame<'a, P>,
     params: impl FnOnce(Option<P>) -> Result<Params<'a>, RpcError>,
 ) -> Result<Message<'a>, FrameError> {

@@ -4,6 +4,7 @@
 //!
 //! - [`frame`]: a message of the client, classified.
 //! - [`params`]: the parameters of every method we know, read in the same pass. [`borrowed`]: without copies.
+//! - `usual`: the same for messages of the usual shape, with less work. `scan`: what it scans with.
 //! - [`version`]: protocol revisions and the two eras.
 //! - [`message`]: the JSON-RPC messages that we send.
 //! - [`log_level`], [`notify`]: what we send unasked, because a client wished for it.
@@ -14,6 +15,8 @@ pub mod log_level;
 pub mod message;
 pub mod notify;
 pub mod params;
+pub(crate) mod scan;
+mod usual;
 pub mod version;
 
 pub use frame::{FrameError, Id, Message};

@@ -1,5 +1,6 @@
 //! Notifications we send: progress, log messages, changes of the tool list.
 
+use super::borrowed::Raw;
 use super::frame::Id;
 use super::log_level::LogLevel;
 use super::message::ServerMessage;
@@ -16,14 +17,17 @@ pub struct ProgressToken(Box<RawValue>);
 
 impl ProgressToken {
     /// Reads a token; `None` when the value is neither a string nor an integer.
-    pub fn from_raw(raw: &RawValue) -> Option<ProgressToken> {
+    pub fn from_raw(raw: Raw<'_>) -> Option<ProgressToken> {
         let text = raw.get();
         let is_token = match text.as_bytes().first()? {
             b'"' => true,
             b'-' | b'0'..=b'9' => !text.contains(['.', 'e', 'E']),
             _ => false,
         };
-        is_token.then(|| ProgressToken(raw.to_owned()))
+        if !is_token {
+            return None;
+        }
+        RawValue::from_string(text.to_owned()).ok().map(ProgressToken)
     }
 }
 

@@ -1,10 +1,9 @@
 //! The parameters of every method we know.
 
-use super::borrowed::{Object, Text};
+use super::borrowed::{Object, Raw, Text};
 use super::message::RpcError;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// Union of the parameters of all methods. Unknown keys are ignored.
 #[derive(Debug, Default, Deserialize)]
@@ -14,19 +13,19 @@ pub struct Params<'a> {
     pub name: Option<Text<'a>>,
     /// `tools/call`: its arguments.
     #[serde(borrow, default)]
-    pub arguments: Option<&'a RawValue>,
+    pub arguments: Option<Raw<'a>>,
     /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
     #[serde(borrow, default, rename = "protocolVersion")]
-    pub protocol_version: Option<&'a RawValue>,
+    pub protocol_version: Option<Raw<'a>>,
     /// `notifications/cancelled`: which request.
     #[serde(borrow, default, rename = "requestId")]
-    pub request_id: Option<&'a RawValue>,
+    pub request_id: Option<Raw<'a>>,
     /// `logging/setLevel`.
     #[serde(borrow, default)]
     pub level: Option<Text<'a>>,
     /// `tools/list`: where to go on. We never hand one out.
     #[serde(borrow, default)]
-    pub cursor: Option<&'a RawValue>,
+    pub cursor: Option<Raw<'a>>,
     /// `subscriptions/listen`: what to hear of.
     #[serde(default)]
     pub notifications: Option<Wanted>,
@@ -43,13 +42,13 @@ pub struct Meta<'a> {
     pub protocol_version: Option<Text<'a>>,
     /// The client's capabilities.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities")]
-    pub client_capabilities: Option<&'a RawValue>,
+    pub client_capabilities: Option<Raw<'a>>,
     /// Log messages wanted for this request.
     #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
     pub log_level: Option<Text<'a>>,
     /// Wish to hear of progress.
     #[serde(borrow, default, rename = "progressToken")]
-    pub progress_token: Option<&'a RawValue>,
+    pub progress_token: Option<Raw<'a>>,
 }
 
 /// What a subscription wants to hear of. Kinds that we never send are ignored.
@@ -65,7 +64,7 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     /// Parameters of another type.
-    pub fn read(raw: Option<&'a RawValue>) -> Result<Params<'a>, RpcError> {
+    pub fn read(raw: Option<Raw<'a>>) -> Result<Params<'a>, RpcError> {
         let Some(raw) = raw else { return Ok(Params::default()) };
         if !raw.get().starts_with('{') {
             return Err(RpcError::invalid_params("params must be an object"));

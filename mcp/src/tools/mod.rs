@@ -26,8 +26,8 @@ pub use registry::Registry;
 
 use crate::answer::ToolResult;
 use crate::answer::caps::Profile;
+use crate::protocol::borrowed::Raw;
 use crate::protocol::{Era, LogMessage, log_level::LogLevel};
-use serde_json::value::RawValue;
 
 /// A tool of the server.
 pub trait Tool: Send + Sync {
@@ -39,7 +39,7 @@ pub trait Tool: Send + Sync {
 
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
-    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun;
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun;
 }
 
 /// What a tool knows of a call beside its arguments.

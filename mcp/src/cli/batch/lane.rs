@@ -241,7 +241,7 @@ fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, 
             .map(|text| text.0)
             .map_err(|error| format!("`program` is invalid: {error}")),
     };
-    let context = line.context.map(|raw| read_context(raw, max_context_bytes)).transpose();
+    let context = line.context.map(|raw| read_context(raw.into(), max_context_bytes)).transpose();
     (line.id.unwrap_or(RawValue::NULL), program.and_then(|program| Ok((program, context?))))
 }
 

@@ -1,11 +1,11 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
 use crate::answer::schema::Schema;
-use crate::protocol::borrowed::{Text, present};
+use crate::protocol::borrowed::{Raw, Text, present};
+use crate::protocol::scan::Scanner;
 use ptc_runtime::limits::Limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -25,11 +25,11 @@ struct Arguments<'a> {
     #[serde(borrow, default)]
     program: Program<'a>,
     #[serde(borrow, default)]
-    context: Option<&'a RawValue>,
+    context: Option<Raw<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
-    output_schema: Option<&'a RawValue>,
+    output_schema: Option<Raw<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
-    signature: Option<&'a RawValue>,
+    signature: Option<Raw<'a>>,
 }
 
 /// The program, if it is one.
@@ -43,12 +43,13 @@ enum Program<'a> {
 }
 
 /// Checks the arguments; the error is the message of an `args_error`.
-pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let arguments: Arguments<'_> = match arguments.map(RawValue::get) {
+pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
+    let arguments: Arguments<'_> = match arguments.map(Raw::get) {
         None | Some("null") => Arguments::default(),
-        Some(text) if text.starts_with('{') => {
-            serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?
-        }
+        Some(text) if text.starts_with('{') => match scan(text) {
+            Some(arguments) => arguments,
+            None => serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?,
+        },
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
     let program = check_program(arguments.program, limits.max_program_bytes)?;
@@ -60,13 +61,40 @@ pub fn read<'a>(arguments: Option<&'a RawValue>, limits: &Limits) -> Result<Eval
     Ok(EvalCall { program, context, schema })
 }
 
+/// Arguments of the usual shape; `None` means that serde has to look at them.
+#[inline]
+fn scan(text: &str) -> Option<Arguments<'_>> {
+    let mut arguments = Arguments::default();
+    Scanner::new(text).object(|scanner| {
+        if scanner.is_at("\"program\"")? {
+            let Program::Absent = arguments.program else { return None };
+            arguments.program = Program::Text(scanner.text()?);
+            return Some(());
+        }
+        let (key, value) = (scanner.any_key()?, scanner.value()?);
+        let place = match key {
+            "context" => &mut arguments.context,
+            "output_schema" => &mut arguments.output_schema,
+            "signature" => return None,
+            _ => return Some(()),
+        };
+        // A second one is a fault, and null has a meaning of its own.
+        if place.is_some() || value.get() == "null" {
+            return None;
+        }
+        *place = Some(value);
+        Some(())
+    })?;
+    Some(arguments)
+}
+
 fn check_program(program: Program<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
     let program = match program {
         Program::Text(program) => program,
         Program::Absent => return Err("argument `program` is required".into()),
         Program::Other(kind) => return Err(format!("argument `program` must be a string, got {kind}")),
     };
-    if program.trim().is_empty() {
+    if program.chars().all(char::is_whitespace) {
         return Err("argument `program` must be a non-empty string".into());
     }
     if program.len() as u64 > cap {
@@ -128,7 +156,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Program<'a> {
 }
 
 /// Checks a context: an object whose keys can be written as `data/<key>`.
-pub fn read_context(raw: &RawValue, cap: u64) -> Result<String, String> {
+pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<String, String> {
     let text = raw.get();
     if !text.starts_with('{') {
         return Err(format!("argument `context` must be a JSON object, got {}", json_type(text)));
@@ -144,7 +172,7 @@ pub fn read_context(raw: &RawValue, cap: u64) -> Result<String, String> {
     }
 }
 
-fn read_schema(raw: &RawValue) -> Result<Schema, String> {
+fn read_schema(raw: Raw<'_>) -> Result<Schema, String> {
     let text = raw.get();
     if !text.starts_with('{') {
         return Err(format!("argument `output_schema` must be a JSON object, got {}", json_type(text)));
@@ -212,9 +240,9 @@ mod tests {
     use super::*;
 
     fn message(arguments: &str) -> String {
-        let raw = RawValue::from_string(arguments.to_owned()).expect("JSON");
+        let raw: Raw<'_> = serde_json::from_str(arguments).expect("JSON");
         let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
-        match read(Some(&raw), &limits) {
+        match read(Some(raw), &limits) {
             Ok(_) => "ok".into(),
             Err(message) => message,
         }

@@ -23,12 +23,13 @@ use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{EdgeReason, refused};
+use crate::protocol::borrowed::Raw;
 use arguments::EvalCall;
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Name of the tool.
@@ -37,14 +38,22 @@ pub const NAME: &str = "lisp_eval";
 /// The tool.
 pub struct LispEval {
     evaluator: Arc<dyn Evaluator>,
-    /// Options of a call without context and schema.
-    usual: RunOptions,
+    limits: Limits,
+    /// Options of a call that has but a program, for each of [`Profile::ALL`].
+    usual: [RunOptions; Profile::ALL.len()],
 }
 
 impl LispEval {
     /// Programs run on this evaluator, each within these limits.
     pub fn new(evaluator: Arc<dyn Evaluator>, limits: Limits) -> LispEval {
-        LispEval { evaluator, usual: RunOptions { strict_data: true, limits, ..RunOptions::default() } }
+        let usual = Profile::ALL.map(|profile| {
+            // Nobody sees how long a program took that is over at once, unless there is a place to see it.
+            let timed = profile == Profile::Debug;
+            let mut options = RunOptions { strict_data: true, limits, timed, ..RunOptions::default() };
+            run_options(profile, None, &mut options);
+            options
+        });
+        LispEval { evaluator, limits, usual }
     }
 }
 
@@ -57,22 +66,26 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(&self, arguments: Option<&RawValue>, call: &CallContext) -> Begun {
-        let EvalCall { program, context, schema } = match arguments::read(arguments, &self.usual.limits) {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun {
+        let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
             Ok(call) => call,
             Err(message) => {
                 return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
             }
         };
-        // Nobody sees how long a program took that is over at once, unless there is a place to see it.
-        let timed = call.profile == Profile::Debug || call.log.is_some();
-        let mut options = RunOptions { context, timed, ..self.usual.clone() };
-        run_options(call.profile, schema.as_ref(), &mut options);
+        let mut options = Cow::Borrowed(&self.usual[call.profile as usize]);
+        if context.is_some() || schema.is_some() || call.log.is_some() {
+            let options = options.to_mut();
+            options.context = context;
+            options.timed |= call.log.is_some();
+            run_options(call.profile, schema.as_ref(), options);
+        }
         let rendering = Rendering { call: *call, schema };
         if let Some(outcome) = self.evaluator.run_now(&program, &options) {
             return Begun::Answer(rendering.answer(outcome));
         }
-        let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
+        let (evaluator, program, options) =
+            (self.evaluator.clone(), program.into_owned(), options.into_owned());
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             evaluator.submit(program, options, Box::new(Watcher { reporter, rendering }))

@@ -1,0 +1,214 @@
+//! Messages of the usual shape, in one pass over their bytes. Everything else is read by serde, in
+//! [`super::frame`], which is also who says what is wrong.
+
+use super::borrowed::{Raw, Text};
+use super::frame::Frame;
+use super::params::{Meta, Params};
+use super::scan::Scanner;
+use super::version::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION};
+
+/// Reads a message; `None` means that it has to be read in general.
+#[inline]
+pub(super) fn read(text: &str) -> Option<Frame<'_, Params<'_>>> {
+    let mut frame = Frame::default();
+    let mut scanner = Scanner::new(text);
+    scanner.object(|scanner| {
+        if scanner.is_at("\"jsonrpc\"")? {
+            fill(&mut frame.jsonrpc, scanner.takes("\"2.0\"").then(|| Text::plain("2.0"))?)
+        } else if scanner.is_at("\"id\"")? {
+            fill(&mut frame.id, scanner.value()?)
+        } else if scanner.is_at("\"method\"")? {
+            fill(&mut frame.method, Text::plain(scanner.plain()?))
+        } else if scanner.is_at("\"params\"")? {
+            // Filled where it stays: it is large.
+            fill(&mut frame.params, Params::default())?;
+            params(scanner, frame.params.as_mut()?)
+        } else {
+            match scanner.any_key()? {
+                // We never ask, so nobody answers.
+                "result" | "error" => None,
+                _ => scanner.value().map(drop),
+            }
+        }
+    })?;
+    scanner.is_at_end().then_some(frame)
+}
+
+fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> {
+    scanner.object(|scanner| {
+        if scanner.is_at("\"name\"")? {
+            return fill(&mut params.name, Text::plain(scanner.plain()?));
+        } else if scanner.is_at("\"arguments\"")? {
+            return fill(&mut params.arguments, present(scanner)?);
+        } else if scanner.is_at("\"_meta\"")? {
+            fill(&mut params.meta, Meta::default())?;
+            return meta(scanner, params.meta.as_mut()?);
+        }
+        match scanner.any_key()? {
+            "requestId" => fill(&mut params.request_id, present(scanner)?),
+            "cursor" => fill(&mut params.cursor, present(scanner)?),
+            "protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
+            "level" | "notifications" => None,
+            _ => scanner.value().map(drop),
+        }
+    })
+}
+
+fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
+    scanner.object(|scanner| match scanner.any_key()? {
+        "progressToken" => fill(&mut meta.progress_token, present(scanner)?),
+        META_VERSION => fill(&mut meta.protocol_version, Text::plain(scanner.plain()?)),
+        META_CAPABILITIES => fill(&mut meta.client_capabilities, present(scanner)?),
+        META_LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
+        _ => scanner.value().map(drop),
+    })
+}
+
+/// A value that is not null, which is as good as none.
+#[inline]
+fn present<'a>(scanner: &mut Scanner<'a>) -> Option<Raw<'a>> {
+    scanner.value().filter(|value| value.get() != "null")
+}
+
+/// Takes the value of a key that comes once.
+#[inline]
+fn fill<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    if place.is_some() {
+        return None;
+    }
+    *place = Some(value);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::frame::{classify, read_any};
+
+    /// A message as the scanner and as serde have it; false when the scanner leaves it alone.
+    fn agrees(text: &str) -> bool {
+        let Some(frame) = read(text) else { return false };
+        let scanned = classify(frame, |params| Ok(params.unwrap_or_default()));
+        assert_eq!(format!("{scanned:?}"), format!("{:?}", read_any(text)), "{text}");
+        true
+    }
+
+    #[test]
+    fn usual_messages_are_scanned() {
+        let long = "ä ".repeat(100);
+        let messages = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#,
+            r#" { "method" : "ping" , "id" : "a\u00e4" , "jsonrpc" : "2.0" } "#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":-1.5e+3,"why":[[],{},[1,true,{"a\n":null}]]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"x":"\\"},"name":"é","arguments":[]}}"#,
+            &format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{long}","params":{{"arguments":"{long}\"{long}"}}}}"#
+            ),
+        ];
+        for message in messages {
+            assert!(agrees(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn unusual_messages_are_left_to_serde() {
+        let deep = format!(r#"{{"jsonrpc":"2.0","id":{}1{}}}"#, "[".repeat(80), "]".repeat(80));
+        let messages = [
+            "",
+            "{",
+            "[]",
+            r#"{"id":1,"id":2}"#,
+            r#"{"\u0069d":1}"#,
+            r#"{"id":1} x"#,
+            r#"{"id":01}"#,
+            r#"{"id":1.}"#,
+            r#"{"id":1,}"#,
+            r#"{"id":[1,]}"#,
+            r#"{"id":{"a"}}"#,
+            r#"{"id":"\x"}"#,
+            "{\"id\":\"\n\"}",
+            "{\"method\":\"01234567890123456789012345678901234567890123456789012345678901234567890123\n\"}",
+            r#"{"result":1}"#,
+            r#"{"params":null}"#,
+            r#"{"params":{"name":7}}"#,
+            r#"{"params":{"arguments":null}}"#,
+            &deep,
+        ];
+        for message in messages {
+            assert!(read(message).is_none(), "{message}");
+        }
+    }
+
+    #[test]
+    fn random_messages_are_read_alike() {
+        const PARTS: [&str; 44] = [
+            "{",
+            "}",
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ",",
+            ",",
+            ":",
+            ":",
+            " ",
+            "\n",
+            "\"jsonrpc\":\"2.0\",",
+            "\"id\":1",
+            "\"id\":",
+            "\"method\":\"m\"",
+            "\"method\":",
+            "\"params\":{",
+            "\"name\":\"n\"",
+            "\"name\":",
+            "\"arguments\":",
+            "\"_meta\":{",
+            "\"progressToken\":",
+            "\"requestId\":",
+            "\"cursor\":",
+            "\"other\":",
+            "\"result\":1",
+            "\"level\":\"info\"",
+            "\"notifications\":{}",
+            "null",
+            "true",
+            "-1.5e3",
+            "0",
+            "01",
+            "1e",
+            "\"a\"",
+            "\"\\n\"",
+            "\"\\ud800\"",
+            "\"\\u12\"",
+            "\"ä\"",
+            "\"\t\"",
+            "\"a longer text, of more than eight bytes\"",
+            "\"",
+        ];
+        const USUAL: &str = r#"{"jsonrpc":"2.0","id":"a","x":[1,{"y":-0.5}],"method":"tools/call","params":{"name":"n","arguments":{"program":"\"é\" (+ 1 2)","context":{"k":[]}},"_meta":{"progressToken":1}}}"#;
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % bound as u64) as usize
+        };
+        let mut scanned = 0;
+        for _ in 0..60_000 {
+            // A usual message, of which some pieces are replaced by others.
+            let mut text: Vec<char> = USUAL.chars().collect();
+            for _ in 0..below(3) {
+                let start = below(text.len());
+                let end = start + below(4).min(text.len() - start);
+                let piece = PARTS[below(PARTS.len())];
+                text.splice(start..end, piece.chars());
+            }
+            scanned += usize::from(agrees(&text.iter().collect::<String>()));
+            let members: String = (0..below(9)).map(|_| PARTS[below(PARTS.len())]).collect();
+            scanned += usize::from(agrees(&format!("{{\"jsonrpc\":\"2.0\",{members}}}")));
+        }
+        assert!(scanned > 20_000, "{scanned}");
+    }
+}
