@@ -150,9 +150,25 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
 }
 
 impl Decoder<'_> {
+    /// Between two tokens there is mostly no blank, or one.
+    #[inline]
     fn skip_blanks(&mut self, cx: &Context) -> FaultResult<()> {
+        if !self.is_at_blank() {
+            return Ok(());
+        }
+        self.at += 1;
+        if self.is_at_blank() { self.skip_many_blanks(cx) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn is_at_blank(&self) -> bool {
+        matches!(self.bytes.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t'))
+    }
+
+    #[cold]
+    fn skip_many_blanks(&mut self, cx: &Context) -> FaultResult<()> {
         let mut pause = self.at + STRIDE;
-        while matches!(self.bytes.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        while self.is_at_blank() {
             self.at += 1;
             if self.at == pause {
                 pause += STRIDE;

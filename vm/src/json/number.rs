@@ -18,9 +18,11 @@ pub(super) fn small(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     let negative = bytes.get(start) == Some(&b'-');
     let whole = start + usize::from(negative);
     let (mut at, mut value) = (whole, 0_i64);
-    while at - whole <= MOST
-        && let Some(digit) = digit(bytes, at)
-    {
+    for byte in bytes.get(whole..)?.iter().take(MOST + 1) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
         // Wraps only for numbers that are not used.
         value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
