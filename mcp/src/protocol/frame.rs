@@ -92,10 +92,11 @@ impl<P> Default for Frame<'_, P> {
 pub fn parse(text: &[u8]) -> Result<Message<'_>, FrameError> {
     // Looked through once, instead of each string by itself.
     let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
-    match usual::read(text) {
-        Some(frame) => classify(frame, |params| Ok(params.unwrap_or_default())),
-        None => read_any(text),
+    let mut frame = Frame::default();
+    if usual::read(text, &mut frame) {
+        return classify(frame, |params| Ok(params.unwrap_or_default()));
     }
+    read_any(text)
 }
 
 /// In one pass unless the parameters are wrong: their fault is not one of the message.

@@ -7,19 +7,22 @@ use super::params::{Meta, Params};
 use super::scan::Scanner;
 use super::version::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION};
 
-/// Reads a message; `None` means that it has to be read in general.
+/// Reads a message into an empty frame; false means that it has to be read in general, into another one.
+pub(super) fn read<'a>(text: &'a str, frame: &mut Frame<'a, Params<'a>>) -> bool {
+    members(text, frame).is_some()
+}
+
 #[inline]
-pub(super) fn read(text: &str) -> Option<Frame<'_, Params<'_>>> {
-    let mut frame = Frame::default();
+fn members<'a>(text: &'a str, frame: &mut Frame<'a, Params<'a>>) -> Option<()> {
     let mut scanner = Scanner::new(text);
     scanner.object(|scanner| {
-        if scanner.is_at("\"jsonrpc\"")? {
-            fill(&mut frame.jsonrpc, scanner.takes("\"2.0\"").then(|| Text::plain("2.0"))?)
-        } else if scanner.is_at("\"id\"")? {
+        if scanner.is_at(b"\"jsonrpc\"")? {
+            fill(&mut frame.jsonrpc, scanner.takes(b"\"2.0\"").then(|| Text::plain("2.0"))?)
+        } else if scanner.is_at(b"\"id\"")? {
             fill(&mut frame.id, scanner.value()?)
-        } else if scanner.is_at("\"method\"")? {
+        } else if scanner.is_at(b"\"method\"")? {
             fill(&mut frame.method, Text::plain(scanner.plain()?))
-        } else if scanner.is_at("\"params\"")? {
+        } else if scanner.is_at(b"\"params\"")? {
             // Filled where it stays: it is large.
             fill(&mut frame.params, Params::default())?;
             params(scanner, frame.params.as_mut()?)
@@ -31,16 +34,16 @@ pub(super) fn read(text: &str) -> Option<Frame<'_, Params<'_>>> {
             }
         }
     })?;
-    scanner.is_at_end().then_some(frame)
+    scanner.is_at_end().then_some(())
 }
 
 fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> {
     scanner.object(|scanner| {
-        if scanner.is_at("\"name\"")? {
+        if scanner.is_at(b"\"name\"")? {
             return fill(&mut params.name, Text::plain(scanner.plain()?));
-        } else if scanner.is_at("\"arguments\"")? {
+        } else if scanner.is_at(b"\"arguments\"")? {
             return fill(&mut params.arguments, present(scanner)?);
-        } else if scanner.is_at("\"_meta\"")? {
+        } else if scanner.is_at(b"\"_meta\"")? {
             fill(&mut params.meta, Meta::default())?;
             return meta(scanner, params.meta.as_mut()?);
         }
@@ -87,7 +90,10 @@ mod tests {
 
     /// A message as the scanner and as serde have it; false when the scanner leaves it alone.
     fn agrees(text: &str) -> bool {
-        let Some(frame) = read(text) else { return false };
+        let mut frame = Frame::default();
+        if !read(text, &mut frame) {
+            return false;
+        }
         let scanned = classify(frame, |params| Ok(params.unwrap_or_default()));
         assert_eq!(format!("{scanned:?}"), format!("{:?}", read_any(text)), "{text}");
         true
@@ -135,7 +141,7 @@ mod tests {
             &deep,
         ];
         for message in messages {
-            assert!(read(message).is_none(), "{message}");
+            assert!(!read(message, &mut Frame::default()), "{message}");
         }
     }
 

@@ -66,7 +66,7 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
 fn scan(text: &str) -> Option<Arguments<'_>> {
     let mut arguments = Arguments::default();
     Scanner::new(text).object(|scanner| {
-        if scanner.is_at("\"program\"")? {
+        if scanner.is_at(b"\"program\"")? {
             let Program::Absent = arguments.program else { return None };
             arguments.program = Program::Text(scanner.text()?);
             return Some(());
