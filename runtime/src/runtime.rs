@@ -255,7 +255,9 @@ impl Runtime {
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
-        self.run_guest(options.limits, self.lisp.guest(source.into(), options))
+        let (sender, outcome) = oneshot::channel();
+        let Submitted { handle } = self.submit(source, options, Box::new(sender));
+        Run { outcome, handle: Some(handle) }
     }
 
     /// Queues a program; its watcher is told how it goes.
@@ -265,7 +267,8 @@ impl Runtime {
         options: RunOptions,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
-        self.submit_guest(options.limits, self.lisp.guest(source.into(), options), watcher)
+        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
+        self.enqueue(limits, self.lisp.guest(source.into(), options), watcher, since)
     }
 
     /// [`Runtime::run`] for whatever else can be driven.
@@ -277,6 +280,16 @@ impl Runtime {
 
     /// [`Runtime::submit`] for whatever else can be driven.
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
+        self.enqueue(limits, guest, watcher, Instant::now())
+    }
+
+    fn enqueue(
+        &self,
+        limits: Limits,
+        guest: MakeGuest,
+        watcher: Box<dyn RunWatcher>,
+        queued: Instant,
+    ) -> Submitted {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
         let secrets = self.broker.secrets().clone();
         let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, secrets);
@@ -285,7 +298,7 @@ impl Runtime {
             limits,
             make: guest,
             recipient: Some(recipient),
-            queued: Instant::now(),
+            queued,
         }));
         Submitted { handle }
     }

@@ -2,6 +2,7 @@
 
 use super::limits::Limits;
 use std::borrow::Cow;
+use std::time::Instant;
 
 /// Options of one run.
 #[derive(Clone, Debug)]
@@ -25,6 +26,9 @@ pub struct RunOptions {
     pub timed: bool,
     /// The clock as the program sees it, in milliseconds since 1970; `None` means the real one.
     pub now_ms: Option<i64>,
+    /// Since when somebody has waited for it; `None` means since it is submitted. A program that has waited for some
+    /// milliseconds begins beside long ones.
+    pub since: Option<Instant>,
 }
 
 impl Default for RunOptions {
@@ -39,6 +43,7 @@ impl Default for RunOptions {
             source_name: "program".into(),
             timed: true,
             now_ms: None,
+            since: None,
         }
     }
 }

@@ -31,6 +31,7 @@ use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Name of the tool.
 pub const NAME: &str = "lisp_eval";
@@ -84,8 +85,9 @@ impl Tool for LispEval {
         if let Some(outcome) = self.evaluator.run_now(&program, &options) {
             return Begun::Answer(rendering.answer(outcome));
         }
-        let (evaluator, program, options) =
-            (self.evaluator.clone(), program.into_owned(), options.into_owned());
+        let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
+        // The time at the gate counts: else the last of many requests would wait once more behind it.
+        let options = RunOptions { since: Some(Instant::now()), ..options.into_owned() };
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             evaluator.submit(program, options, Box::new(Watcher { reporter, rendering }))
