@@ -33,6 +33,15 @@ fn started(config: &ConfigFile) -> (Server, Vec<u32>) {
     (server, upstreams)
 }
 
+/// Waits until the probe holds this many calls.
+fn are_held(server: &mut Server, calls: usize) {
+    let program = format!(
+        "(> (get (:value (tool/call {{:server \"probe\" :tool \"stats\"}})) \"most_in_flight\") {calls})"
+    );
+    // It counts itself.
+    eventually("the calls are in flight", || server.text(&program) == "true");
+}
+
 fn all_end(upstreams: &[u32]) {
     eventually("all upstream processes end", || !upstreams.iter().any(|id| is_alive(*id)));
 }
@@ -60,6 +69,7 @@ fn at_sigterm_with_calls_in_flight() {
     server.begin_program(
         "(pmap (fn [n] (tool/call {:server \"probe\" :tool \"hold\" :args {:n n}})) (range 10))",
     );
+    are_held(&mut server, 10);
     server.terminate();
     all_end(&upstreams);
 }
@@ -71,6 +81,7 @@ fn at_sigkill_with_calls_in_flight() {
     server.begin_program(
         "(pmap (fn [n] (tool/call {:server \"probe\" :tool \"hold\" :args {:n n}})) (range 10))",
     );
+    are_held(&mut server, 10);
     signal(server.id(), "KILL");
     all_end(&upstreams);
 }
@@ -195,6 +206,7 @@ fn a_hang_up_is_an_end_in_order_and_a_second_signal_one_at_once() {
 
     let (mut server, upstreams) = started(&config);
     server.begin_program("(tool/call {:server \"probe\" :tool \"hold\"})");
+    are_held(&mut server, 1);
     signal(server.id(), "TERM");
     // Two that arrive together may be heard as one.
     eventually("the second one ends it", || {
