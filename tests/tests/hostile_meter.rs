@@ -217,6 +217,14 @@ fn long_texts_are_read_and_copied_with_polls() {
 }
 
 #[test]
+fn branches_poll_however_little_they_do() {
+    for form in ["(pmap identity v)", "(pmap :a v)", "(apply pcalls (map constantly v))"] {
+        let polls = polls_beside("v (range 3000)", form);
+        assert!(polls >= 3000, "{form}: {polls} polls");
+    }
+}
+
+#[test]
 fn what_comparing_keeps_is_on_the_account() {
     let maps = "a (zipmap (range 100000) (range 100000)) b (zipmap (range 100000) (range 100000))";
     let with = |body: &str| peak(&format!("(let [{maps}] {body} (count [a b]))"));

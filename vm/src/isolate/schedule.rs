@@ -286,7 +286,10 @@ impl Schedule {
         let prints = slot.fiber.prints.take();
         drop(slot);
         if let Some(parent_slot) = self.slot(parent) {
-            parent_slot.children.retain(|&child| child != id);
+            // Branches mostly end in the order in which they began, and that order stays.
+            if let Some(place) = parent_slot.children.iter().position(|&child| child == id) {
+                parent_slot.children.remove(place);
+            }
         }
         let finished = self.parallel(parent)?.finish_branch(cx, index, value, prints);
         let begun = finished.and_then(|finished| {

@@ -58,11 +58,13 @@ impl Parallel {
     /// The call of the next branch to start, with its index.
     ///
     /// # Errors
-    /// Fuel and memory.
+    /// Fuel and memory; deadline and cancellation, because making a fiber takes far longer than what a tiny branch costs
+    /// in fuel.
     pub(crate) fn next_branch(&mut self, cx: &mut Context) -> Result<Option<(usize, Value, Arguments)>> {
         if self.started == self.total {
             return Ok(None);
         }
+        cx.fuel.poll()?;
         let index = self.started;
         self.started += 1;
         self.running += 1;
