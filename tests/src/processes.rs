@@ -45,11 +45,15 @@ pub fn descendants(id: u32) -> Vec<u32> {
     found
 }
 
-/// The most memory that a process has had resident, in bytes.
+/// The most memory that a process has had resident, in bytes. Pages of its binary are left out: they are not its
+/// own, and a dev build has several times as many as a release build.
 pub fn peak_resident(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+    };
+    bytes("VmHWM:") - bytes("RssFile:")
 }
 
 /// Open descriptors of a process.

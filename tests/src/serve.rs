@@ -3,15 +3,21 @@
 use crate::PATIENCE;
 use crate::binary::ptc;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+
+/// Lines of a server's log that are shown when its test fails.
+const LOG_LINES: usize = 30;
 
 /// A server process; killed when dropped, so that a failed test leaves nothing behind.
 pub struct Server {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
+    log: Arc<Mutex<VecDeque<String>>>,
     next_id: u64,
 }
 
@@ -22,9 +28,21 @@ impl Server {
         Server::of(ptc(&arguments))
     }
 
-    /// Starts this command, a `ptc serve`, and shakes hands.
+    /// Starts this command, a `ptc serve`, and shakes hands. The end of its log is shown when the test fails.
     pub fn of(mut command: Command) -> Server {
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&log);
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let mut kept = kept.lock().unwrap();
+                if kept.len() == LOG_LINES {
+                    kept.pop_front();
+                }
+                kept.push_back(line);
+            }
+        });
         let (sender, lines) = channel();
         let output = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -34,7 +52,7 @@ impl Server {
                 }
             }
         });
-        let mut server = Server { input: child.stdin.take(), child, lines, next_id: 0 };
+        let mut server = Server { input: child.stdin.take(), child, lines, log, next_id: 0 };
         let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "tests", "version": "1" } });
         let answer = server.request("initialize", client);
@@ -131,6 +149,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+        if std::thread::panicking()
+            && let Ok(log) = self.log.lock()
+        {
+            log.iter().for_each(|line| eprintln!("the server's log: {line}"));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, hostile_server, probe_server};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The most memory that may ever be resident.
@@ -23,10 +24,14 @@ const MOST_GONE: Duration = Duration::from_secs(45);
 /// Looks at others while nothing else is awaited.
 const LOOKS: usize = 30;
 
+/// What one server costs others is looked at while no other one is attacked.
+static ALONE: Mutex<()> = Mutex::new(());
+
 struct Run {
     server: Server,
     late: Vec<Duration>,
     _config: ConfigFile,
+    _alone: MutexGuard<'static, ()>,
 }
 
 fn default_flags() -> bool {
@@ -36,6 +41,7 @@ fn default_flags() -> bool {
 impl Run {
     /// A server in front of the hostile one, called `bad`, and of a good one, called `good`.
     fn start(arguments: &[&str]) -> Run {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bad = hostile_server(arguments);
         let mut flags: Vec<&str> = Vec::new();
         if default_flags() {
@@ -46,7 +52,7 @@ impl Run {
         }
         let config = Upstreams::default().add("bad", bad).add("good", probe_server(&[])).write();
         let server = Server::start(&config.flags(&flags));
-        let mut run = Run { server, late: Vec::new(), _config: config };
+        let mut run = Run { server, late: Vec::new(), _config: config, _alone: alone };
         // Both servers start in the background.
         while run.text("(:value (tool/call {:server \"good\" :tool \"echo\" :args {:v 1}}))") != "1" {}
         run
