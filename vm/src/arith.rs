@@ -375,6 +375,3 @@ pub fn negate(cx: &mut Context, a: Value) -> Result<Value> {
         _ => Err(not_numbers("subtract", &[&a])),
     }
 }
-
-#[cfg(test)]
-mod tests;

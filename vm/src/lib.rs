@@ -19,6 +19,7 @@
 //! - `disassembly`: programs as text
 //! - `interpreter`: the instruction loop, calls, fibers, globals
 //! - [`isolate`]: one program's world, run in slices by a driver
+//! - `testing`: unit tests that need more than one room
 
 #![forbid(unsafe_code)]
 // Denied again where everything has to pay: in `builtins`, `native` and `collection` (see `value::build`).
@@ -39,7 +40,6 @@ pub mod memory;
 pub mod native;
 pub mod print;
 pub mod regex;
-
 #[cfg(test)]
 mod testing;
 pub mod value;

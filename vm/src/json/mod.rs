@@ -13,6 +13,3 @@ pub(crate) use decode::decode_text;
 pub use decode::{DecodeError, DecodeFailure, decode};
 pub(crate) use encode::encode_text;
 pub use encode::{Dialect, EncodeFailure, encode};
-
-#[cfg(test)]
-mod tests;

@@ -61,13 +61,13 @@ const REGEX_BYTES: usize = 128;
 
 /// Instructions times bytes up to which a program without look-around and back-references is searched by trying.
 #[derive(Clone, Copy)]
-struct Tried {
+pub(crate) struct Tried {
     /// Up to here that is faster than making an automaton.
-    text: usize,
+    pub(crate) text: usize,
     /// The same for an automaton that other searches use, too.
-    often: usize,
+    pub(crate) often: usize,
     /// The same for the groups of a match whose place is known.
-    groups: usize,
+    pub(crate) groups: usize,
 }
 
 const TRIED: Tried = Tried { text: 32 << 10, often: 256, groups: 256 << 10 };
@@ -235,7 +235,7 @@ impl RegexNode {
         self.find_within(meter, cache, text, at, TRIED)
     }
 
-    fn find_within(
+    pub(crate) fn find_within(
         &self,
         meter: &mut Meter,
         cache: &mut RegexCache,
@@ -273,7 +273,7 @@ impl RegexNode {
         self.match_whole_within(meter, cache, text, TRIED)
     }
 
-    fn match_whole_within(
+    pub(crate) fn match_whole_within(
         &self,
         meter: &mut Meter,
         cache: &mut RegexCache,
@@ -485,8 +485,3 @@ pub fn translated(pattern: &str) -> (String, bool) {
     let backtracking = translated.kinds.iter().any(|kind| *kind != translate::Kind::Capture);
     (translated.pattern, backtracking)
 }
-
-#[cfg(test)]
-mod agreement;
-#[cfg(test)]
-mod tests;

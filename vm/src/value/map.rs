@@ -4,9 +4,6 @@
 //! keys that are in the cache already. Small maps that add the same key to the same keys share the result
 //! (`extensions.rs`); a map that grows larger gets keys of its own, which grow in place.
 
-#[cfg(test)]
-mod tests;
-
 use crate::fault::Result;
 use crate::memory::{Run, STEP, account};
 use crate::value::garbage::drop_children;

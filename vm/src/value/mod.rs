@@ -19,6 +19,8 @@ mod store;
 pub mod string;
 pub mod symbol;
 pub mod temporal;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod vector;
 
 use crate::bytecode::{CombinatorKind, Endless};

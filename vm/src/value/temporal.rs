@@ -183,6 +183,3 @@ impl fmt::Display for Duration {
         write!(f, "#duration[{}ms]", self.0)
     }
 }
-
-#[cfg(test)]
-mod tests;

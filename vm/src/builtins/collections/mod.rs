@@ -7,9 +7,6 @@ pub(crate) mod relations;
 pub(crate) mod sequences;
 pub(crate) mod sets;
 pub(crate) mod sorting;
-#[cfg(test)]
-#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
-mod tests;
 
 use crate::arith;
 use crate::builtins::{Builtin, Category, plain};

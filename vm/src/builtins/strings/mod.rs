@@ -60,7 +60,3 @@ fn string_argument<'v>(arguments: &'v [Value], index: usize, name: &str) -> Resu
         _ => Err(invalid_types_of(name, arguments)),
     }
 }
-
-#[cfg(test)]
-#[allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
-mod tests;

@@ -74,8 +74,8 @@ impl List<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::with_context;
     use crate::value::garbage::drain;
+    use crate::value::testing::with_store;
 
     const MANY: usize = 100_000;
 
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn many_items_are_freed_in_steps() {
-        with_context(|cx| {
+        with_store(|cx| {
             let texts = cx.collect((0..MANY).map(|_| Value::string("text"))).expect("room");
             assert!(steps_to_free(texts) > MANY / 4_096 / 2);
             let pairs = cx.collect((0..MANY).map(|_| (Value::string("key"), Value::Nil))).expect("room");

@@ -2,10 +2,10 @@
 
 use super::slots::PROBES;
 use super::{Entry, Index};
-use crate::testing::with_context;
 use crate::value::Value;
 use crate::value::relation::hash::hash_value;
 use crate::value::string::hash_text;
+use crate::value::testing::with_store;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ fn usual_keys_do_not_flood() {
         }),
     ];
     for &(name, make) in kinds {
-        with_context(move |cx| {
+        with_store(move |cx| {
             let mut index = Index::with_room(0);
             for row in 0..200_000 {
                 let hash = hash_value(cx, &make(row)).expect("within limits");
@@ -176,7 +176,7 @@ fn hashes_are_known() {
         4_190_341_060,
     ];
     assert_eq!(texts.map(hash_text), known);
-    with_context(|cx| {
+    with_store(|cx| {
         let values = [
             Value::Nil,
             Value::Int(1),

@@ -132,7 +132,7 @@ impl<'s> Graphemes<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::with_context;
+    use crate::value::testing::with_store;
     use unicode_segmentation::UnicodeSegmentation;
 
     /// What decides where graphemes end: letters, marks, joiners, flags, emoji, conjuncts, jamo, line ends.
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn steps_find_the_graphemes_of_the_whole_text() {
-        with_context(|cx| {
+        with_store(|cx| {
             for (text, step) in texts().zip([8, 9, 12, 16, 31].into_iter().cycle()) {
                 let whole: Vec<&str> = text.graphemes(true).collect();
                 let mut graphemes = Graphemes::in_steps(&text, step);
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn steps_back_find_the_graphemes_of_the_whole_text() {
-        with_context(|cx| {
+        with_store(|cx| {
             for (text, step) in texts().zip([8, 9, 12, 16, 31].into_iter().cycle()) {
                 let whole: Vec<&str> = text.graphemes(true).rev().collect();
                 let mut graphemes = Graphemes::back_in_steps(&text, step.min(10), step);

@@ -1,13 +1,12 @@
 //! What a set that was large hands on.
 
 use super::{SCAN, SetNode};
-use crate::context::Context;
-use crate::testing::with_context;
-use crate::value::Value;
+use crate::value::testing::with_store;
+use crate::value::{Store, Value};
 use std::rc::Rc;
 
 /// A set of the first integers.
-fn counted(cx: &mut Context, count: i64) -> Rc<SetNode> {
+fn counted(cx: &mut Store, count: i64) -> Rc<SetNode> {
     (0..count).fold(SetNode::empty(), |set, member| {
         SetNode::insert(set, cx, Value::Int(member)).expect("within limits")
     })
@@ -19,7 +18,7 @@ fn room(set: &SetNode) -> usize {
 
 #[test]
 fn the_index_shrinks_with_the_set() {
-    with_context(|cx| {
+    with_store(|cx| {
         let mut set = counted(cx, 20_000);
         for member in (0..20_000).rev() {
             set = SetNode::remove(set, cx, &Value::Int(member)).expect("within limits");

@@ -1,9 +1,13 @@
 //! Promotion, the three divisions, and the bound on the size of integers.
 
-use super::*;
+use super::{with_context, with_limits};
+use crate::arith::*;
+use crate::bytecode::instruction::Written;
+use crate::context::Context;
 use crate::fault::Reason;
+use crate::fault::Result;
 use crate::print::pr_str;
-use crate::testing::{with_context, with_limits};
+use crate::value::Value;
 
 type Operation = fn(&mut Context, Value, Value) -> Result<Value>;
 

@@ -1,7 +1,7 @@
 //! Random patterns on random texts: each search finds what the regex engines that people know find.
 
-use super::{Spans, Tried, after};
-use crate::testing::with_context;
+use super::with_context;
+use crate::regex::{Spans, Tried, after};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 

@@ -1,10 +1,10 @@
 //! The decoder against serde_json, the encoder against the decoder, and what both do at their limits.
 
-use super::{DecodeFailure, Dialect, EncodeFailure, decode, encode};
+use super::{with_context, with_limits};
 use crate::context::Context;
 use crate::fault::Reason;
+use crate::json::{DecodeFailure, Dialect, EncodeFailure, decode, encode};
 use crate::print::pr_str;
-use crate::testing::{with_context, with_limits};
 use crate::value::Value;
 use crate::value::map::MapNode;
 

@@ -1,12 +1,12 @@
 //! The collection builtins called as the interpreter calls them: through their rows, under limits.
 
+use super::{with_context, with_limits};
 use crate::builtins::{Implementation, lookup};
 use crate::context::Context;
 use crate::fault::{Fault, Reason};
 use crate::json;
 use crate::native::Step;
 use crate::print::pr_str;
-use crate::testing::{with_context, with_limits};
 use crate::value::Value;
 use crate::value::vector::VectorNode;
 

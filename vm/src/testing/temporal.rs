@@ -1,9 +1,9 @@
-use super::{DateTime, Duration, LocalDate};
+use super::with_context;
 use crate::json::{Dialect, encode};
 use crate::print;
-use crate::testing::with_context;
 use crate::value::Value;
 use crate::value::relation::{equal, hash, order};
+use crate::value::temporal::{DateTime, Duration, LocalDate};
 
 fn date(text: &str) -> Option<String> {
     LocalDate::parse(text).map(|date| date.to_string())

@@ -1,7 +1,7 @@
 //! What patterns mean, and what bounds them.
 
-use super::check_pattern;
-use crate::testing::{with_context, with_limits};
+use super::{with_context, with_limits};
+use crate::regex::check_pattern;
 
 /// The first match in a text, or the error.
 fn find(pattern: &'static str, text: &'static str) -> Result<Option<&'static str>, String> {

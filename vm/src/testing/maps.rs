@@ -1,10 +1,10 @@
 //! What maps share, and that nothing but memory shows it.
 
-use super::MapNode;
+use super::with_context;
 use crate::context::Context;
 use crate::json::decode;
-use crate::testing::with_context;
 use crate::value::Value;
+use crate::value::map::MapNode;
 use std::rc::Rc;
 
 /// Rows of `{"id":…,"name":…}` with the same value.

@@ -1,12 +1,12 @@
 //! String and regex builtins, called with arguments written as JSON; `#"…"` in a string makes a regex.
 
+use super::{with_context, with_limits};
 use crate::builtins::{Implementation, lookup};
 use crate::context::Context;
 use crate::fault::Reason;
 use crate::json::decode;
 use crate::native::Step;
 use crate::print::pr_str;
-use crate::testing::{with_context, with_limits};
 use crate::value::Value;
 
 fn call(cx: &mut Context, namespace: &str, name: &str, arguments: Vec<Value>) -> String {

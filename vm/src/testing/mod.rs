@@ -1,0 +1,30 @@
+//! Unit tests of what more than one room has to do with, on top of all rooms, and what they share: a context without
+//! an isolate, on a small native stack.
+
+mod agreement;
+mod arith;
+mod collections;
+mod json;
+mod maps;
+mod pipeline;
+mod regex;
+mod strings;
+mod temporal;
+
+use crate::builtins::{FACTS, PLAIN};
+use crate::context::{Context, Prints};
+use crate::value::testing::on_heap;
+
+/// Runs `work` with plenty of fuel and memory.
+pub(crate) fn with_context<T: Send + 'static>(work: impl FnOnce(&mut Context) -> T + Send + 'static) -> T {
+    with_limits(1_000_000_000, 1 << 30, work)
+}
+
+/// Runs `work` under these limits, and checks that it leaves no bytes behind.
+pub(crate) fn with_limits<T: Send + 'static>(
+    fuel: u64,
+    bytes: u64,
+    work: impl FnOnce(&mut Context) -> T + Send + 'static,
+) -> T {
+    on_heap(fuel, bytes, &FACTS, |store| work(&mut Context::new(store, &PLAIN, Prints::new(1 << 20))))
+}
