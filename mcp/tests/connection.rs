@@ -6,12 +6,12 @@ use ptc_mcp::edge::{Filtered, Form, shapes};
 use ptc_mcp::server::outbox::Lines;
 use ptc_mcp::server::stdio::serve;
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Surface};
-use ptc_mcp::tools::catalog::{Catalog, CatalogServer};
+use ptc_mcp::tools::catalog::{CatalogView, ServerView};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Answer, Completion, Outcome, Usage};
+use ptc_runtime::outcome::{Completion, Outcome, RenderedValue, Usage};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl Evaluator for Script {
 
 fn outcome(text: String) -> Outcome {
     let text_bytes = text.len() as u64;
-    let answer = Answer {
+    let answer = RenderedValue {
         completion: Completion::Value,
         text,
         truncated: false,
@@ -545,9 +545,9 @@ fn a_changed_tool_list_is_told_to_who_wants_to_know() {
     assert_eq!(client.receive()["params"]["notifications"], json!({}));
     client.send(&stateless(1, "tools/list", json!({})));
     assert_eq!(client.receive()["error"]["code"], -32600, "the id of a subscription is in flight");
-    let server = |name: &str| CatalogServer { name: name.into(), description: String::new(), tools: None };
+    let server = |name: &str| ServerView { name: name.into(), description: String::new(), tools: None };
     let with = |names: &[&str]| {
-        let catalog = Catalog { servers: names.iter().copied().map(server).collect() };
+        let catalog = CatalogView { servers: names.iter().copied().map(server).collect() };
         Arc::new(Facts { catalog, ..Facts::default() })
     };
     client.facts.send(with(&["shop"])).expect("served");

@@ -7,7 +7,9 @@ use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, Usage};
+use ptc_runtime::outcome::{
+    CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, RenderedValue, Usage,
+};
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +28,7 @@ impl Evaluator for AtOnce {
             result_bytes: None,
             effect: Effect::Read,
         };
-        let answer = Answer {
+        let answer = RenderedValue {
             completion: Completion::Value,
             text: "1".into(),
             truncated: false,

@@ -7,8 +7,8 @@ use ptc_mcp::answer::record::Record;
 use ptc_mcp::answer::schema::Schema;
 use ptc_mcp::answer::{Content, EdgeReason, ToolResult};
 use ptc_runtime::outcome::{
-    Answer, CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, Report,
-    Usage,
+    CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, RenderedValue,
+    Report, Usage,
 };
 use ptc_vm::{Reason, Span};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
     }
 }
 
-fn outcome(result: Result<Answer, Failure>) -> Outcome {
+fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
     let timeout = CallStatus::Error { reason: CallFault::Timeout, error: "no answer within 5000 ms".into() };
     Outcome {
         result,
@@ -41,8 +41,8 @@ fn outcome(result: Result<Answer, Failure>) -> Outcome {
     }
 }
 
-fn answer(text: &str, json: Option<Result<String, JsonRefusal>>) -> Answer {
-    Answer {
+fn answer(text: &str, json: Option<Result<String, JsonRefusal>>) -> RenderedValue {
+    RenderedValue {
         completion: Completion::Value,
         text: text.into(),
         truncated: false,

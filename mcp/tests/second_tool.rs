@@ -6,7 +6,7 @@ use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{
-    Annotations, Answer, Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Tool,
+    Answer, Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Tool, ToolAnnotations,
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -40,7 +40,7 @@ impl Tool for Wait {
             title: "Wait".into(),
             description: format!("{} servers, {word}", facts.catalog.servers.len()),
             input_schema: json!({ "type": "object", "required": ["number"] }),
-            annotations: Annotations {
+            annotations: ToolAnnotations {
                 read_only_hint: true,
                 destructive_hint: false,
                 idempotent_hint: true,

@@ -35,6 +35,6 @@ pub use guest::lisp::discovery;
 pub use guest::lisp::inline::Warm;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
-    DEFAULT_CACHE_BYTES, Load, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,
+    Capacity, DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,
 };
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

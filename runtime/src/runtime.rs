@@ -4,7 +4,7 @@ use crate::broker::ToolBroker;
 use crate::config::{ServerEntry, Startup};
 use crate::exec::commitment::Commitments;
 use crate::exec::engine::Engine;
-use crate::exec::queue::{Job, Queue, RunHandle};
+use crate::exec::queue::{Queue, QueuedRun, RunHandle};
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
 use crate::guest::MakeGuest;
@@ -18,7 +18,7 @@ use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::{Recipient, RunWatcher};
 use crate::secrets::SecretRegistry;
 use crate::startup::{self, Observer, StartError, Starting};
-use crate::tools::{Catalog, SharedCatalog, SnapshotMode, Tool, ToolList};
+use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState};
 use ptc_vm::Interrupt;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ pub enum StartPolicy {
 
 /// How much runs at once, in the whole runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct Capacity {
     /// Programs that take turns; one more begins only when it has waited for some milliseconds. Programs that wait
     /// for upstream servers do not count.
     pub running: usize,
@@ -56,11 +56,11 @@ pub struct Load {
     pub total_bytes: u64,
 }
 
-impl Default for Load {
-    fn default() -> Load {
+impl Default for Capacity {
+    fn default() -> Capacity {
         const FEWEST: usize = 8;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Load { running: (2 * cores).max(FEWEST), total_bytes: u64::MAX }
+        Capacity { running: (2 * cores).max(FEWEST), total_bytes: u64::MAX }
     }
 }
 
@@ -81,7 +81,7 @@ pub struct RuntimeConfig {
     /// Isolate workers; 0 means one a core.
     pub workers: usize,
     /// How much runs at once.
-    pub load: Load,
+    pub load: Capacity,
     /// Bytes of compiled programs to keep; 0 turns the cache off.
     pub cache_bytes: usize,
     /// Secrets that the configuration resolved.
@@ -102,7 +102,7 @@ impl Default for RuntimeConfig {
             snapshot: None,
             read_only: false,
             workers: 0,
-            load: Load::default(),
+            load: Capacity::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
             secrets: SecretRegistry::new(),
             observer: None,
@@ -129,7 +129,7 @@ pub struct ServerStatus {
     /// Revision of the protocol it is spoken to.
     pub protocol: Option<String>,
     /// Its tools in name order; empty while `tools_loaded` is false.
-    pub tools: Vec<Arc<Tool>>,
+    pub tools: Vec<Arc<UpstreamTool>>,
     /// A list was loaded.
     pub tools_loaded: bool,
     /// What is wrong with its tool list.
@@ -293,7 +293,7 @@ impl Runtime {
         let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
         let secrets = self.broker.secrets().clone();
         let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, secrets);
-        self.queue.submit(Box::new(Job {
+        self.queue.submit(Box::new(QueuedRun {
             handle: handle.clone(),
             limits,
             make: guest,
@@ -309,7 +309,7 @@ impl Runtime {
     }
 
     /// Changes how much runs at once, for programs that begin from now on.
-    pub fn set_load(&self, load: Load) {
+    pub fn set_load(&self, load: Capacity) {
         self.queue.set_most_runnable(load.running);
         self.engine.commitments.set_total(load.total_bytes);
     }

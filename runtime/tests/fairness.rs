@@ -9,7 +9,7 @@ use common::entry;
 use common::programs::{options, runtime_of};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::{Load, Runtime, RuntimeConfig, StartPolicy};
+use ptc_runtime::{Capacity, Runtime, RuntimeConfig, StartPolicy};
 use ptc_vm::Reason;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ async fn programs_grow_together_only_as_far_as_there_is_room() {
     // Each holds some 24 MB for a while; together they would hold 480 MB.
     let program =
         "(let [v (vec (map inc (range 1500000)))] (reduce + (map (fn [i] (nth v i)) (range 1000))))";
-    let load = Load { total_bytes: 100 << 20, ..Load::default() };
+    let load = Capacity { total_bytes: 100 << 20, ..Capacity::default() };
     let config = RuntimeConfig { workers: 2, load, ..RuntimeConfig::default() };
     let runtime = Runtime::start(config).await.unwrap();
     let runs: Vec<_> = (0..20).map(|_| runtime.run(program, roomy())).collect();
@@ -153,7 +153,7 @@ async fn programs_grow_together_only_as_far_as_there_is_room() {
         assert!(outcome.result.is_ok(), "{:?}", outcome.result);
     }
     // Less than any program needs: one at a time.
-    let load = Load { total_bytes: 1, ..Load::default() };
+    let load = Capacity { total_bytes: 1, ..Capacity::default() };
     runtime.set_load(load);
     let runs: Vec<_> = (0..5).map(|_| runtime.run(program, roomy())).collect();
     for run in runs {
@@ -183,7 +183,7 @@ async fn short_programs_run_beside_others_that_hold_all_memory() {
     for workers in [1, 2] {
         for (name, program) in HOARDERS {
             // Nine of them fill what there is, so that only one of them can go on.
-            let load = Load { total_bytes: 40 << 20, ..Load::default() };
+            let load = Capacity { total_bytes: 40 << 20, ..Capacity::default() };
             let servers = vec![entry("fake", &[])];
             let config = RuntimeConfig { servers, workers, load, ..RuntimeConfig::default() };
             let runtime = Runtime::start(config).await.unwrap();

@@ -8,7 +8,7 @@ use ptc_runtime::broker::{CallError, Payload, PayloadValue, ToolBroker, ToolCall
 use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
-    Answer, CallFault, CallRecord, CallStatus, Completion, Ending, Failure, FailureKind, Outcome,
+    CallFault, CallRecord, CallStatus, Completion, Ending, Failure, FailureKind, Outcome, RenderedValue,
 };
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::LookUp;
@@ -45,7 +45,7 @@ impl CallList {
         })
     }
 
-    fn ended(&mut self) -> Option<Result<Answer, Failure>> {
+    fn ended(&mut self) -> Option<Result<RenderedValue, Failure>> {
         let failed =
             |raw, class| Some(Err(Failure::new(FailureKind::new(raw, class), "the list was stopped")));
         match self.seat.account.interrupted() {
@@ -61,7 +61,7 @@ impl CallList {
             let text = Value::from(std::mem::take(&mut self.answers)).to_string();
             let text_bytes = text.len() as u64;
             let (completion, truncated) = (Completion::Value, false);
-            Ok(Answer {
+            Ok(RenderedValue {
                 completion,
                 truncated,
                 text_bytes,

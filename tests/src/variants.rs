@@ -5,7 +5,7 @@ use crate::guest::VISITED;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::json::{self, Dialect};
-use ptc_vm::{Brief, CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
+use ptc_vm::{BoundedText, CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
 use std::sync::Arc;
 
 /// What a run may spend.
@@ -66,7 +66,7 @@ pub enum Ending {
     /// With `(fail v)`.
     Fail(String),
     /// With a fault: reason, message, place, hints.
-    Fault(Reason, Brief, Option<Span>, Vec<Brief>),
+    Fault(Reason, BoundedText, Option<Span>, Vec<BoundedText>),
 }
 
 /// What a run leaves.

@@ -45,7 +45,7 @@ mod testing;
 pub mod value;
 
 pub use context::Context;
-pub use fault::{Brief, CallSite, Class, Fault, Reason, Result, Span, UnitId};
+pub use fault::{BoundedText, CallSite, Class, Fault, Reason, Result, Span, UnitId};
 pub use isolate::{CallId, Ended, Exit, Isolate, IsolateOptions, Mark};
 pub use memory::{Interrupt, InterruptKind, Preempt, Preemption};
 pub use value::Value;

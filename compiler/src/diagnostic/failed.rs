@@ -1,7 +1,7 @@
 //! Errors on their way up.
 
 use super::Diagnostic;
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 use std::fmt::Display;
 
 /// An error on its way up to the form that records it; boxed to keep frames small.
@@ -27,7 +27,7 @@ pub(crate) trait HintBoxed {
 
 impl HintBoxed for Failed {
     fn hint_boxed(mut self, hint: impl Display) -> Failed {
-        self.hints.push(Brief::of(hint));
+        self.hints.push(BoundedText::of(hint));
         self
     }
 }

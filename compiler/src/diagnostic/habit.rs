@@ -3,7 +3,7 @@
 
 use crate::lexer::{Token, is_symbol_char};
 use logos::Logos;
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 
 /// A look at the text around a span: the hint, if the notation is there.
 type Detector = fn(&Place<'_>) -> Option<String>;
@@ -49,7 +49,7 @@ pub(super) fn advise(source: &str, span: Span, reason: Reason, hints: &mut Vec<S
     if is_enough {
         hints.clear();
     }
-    hints.insert(0, Brief::of(hint).into());
+    hints.insert(0, BoundedText::of(hint).into());
 }
 
 /// The hint for the notation at a place, if an error of this reason can come from it.

@@ -19,7 +19,7 @@ pub(crate) use place::Lines;
 pub use place::{Place, Position, line_column};
 pub use report::{Call, Palette, Report};
 
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 use std::fmt::Display;
 
 /// Errors kept of one program.
@@ -55,17 +55,23 @@ pub struct Diagnostic {
     /// The raw reason.
     pub reason: Reason,
     /// One line that says what is wrong.
-    pub message: Brief,
+    pub message: BoundedText,
     /// Where.
     pub span: Span,
     /// What to change, the most likely first.
-    pub hints: Vec<Brief>,
+    pub hints: Vec<BoundedText>,
 }
 
 impl Diagnostic {
     /// An error.
     pub fn error(reason: Reason, span: Span, message: impl Display) -> Diagnostic {
-        Diagnostic { severity: Severity::Error, reason, message: Brief::of(message), span, hints: Vec::new() }
+        Diagnostic {
+            severity: Severity::Error,
+            reason,
+            message: BoundedText::of(message),
+            span,
+            hints: Vec::new(),
+        }
     }
 
     /// A warning.
@@ -76,7 +82,7 @@ impl Diagnostic {
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Display) -> Diagnostic {
-        self.hints.push(Brief::of(hint));
+        self.hints.push(BoundedText::of(hint));
         self
     }
 }

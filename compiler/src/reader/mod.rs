@@ -11,7 +11,7 @@ use crate::names::{Name, Names, Special};
 use bumpalo::Bump;
 use logos::{Lexer, Logos};
 use ptc_vm::bytecode::LONGEST_NAME;
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 use std::fmt::Display;
 
 /// Brackets inside brackets.
@@ -115,7 +115,7 @@ impl Broken {
     }
 
     fn hint(mut self, hint: impl Display) -> Broken {
-        self.error.hints.push(Brief::of(hint));
+        self.error.hints.push(BoundedText::of(hint));
         self
     }
 }

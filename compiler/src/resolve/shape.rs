@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Failed, error};
 use crate::names::Special;
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 
 /// The error of a special form with the wrong number of parts.
 pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
@@ -11,6 +11,6 @@ pub(crate) fn wrong_shape(special: Special, span: Span) -> Failed {
 
 /// Adds what to do about a form in a wrong shape.
 pub(crate) fn with_advice(mut failed: Failed, special: Special) -> Failed {
-    failed.hints.extend(special.advice().map(Brief::of));
+    failed.hints.extend(special.advice().map(BoundedText::of));
     failed
 }

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::names::{Name, Special, find_builtin};
 pub(crate) use ptc_similar::nearest;
 use ptc_vm::builtins::{self, Category};
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 
 /// A name that nothing defines.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl<'a> Resolver<'a, '_> {
         let error = |unbound: &Unbound| {
             let message = format!("Undefined variable: {}", self.names.text(unbound.name));
             let mut error = Diagnostic::error(Reason::UnboundVar, unbound.span, message);
-            error.hints.push(Brief::of(&unbound.hint));
+            error.hints.push(BoundedText::of(&unbound.hint));
             error
         };
         let errors: Vec<Diagnostic> = self.unbound.iter().map(error).collect();

@@ -8,7 +8,7 @@ use allocator::peak_of;
 use families::{ALL, Family};
 use ptc_compiler::diagnostic::Report;
 use ptc_compiler::{CompileBudget, CompileOptions, Compiled, Externals, Rejection, compile, inspect};
-use ptc_vm::fault::brief::MOST;
+use ptc_vm::fault::bounded_text::MOST;
 use ptc_vm::{Interrupt, InterruptKind, Reason};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

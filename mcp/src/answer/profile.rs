@@ -2,22 +2,22 @@
 
 use super::caps::{Caps, Profile, cut, cut_lines};
 use super::effects;
-use super::record::{Ending, ErrorEnding, Record, Run, Validated};
+use super::record::{ErrorEnding, EvalEnding, Record, RunEffects, Validated};
 use super::{Content, ToolResult};
 use ptc_runtime::metrics::PtcMetrics;
-use ptc_runtime::outcome::{Answer, CallRecord, CallStatus, JsonRefusal};
+use ptc_runtime::outcome::{CallRecord, CallStatus, JsonRefusal, RenderedValue};
 use serde_json::{Map, Value, json};
 
 /// Applies a profile.
 pub fn apply(profile: Profile, record: &Record) -> ToolResult {
     let caps = profile.caps();
-    let is_error = matches!(record.ending, Ending::Error(_));
+    let is_error = matches!(record.ending, EvalEnding::Error(_));
     match profile {
         Profile::Slim => ToolResult {
             is_error,
             content: Content::Text(text(record, &caps)),
             structured: match &record.ending {
-                Ending::Ok { validated: Some(validated), .. } => Some(slim_validated(validated, &caps)),
+                EvalEnding::Ok { validated: Some(validated), .. } => Some(slim_validated(validated, &caps)),
                 _ => None,
             },
         },
@@ -39,7 +39,7 @@ fn text(record: &Record, caps: &Caps) -> String {
         record.run.as_ref().map_or((&[][..], false), |run| cut_lines(&run.prints, caps));
     let mut note = None;
     let main = match &record.ending {
-        Ending::Ok { answer, validated } => {
+        EvalEnding::Ok { answer, validated } => {
             let shown = match validated {
                 Some(validated) if validated.json.len() <= caps.value_bytes => validated.json.as_str(),
                 _ => {
@@ -49,9 +49,9 @@ fn text(record: &Record, caps: &Caps) -> String {
             };
             shown.to_owned()
         }
-        Ending::Error(error) => error_text(error, record.run.as_ref(), caps),
+        EvalEnding::Error(error) => error_text(error, record.run.as_ref(), caps),
     };
-    let failed = matches!(record.ending, Ending::Error(_));
+    let failed = matches!(record.ending, EvalEnding::Error(_));
     let notes = record.run.as_ref().map_or(&[][..], |run| run.notes.as_slice());
     if prints.is_empty() && !prints_cut && note.is_none() && notes.is_empty() {
         return main;
@@ -77,7 +77,7 @@ fn text(record: &Record, caps: &Caps) -> String {
     text
 }
 
-fn truncation_note(answer: &Answer, caps: &Caps) -> Option<String> {
+fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
     let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
     (answer.truncated || cut_here).then(|| {
         format!(
@@ -88,7 +88,7 @@ fn truncation_note(answer: &Answer, caps: &Caps) -> Option<String> {
     })
 }
 
-fn error_text(error: &ErrorEnding, run: Option<&Run>, caps: &Caps) -> String {
+fn error_text(error: &ErrorEnding, run: Option<&RunEffects>, caps: &Caps) -> String {
     let (detail, _) = cut(&error.detail, caps.message_bytes);
     let mut text = if detail.strip_prefix(error.reason).is_some_and(|rest| rest.starts_with(": ")) {
         detail.to_owned()
@@ -124,7 +124,7 @@ fn put_validated(map: &mut Map<String, Value>, validated: &Validated, caps: &Cap
 fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
     let mut map = Map::new();
     match &record.ending {
-        Ending::Ok { answer, validated } => {
+        EvalEnding::Ok { answer, validated } => {
             map.insert("status".into(), "ok".into());
             let (shown, cut_here) = cut(&answer.text, caps.result_bytes);
             map.insert("result".into(), shown.into());
@@ -137,7 +137,7 @@ fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
                 map.insert("truncated".into(), true.into());
             }
         }
-        Ending::Error(error) => {
+        EvalEnding::Error(error) => {
             put_error(&mut map, error, caps);
             let calls = record.run.as_ref().map(|run| effects::effectful(&run.calls)).unwrap_or_default();
             if !calls.is_empty() {
@@ -163,7 +163,7 @@ fn put_notes(map: &mut Map<String, Value>, notes: &[String], caps: &Caps) {
 }
 
 /// The JSON form of the result, when it has one and it is small enough.
-fn put_value(map: &mut Map<String, Value>, answer: &Answer, caps: &Caps) {
+fn put_value(map: &mut Map<String, Value>, answer: &RenderedValue, caps: &Caps) {
     const NARROW: &str = "too large to show; narrow it with take, select-keys, count or a summary";
     match &answer.json {
         Some(Ok(json)) if json.len() <= caps.value_bytes => {
@@ -203,7 +203,7 @@ fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding, caps: &Caps) {
     }
 }
 
-fn put_prints(map: &mut Map<String, Value>, run: &Run, caps: &Caps) {
+fn put_prints(map: &mut Map<String, Value>, run: &RunEffects, caps: &Caps) {
     let (prints, prints_cut) = cut_lines(&run.prints, caps);
     map.insert("prints".into(), prints.into());
     if prints_cut {
@@ -233,8 +233,8 @@ fn full(record: &Record, caps: &Caps) -> Map<String, Value> {
 fn metrics_json(record: &Record, shown: &Map<String, Value>) -> Value {
     let Some(run) = record.run.as_ref().filter(|run| !run.calls.is_empty()) else { return Value::Null };
     let final_bytes = match &record.ending {
-        Ending::Ok { .. } => shown.get("result").and_then(Value::as_str).map_or(0, str::len),
-        Ending::Error(_) => 0,
+        EvalEnding::Ok { .. } => shown.get("result").and_then(Value::as_str).map_or(0, str::len),
+        EvalEnding::Error(_) => 0,
     };
     let prints = run.prints.iter().map(|line| line.len() as u64).sum();
     let metrics = PtcMetrics::from_parts(&run.calls, final_bytes as u64, prints);
@@ -269,7 +269,7 @@ fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
 }
 
 /// What a run cost, for debug answers and `ptc eval --output json`.
-pub fn usage_json(run: &Run) -> Value {
+pub fn usage_json(run: &RunEffects) -> Value {
     json!({
         "duration_ms": millis(run.usage.duration), "fuel": run.usage.fuel,
         "peak_bytes": run.usage.peak_bytes, "upstream_calls": run.usage.upstream_calls,

@@ -4,7 +4,7 @@ use super::schema::Schema;
 use super::validate::validate;
 use super::{EdgeReason, caps::Profile};
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Answer, Failure, JsonRefusal, Outcome};
+use ptc_runtime::outcome::{Failure, JsonRefusal, Outcome, RenderedValue};
 use serde_json::Value;
 
 /// Largest JSON text that is checked against an output schema.
@@ -12,11 +12,11 @@ const MAX_VALIDATED_BYTES: usize = 4 << 20;
 
 /// How a call of `lisp_eval` ended.
 #[derive(Clone, Debug)]
-pub enum Ending {
+pub enum EvalEnding {
     /// The program answered, and the answer matches the schema if there was one.
     Ok {
         /// The answer.
-        answer: Answer,
+        answer: RenderedValue,
         /// Present when the call had an `output_schema`.
         validated: Option<Validated>,
     },
@@ -54,14 +54,14 @@ pub struct ErrorEnding {
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Answer or error.
-    pub ending: Ending,
+    pub ending: EvalEnding,
     /// The run behind it; `None` when no program ran. Its `result` has moved into `ending`.
-    pub run: Option<Run>,
+    pub run: Option<RunEffects>,
 }
 
 /// The parts of an outcome beside its result.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct RunEffects {
     /// Printed lines.
     pub prints: Vec<String>,
     /// Upstream calls in completion order.
@@ -86,12 +86,12 @@ impl Record {
         let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
         let ending = match result {
             Ok(answer) => match schema.map(|schema| judge(&answer, schema)).transpose() {
-                Ok(validated) => Ending::Ok { answer, validated },
-                Err(message) => Ending::Error(ErrorEnding::validation(message)),
+                Ok(validated) => EvalEnding::Ok { answer, validated },
+                Err(message) => EvalEnding::Error(ErrorEnding::validation(message)),
             },
-            Err(failure) => Ending::Error(ErrorEnding::of(failure)),
+            Err(failure) => EvalEnding::Error(ErrorEnding::of(failure)),
         };
-        Record { ending, run: Some(Run { prints, calls: upstream_calls, notes, usage }) }
+        Record { ending, run: Some(RunEffects { prints, calls: upstream_calls, notes, usage }) }
     }
 
     /// A call that was refused before any program ran.
@@ -100,7 +100,7 @@ impl Record {
         let detail = message.clone();
         let ending =
             ErrorEnding { reason: reason.name(), kind: None, message, detail, value: None, position: None };
-        Record { ending: Ending::Error(ending), run: None }
+        Record { ending: EvalEnding::Error(ending), run: None }
     }
 }
 
@@ -131,7 +131,7 @@ impl ErrorEnding {
     }
 }
 
-fn judge(answer: &Answer, schema: &Schema) -> Result<Validated, String> {
+fn judge(answer: &RenderedValue, schema: &Schema) -> Result<Validated, String> {
     let json = match &answer.json {
         Some(Ok(json)) => json,
         Some(Err(JsonRefusal::NotEncodable { path })) => {

@@ -7,7 +7,7 @@ use crate::protocol::frame::{self, Message};
 use crate::protocol::version::Version;
 use crate::protocol::{RpcError, ServerMessage};
 use crate::server::outbox::write_line;
-use crate::tools::catalog::{Catalog, CatalogMode, CatalogStyle};
+use crate::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
 use crate::tools::lisp_eval::RuntimeEvaluator;
 use crate::tools::{Facts, Registry};
 use ptc_runtime::Runtime;
@@ -54,7 +54,7 @@ pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
 
 /// Our `tools/list` result.
 pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
-    let catalog = Catalog::of(&runtime.catalog());
+    let catalog = CatalogView::of(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
     let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim, ..Facts::default() };
     let registry = Registry::of_server(Arc::new(RuntimeEvaluator(runtime.clone())), Limits::default());

@@ -2,10 +2,10 @@
 
 use super::flags::variables;
 use crate::console::exit::{Abort, Exit};
-use crate::console::progress::Progress;
+use crate::console::progress::ProgressLine;
 use crate::demo::Sample;
 use crate::edge;
-use crate::tools::catalog::Catalog;
+use crate::tools::catalog::CatalogView;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ServerEntry, Startup};
@@ -230,7 +230,7 @@ async fn launch(mut config: RuntimeConfig, waits: bool) -> Result<Runtime, Abort
         })
         .map(|server| server.name.to_string())
         .collect();
-    let (progress, settled) = Progress::starting(names);
+    let (progress, settled) = ProgressLine::starting(names);
     let progress = Arc::new(progress);
     let shown = Arc::clone(&progress);
     config.observer = Some(Arc::new(move |event| match event.progress {
@@ -267,7 +267,7 @@ impl Booted {
     }
 
     /// What the description of `lisp_eval` lists.
-    pub fn catalog(&self) -> Catalog {
-        Catalog::of(&self.runtime.catalog())
+    pub fn catalog(&self) -> CatalogView {
+        CatalogView::of(&self.runtime.catalog())
     }
 }

@@ -5,7 +5,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::edge;
-use crate::import::hosts::{Host, Places};
+use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
 use clap::Subcommand;
 use ptc_runtime::config;
@@ -66,7 +66,7 @@ pub fn run(args: &ConfigArgs) -> Result<Exit, Abort> {
 }
 
 fn import(args: &ImportArgs) -> Result<Exit, Abort> {
-    let places = Places::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
+    let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let target = match &args.to {
         Some(path) => path.clone(),
         None => config::default_file().ok_or_else(|| Abort::usage("no home; name a file with --to"))?,

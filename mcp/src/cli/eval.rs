@@ -5,14 +5,14 @@ use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::source::{Source, context};
 use crate::answer::profile::{call_json, usage_json};
-use crate::answer::record::Run;
+use crate::answer::record::RunEffects;
 use crate::answer::report::reports_json;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Answer, Outcome};
+use ptc_runtime::outcome::{Outcome, RenderedValue};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -112,9 +112,9 @@ fn print_json(outcome: Outcome) -> Result<(), Abort> {
     let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
     let metrics = (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(&outcome, final_bytes));
     let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
-    let run = Run { prints, calls: upstream_calls, notes, usage };
+    let run = RunEffects { prints, calls: upstream_calls, notes, usage };
     let (text, json, failure) = match result {
-        Ok(Answer { text, json, .. }) => {
+        Ok(RenderedValue { text, json, .. }) => {
             // The text becomes the raw value, in the same memory.
             let json = json.and_then(Result::ok).and_then(|json| RawValue::from_string(json).ok());
             (Some(text), json, None)

@@ -42,7 +42,7 @@ use std::process::ExitCode;
 struct Cli {
     /// How much to log to stderr: debug, info, warn or error [default: warn]
     #[arg(long, global = true, value_name = "LEVEL", value_enum, hide_possible_values = true)]
-    log_level: Option<logging::LogLevel>,
+    log_level: Option<logging::LogFilter>,
     #[command(subcommand)]
     command: Commands,
 }
@@ -126,7 +126,7 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
     // The usual hook writes to the stream itself.
     std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
     let level = cli.log_level.map_or_else(
-        || flags::variables::read("log-level", |text| logging::LogLevel::from_str(text, true)),
+        || flags::variables::read("log-level", |text| logging::LogFilter::from_str(text, true)),
         |level| Ok(Some(level)),
     )?;
     logging::init(level.unwrap_or_default());

@@ -77,7 +77,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         None => variables::read(flag, parse).map(|read| read.unwrap_or(default)),
     };
     let any = |text: &str| text.parse().map_err(|_| format!("must be a number, got: {text:?}"));
-    let default_running = ptc_runtime::Load::default().running;
+    let default_running = ptc_runtime::Capacity::default().running;
     let running = number("max-concurrent", args.max_concurrent, variables::positive, default_running)?;
     let suspended = number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?;
     let max_line_bytes =
@@ -98,7 +98,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         None => variables::read("max-total-memory", parser(Unit::Bytes))?,
     };
     let total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
-    booted.runtime.set_load(ptc_runtime::Load { running, total_bytes });
+    booted.runtime.set_load(ptc_runtime::Capacity { running, total_bytes });
     let gate = Gate::new(Load {
         jobs: running.saturating_add(suspended),
         memory_bytes: total_bytes,

@@ -5,7 +5,7 @@ use tracing_subscriber::EnvFilter;
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum LogLevel {
+pub enum LogFilter {
     /// Everything.
     Debug,
     /// Starts, stops and what upstream servers write to their stderr.
@@ -18,19 +18,19 @@ pub enum LogLevel {
     Error,
 }
 
-impl LogLevel {
+impl LogFilter {
     const fn filter(self) -> &'static str {
         match self {
-            LogLevel::Debug => "debug",
-            LogLevel::Info => "info",
-            LogLevel::Warn => "warn",
-            LogLevel::Error => "error",
+            LogFilter::Debug => "debug",
+            LogFilter::Info => "info",
+            LogFilter::Warn => "warn",
+            LogFilter::Error => "error",
         }
     }
 }
 
 /// Starts logging: text on a terminal, JSON lines elsewhere. `RUST_LOG` wins over the flag.
-pub fn init(level: LogLevel) {
+pub fn init(level: LogFilter) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.filter()));
     let is_text = edge::stderr_is_terminal();
     let form = if is_text { Form::Text } else { Form::Json(&shapes::REPORT) };

@@ -11,21 +11,21 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A line on stderr; nothing at all when stderr is no terminal.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     bar: ProgressBar,
-    pending: Mutex<Pending>,
+    pending: Mutex<StartingServers>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct StartingServers {
     servers: Vec<String>,
     // Taken when the last server has settled.
     all_settled: Option<oneshot::Sender<()>>,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Shows the servers that are starting; the receiver resolves when the last of them has settled.
-    pub fn starting(servers: Vec<String>) -> (Progress, oneshot::Receiver<()>) {
+    pub fn starting(servers: Vec<String>) -> (ProgressLine, oneshot::Receiver<()>) {
         let bar = if edge::stderr_is_terminal() && !servers.is_empty() {
             let bar = ProgressBar::new_spinner();
             bar.set_draw_target(on_stderr());
@@ -39,7 +39,7 @@ impl Progress {
         };
         let (sender, receiver) = oneshot::channel();
         let all_settled = Some(sender).filter(|_| !servers.is_empty());
-        let progress = Progress { bar, pending: Mutex::new(Pending { servers, all_settled }) };
+        let progress = ProgressLine { bar, pending: Mutex::new(StartingServers { servers, all_settled }) };
         progress.show();
         (progress, receiver)
     }

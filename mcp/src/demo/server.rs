@@ -83,9 +83,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Shared(Arc<Mutex<Vec<u8>>>);
+    struct DemoState(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Shared {
+    impl Write for DemoState {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().expect("not poisoned").write(bytes)
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_handshake_is_answered_and_garbage_is_survived() {
-        let output = Shared::default();
+        let output = DemoState::default();
         let input = b"garbage\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n\
             {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n";
         serve(Sample::Desk, &input[..], output.clone()).expect("served");

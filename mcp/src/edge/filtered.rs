@@ -1,6 +1,6 @@
 //! A stream that lets no secret through.
 
-use ptc_runtime::secrets::{SecretRegistry, Shape};
+use ptc_runtime::secrets::{DocumentShape, SecretRegistry};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ pub enum Form {
     /// Text for people.
     Text,
     /// JSON, one or several lines.
-    Json(&'static Shape),
+    Json(&'static DocumentShape),
 }
 
 /// A stream that lets no secret through. What is written is held until it is flushed, so that nothing is missed

@@ -2,13 +2,13 @@
 //!
 //! Keys that are missing here are no leak: their names and all below them count as foreign text.
 
-use ptc_runtime::secrets::{Class, Shape};
+use ptc_runtime::secrets::{DocumentShape, KeyClass};
 
 /// Messages of the Model Context Protocol.
-pub const MCP: Shape = Shape {
+pub const MCP: DocumentShape = DocumentShape {
     keys: &[
         (
-            Class::Verbatim,
+            KeyClass::Verbatim,
             &[
                 // Sent back as it came.
                 "id",
@@ -27,7 +27,7 @@ pub const MCP: Shape = Shape {
             ],
         ),
         (
-            Class::Words,
+            KeyClass::Words,
             &[
                 "jsonrpc",
                 "method",
@@ -51,7 +51,7 @@ pub const MCP: Shape = Shape {
             ],
         ),
         (
-            Class::Fields,
+            KeyClass::Fields,
             &[
                 "result",
                 "error",
@@ -87,24 +87,24 @@ pub const MCP: Shape = Shape {
                 "fuel",
             ],
         ),
-        (Class::Data, &["value", "validated"]),
+        (KeyClass::Data, &["value", "validated"]),
     ],
-    unknown: Class::Data,
+    unknown: KeyClass::Data,
 };
 
 /// Reports of commands (`--output json`), answers of `ptc batch`, and log records.
-pub const REPORT: Shape = Shape {
+pub const REPORT: DocumentShape = DocumentShape {
     keys: &[
-        (Class::Verbatim, &["id", "usage", "ptc_metrics", "timestamp"]),
+        (KeyClass::Verbatim, &["id", "usage", "ptc_metrics", "timestamp"]),
         (
-            Class::Words,
+            KeyClass::Words,
             &[
                 "ok", "status", "state", "effect", "severity", "level", "check", "host", "fate", "types",
                 "target",
             ],
         ),
         (
-            Class::Fields,
+            KeyClass::Fields,
             &[
                 "value",
                 "prints",
@@ -150,7 +150,7 @@ pub const REPORT: Shape = Shape {
                 "bytes",
             ],
         ),
-        (Class::Data, &["json", "input_schema", "document"]),
+        (KeyClass::Data, &["json", "input_schema", "document"]),
     ],
-    unknown: Class::Data,
+    unknown: KeyClass::Data,
 };

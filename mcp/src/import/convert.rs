@@ -1,6 +1,6 @@
 //! A host's entry as one of ours.
 
-use super::hosts::Places;
+use super::hosts::HostFolders;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub struct Converted {
 const SAME: [&str; 5] = ["command", "args", "env", "cwd", "description"];
 
 /// Converts; the error says why the entry cannot be used at all.
-pub fn convert(entry: &Value, places: &Places) -> Result<Converted, String> {
+pub fn convert(entry: &Value, places: &HostFolders) -> Result<Converted, String> {
     let Value::Object(theirs) = entry else { return Err("it is not an object".into()) };
     let mut ours = Map::new();
     let mut notes = Vec::new();
@@ -84,7 +84,7 @@ fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value
 }
 
 /// Replaces the placeholders that only editors know: folders, and questions to the user.
-fn fill(value: &Value, places: &Places, notes: &mut Vec<String>) -> Value {
+fn fill(value: &Value, places: &HostFolders, notes: &mut Vec<String>) -> Value {
     match value {
         Value::String(text) => fill_text(text, places, notes).into(),
         Value::Array(items) => items.iter().map(|item| fill(item, places, notes)).collect(),
@@ -95,7 +95,7 @@ fn fill(value: &Value, places: &Places, notes: &mut Vec<String>) -> Value {
     }
 }
 
-fn fill_text(text: &str, places: &Places, notes: &mut Vec<String>) -> String {
+fn fill_text(text: &str, places: &HostFolders, notes: &mut Vec<String>) -> String {
     let mut filled = text
         .replace("${workspaceFolder}", &places.project.display().to_string())
         .replace("${userHome}", &places.home.display().to_string());
@@ -116,8 +116,8 @@ fn fill_text(text: &str, places: &Places, notes: &mut Vec<String>) -> String {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn places() -> HostFolders {
+        HostFolders {
             home: "/h".into(),
             config: "/h/.config".into(),
             project: "/p".into(),

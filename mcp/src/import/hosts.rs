@@ -21,7 +21,7 @@ pub enum Host {
 
 /// Folders that files are looked up in.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct HostFolders {
     /// The user's home.
     pub home: PathBuf,
     /// Where programs keep their configuration.
@@ -32,12 +32,12 @@ pub struct Places {
     pub codex: PathBuf,
 }
 
-impl Places {
+impl HostFolders {
     /// As the environment says; `None` without a home.
-    pub fn of_environment() -> Option<Places> {
+    pub fn of_environment() -> Option<HostFolders> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = folder("HOME").or_else(|| folder("USERPROFILE"))?;
-        Some(Places {
+        Some(HostFolders {
             config: folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
             codex: folder("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
             project: std::env::current_dir().ok()?,
@@ -87,9 +87,9 @@ impl Host {
     }
 
     /// Where its files may be, on Linux, macOS and Windows; the project's own first.
-    pub fn files(self, places: &Places) -> Vec<(PathBuf, Format)> {
+    pub fn files(self, places: &HostFolders) -> Vec<(PathBuf, Format)> {
         const SERVERS: Format = Format::Json("mcpServers");
-        let Places { home, config, project, codex } = places;
+        let HostFolders { home, config, project, codex } = places;
         let applications = home.join("Library/Application Support");
         let roaming = home.join("AppData/Roaming");
         match self {

@@ -1,7 +1,7 @@
 //! Entries of all hosts as one file.
 
 use super::convert::{Converted, convert};
-use super::hosts::{Host, Places};
+use super::hosts::{Host, HostFolders};
 use super::source;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
@@ -51,7 +51,7 @@ pub struct Import {
 
 impl Import {
     /// Reads the files of these hosts.
-    pub fn collect(hosts: &[Host], places: &Places, read: impl Fn(&Path) -> Option<String>) -> Import {
+    pub fn collect(hosts: &[Host], places: &HostFolders, read: impl Fn(&Path) -> Option<String>) -> Import {
         let mut import = Import::default();
         for &host in hosts {
             for (path, format) in host.files(places) {
@@ -75,7 +75,7 @@ impl Import {
         json!({ "mcpServers": self.servers })
     }
 
-    fn add(&mut self, host: Host, name: &str, entry: &Value, places: &Places) -> Imported {
+    fn add(&mut self, host: Host, name: &str, entry: &Value, places: &HostFolders) -> Imported {
         let fated = |fate, notes| Imported { name: name.to_owned(), fate, notes };
         if is_ptc(entry) {
             return fated(Fate::Skipped("it is ptc itself".into()), Vec::new());
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn hosts_are_merged_without_losing_or_repeating_anything() {
-        let places = Places {
+        let places = HostFolders {
             home: "/h".into(),
             config: "/h/.config".into(),
             project: "/p".into(),

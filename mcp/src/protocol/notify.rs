@@ -34,7 +34,7 @@ impl ProgressToken {
 // The token is echoed as it is: a large integer would not survive being read.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Progress<'a> {
+struct ProgressParams<'a> {
     progress_token: &'a RawValue,
     progress: u64,
     message: String,
@@ -44,7 +44,7 @@ struct Progress<'a> {
 pub fn progress(token: &ProgressToken, done: u64, part: &str) -> ServerMessage {
     let plural = if done == 1 { "" } else { "s" };
     let message = format!("{done} {part}{plural} done");
-    let params = Progress { progress_token: &token.0, progress: done, message };
+    let params = ProgressParams { progress_token: &token.0, progress: done, message };
     ServerMessage::notification("notifications/progress", &params)
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
-use super::gate::{Gate, Membership, Permit, Request};
+use super::gate::{Gate, JobPlace, Membership, Request};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
-use super::progress::Progress;
+use super::progress::ProgressLimiter;
 use crate::protocol::{Id, RpcError, ServerMessage};
 use crate::tools::{Cancel, Job};
 use std::collections::HashMap;
@@ -31,11 +31,11 @@ pub(super) struct Calls {
 struct Accepted {
     /// `None` once it was cancelled: nothing more is sent for it.
     id: Option<Id>,
-    state: State,
-    progress: Option<Progress>,
+    state: CallState,
+    progress: Option<ProgressLimiter>,
 }
 
-enum State {
+enum CallState {
     /// At the gate.
     Waiting(Box<Waiting>),
     /// The way to stop it is gone once it was used.
@@ -95,8 +95,9 @@ impl Calls {
         let id = ticket.id.clone();
         self.ids.insert(id.clone(), slot);
         let request = Request { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
-        let state = State::Waiting(Box::new(Waiting { ticket, job, request }));
-        self.calls.insert(slot, Accepted { id: Some(id), state, progress: progress.map(Progress::new) });
+        let state = CallState::Waiting(Box::new(Waiting { ticket, job, request }));
+        self.calls
+            .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });
         self.waiting += 1;
         self.gate.ask(request);
         Ok(())
@@ -114,13 +115,13 @@ impl Calls {
         call.id = None;
         call.progress = None;
         match &mut call.state {
-            State::Waiting(_) => {
+            CallState::Waiting(_) => {
                 self.waiting -= 1;
                 self.calls.remove(&slot);
                 self.gate.withdraw(slot);
             }
             // Its place is free when it has really ended.
-            State::Started(cancel) => {
+            CallState::Started(cancel) => {
                 if let Some(cancel) = cancel.take() {
                     cancel();
                 }
@@ -180,15 +181,15 @@ impl Calls {
     }
 
     /// Uses a permit. Without use for it, it is dropped and its place is free again.
-    fn start(&mut self, slot: Slot, permit: Permit) {
+    fn start(&mut self, slot: Slot, permit: JobPlace) {
         let Some(call) = self.calls.get_mut(&slot) else { return };
         if self.gate.is_held() {
-            if let State::Waiting(waiting) = &call.state {
+            if let CallState::Waiting(waiting) = &call.state {
                 self.gate.ask_again(waiting.request, permit);
             }
             return;
         }
-        let State::Waiting(waiting) = std::mem::replace(&mut call.state, State::Started(None)) else {
+        let CallState::Waiting(waiting) = std::mem::replace(&mut call.state, CallState::Started(None)) else {
             return;
         };
         self.waiting -= 1;
@@ -202,7 +203,7 @@ impl Calls {
             permit,
             answered: false,
         };
-        call.state = State::Started(Some(job.start(Box::new(reporter))));
+        call.state = CallState::Started(Some(job.start(Box::new(reporter))));
     }
 }
 
@@ -210,7 +211,7 @@ impl Drop for Calls {
     // Nobody is left to read the answers.
     fn drop(&mut self) {
         for (_, call) in self.calls.drain() {
-            if let State::Started(Some(cancel)) = call.state {
+            if let CallState::Started(Some(cancel)) = call.state {
                 cancel();
             }
         }

@@ -32,14 +32,14 @@ pub struct Load {
 #[derive(Debug)]
 pub struct Gate {
     load: Load,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     /// Written under the lock, and read without it.
     queued: AtomicUsize,
     queued_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     started: usize,
     /// Those of them that have not begun.
     ahead: usize,
@@ -71,7 +71,7 @@ pub(super) struct Request {
 
 /// The place of a started job. Dropping it leaves it to the next.
 #[derive(Debug)]
-pub struct Permit {
+pub struct JobPlace {
     gate: Arc<Gate>,
     memory_bytes: u64,
     begun: bool,
@@ -111,7 +111,7 @@ impl Gate {
             && self.queued_bytes.load(Ordering::Relaxed) < self.load.queued_bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,19 +126,19 @@ impl Gate {
     }
 
     /// Gives away what places there are.
-    fn fill(self: &Arc<Gate>, state: &mut State) {
+    fn fill(self: &Arc<Gate>, state: &mut GateState) {
         while let Some((request, mailbox)) = self.next(state) {
             self.went(&request);
             state.started += 1;
             state.ahead += 1;
             state.memory_bytes = state.memory_bytes.saturating_add(request.memory_bytes);
-            let permit = Permit { gate: self.clone(), memory_bytes: request.memory_bytes, begun: false };
+            let permit = JobPlace { gate: self.clone(), memory_bytes: request.memory_bytes, begun: false };
             mailbox.push(request.slot, Event::Admitted(permit));
         }
     }
 
     /// The request that is next, taken from its queue.
-    fn next(&self, state: &mut State) -> Option<(Request, Arc<Mailbox>)> {
+    fn next(&self, state: &mut GateState) -> Option<(Request, Arc<Mailbox>)> {
         if state.started >= self.load.jobs
             || state.ahead >= MOST_AHEAD
             || self.queued.load(Ordering::Relaxed) == 0
@@ -185,7 +185,7 @@ impl Membership {
     }
 
     /// Asks again for a place that could not be used, before all others of this connection.
-    pub(super) fn ask_again(&self, request: Request, unused: Permit) {
+    pub(super) fn ask_again(&self, request: Request, unused: JobPlace) {
         self.change(|gate, member| {
             gate.came(&request);
             member.queue.push_front(request);
@@ -242,7 +242,7 @@ impl Drop for Membership {
     }
 }
 
-impl Permit {
+impl JobPlace {
     /// The job has begun, so another one may be started ahead.
     pub(super) fn begun(&mut self) {
         if !std::mem::replace(&mut self.begun, true) {
@@ -253,7 +253,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for JobPlace {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.started -= 1;

@@ -1,6 +1,6 @@
 //! What jobs and the gate tell a connection: gathered under one lock, one wake-up for many.
 
-use super::gate::Permit;
+use super::gate::JobPlace;
 use super::handler::{Finished, Handler, Ticket};
 use crate::tools::{Answer, Reporter};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub struct Slot(pub u64);
 #[derive(Debug)]
 pub enum Event {
     /// It may start.
-    Admitted(Permit),
+    Admitted(JobPlace),
     /// So many of its parts are done, each one of these.
     Progress(u64, &'static str),
     /// It is over, and this is to be sent. `None` after a defect.
@@ -60,7 +60,7 @@ pub(super) struct JobReporter {
     pub(super) mailbox: Arc<Mailbox>,
     /// The client wishes to hear of progress.
     pub(super) tells_progress: bool,
-    pub(super) permit: Permit,
+    pub(super) permit: JobPlace,
     pub(super) answered: bool,
 }
 

@@ -13,12 +13,12 @@ const MAX_BEHIND: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Output {
     sender: mpsc::UnboundedSender<Vec<u8>>,
-    state: Arc<State>,
+    state: Arc<OutputState>,
     finished: oneshot::Receiver<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutputState {
     behind: AtomicUsize,
     closed: AtomicBool,
     progress: Notify,
@@ -29,7 +29,7 @@ impl Output {
     pub fn spawn(output: Filtered<impl Write + Send + 'static>) -> std::io::Result<Output> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (done, finished) = oneshot::channel();
-        let state = Arc::new(State::default());
+        let state = Arc::new(OutputState::default());
         let shared = Arc::clone(&state);
         std::thread::Builder::new().name("ptc-stdout".into()).spawn(move || {
             write_all(output, receiver, &shared);
@@ -81,7 +81,7 @@ impl Output {
 fn write_all(
     mut output: Filtered<impl Write>,
     mut receiver: mpsc::UnboundedReceiver<Vec<u8>>,
-    state: &State,
+    state: &OutputState,
 ) {
     while let Some(mut bytes) = receiver.blocking_recv() {
         while let Ok(more) = receiver.try_recv() {

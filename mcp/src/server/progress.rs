@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the client knows, and what it does not know yet.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLimiter {
     token: ProgressToken,
     done: u64,
     part: &'static str,
@@ -18,10 +18,10 @@ pub struct Progress {
     next: Option<Instant>,
 }
 
-impl Progress {
+impl ProgressLimiter {
     /// Nothing has happened yet.
-    pub fn new(token: ProgressToken) -> Progress {
-        Progress { token, done: 0, part: "", told: 0, next: None }
+    pub fn new(token: ProgressToken) -> ProgressLimiter {
+        ProgressLimiter { token, done: 0, part: "", told: 0, next: None }
     }
 
     /// So many parts are done.

@@ -38,25 +38,25 @@ impl Default for CatalogStyle {
 
 /// Every configured server, in name order.
 #[derive(Clone, Debug, Default)]
-pub struct Catalog {
+pub struct CatalogView {
     /// Servers.
-    pub servers: Vec<CatalogServer>,
+    pub servers: Vec<ServerView>,
 }
 
 /// One configured server.
 #[derive(Clone, Debug)]
-pub struct CatalogServer {
+pub struct ServerView {
     /// Name in `tool/call`.
     pub name: String,
     /// From the configuration; may be empty.
     pub description: String,
     /// In name order; `None` when the list is not loaded.
-    pub tools: Option<Vec<CatalogTool>>,
+    pub tools: Option<Vec<ToolView>>,
 }
 
 /// One tool of a server.
 #[derive(Clone, Debug)]
-pub struct CatalogTool {
+pub struct ToolView {
     /// Name as the server lists it.
     pub name: String,
     /// Its description; may be empty.
@@ -80,21 +80,21 @@ const HEADING: &str = "Configured upstream MCP servers:";
 const GUIDANCE: &str =
     "\nTheir tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
 
-impl Catalog {
+impl CatalogView {
     /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
-    pub fn of(catalog: &ptc_runtime::tools::Catalog) -> Catalog {
-        let servers = catalog.servers().map(|server| CatalogServer {
+    pub fn of(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
+        let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
             description: server.description.as_deref().unwrap_or_default().to_owned(),
             tools: server.tools.as_ref().map(|tools| {
-                let tools = tools.iter().map(|tool| CatalogTool {
+                let tools = tools.iter().map(|tool| ToolView {
                     name: tool.name.to_string(),
                     description: tool.description.clone().unwrap_or_default(),
                 });
                 tools.collect()
             }),
         });
-        Catalog { servers: servers.collect() }
+        CatalogView { servers: servers.collect() }
     }
 
     /// True without any server.
@@ -192,22 +192,22 @@ enum Detail {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, description: &str) -> CatalogTool {
-        CatalogTool { name: name.into(), description: description.into() }
+    fn tool(name: &str, description: &str) -> ToolView {
+        ToolView { name: name.into(), description: description.into() }
     }
 
-    fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> CatalogServer {
+    fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> ServerView {
         let tools = tools.iter().map(|(name, description)| tool(name, description)).collect();
-        CatalogServer { name: name.into(), description: description.into(), tools: Some(tools) }
+        ServerView { name: name.into(), description: description.into(), tools: Some(tools) }
     }
 
-    fn sample() -> Catalog {
+    fn sample() -> CatalogView {
         let fs = [
             ("list_directory", "List the entries\n in a directory"),
             ("read_text_file", "Read the contents of a UTF-8 text file"),
         ];
         let github = [("get_pr", "Get a pull request"), ("search_repos", "")];
-        Catalog {
+        CatalogView {
             servers: vec![
                 server("fs", "Filesystem MCP server.", &fs),
                 server("github", "GitHub MCP server", &github),
@@ -275,7 +275,8 @@ Their tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/too
     #[test]
     fn no_number_of_servers_exceeds_the_room() {
         let names: Vec<String> = (0..200).map(|index| format!("server-{index:03}")).collect();
-        let catalog = Catalog { servers: names.iter().map(|name| server(name, "x", &[("t", "")])).collect() };
+        let catalog =
+            CatalogView { servers: names.iter().map(|name| server(name, "x", &[("t", "")])).collect() };
         for room in [300, 500, 1_000] {
             let text = catalog.render(&CatalogStyle::default(), room);
             assert!(text.len() <= room, "{} bytes: {text}", text.len());

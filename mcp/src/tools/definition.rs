@@ -1,6 +1,6 @@
 //! An entry of `tools/list`, and what it may depend on.
 
-use super::catalog::{Catalog, CatalogStyle};
+use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
 use crate::protocol::Era;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Configured servers.
-    pub catalog: Catalog,
+    pub catalog: CatalogView,
     /// How much of it is listed.
     pub catalog_style: CatalogStyle,
     /// Upstream calls that one program may make.
@@ -34,7 +34,7 @@ pub struct Definition {
     /// JSON Schema of the arguments.
     pub input_schema: Value,
     /// What a call may do.
-    pub annotations: Annotations,
+    pub annotations: ToolAnnotations,
     /// JSON Schema of `structuredContent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
@@ -43,7 +43,7 @@ pub struct Definition {
 /// What a call may do, as MCP names it.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Annotations {
+pub struct ToolAnnotations {
     /// It changes nothing.
     pub read_only_hint: bool,
     /// It may destroy something.

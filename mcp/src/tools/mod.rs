@@ -20,7 +20,7 @@ pub mod job;
 pub mod lisp_eval;
 pub mod registry;
 
-pub use definition::{Annotations, Definition, Facts};
+pub use definition::{Definition, Facts, ToolAnnotations};
 pub use job::{Cancel, Job, Reporter};
 pub use registry::Registry;
 

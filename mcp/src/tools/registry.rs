@@ -44,13 +44,14 @@ impl Registry {
     /// A definition that is no JSON.
     pub fn list(&self, facts: &Facts) -> serde_json::Result<Box<RawValue>> {
         #[derive(Serialize)]
-        struct Entry<'t> {
+        struct ToolEntry<'t> {
             name: &'t str,
             #[serde(flatten)]
             definition: Definition,
         }
-        let entry =
-            |tool: &dyn Tool| to_raw_value(&Entry { name: tool.name(), definition: tool.definition(facts) });
+        let entry = |tool: &dyn Tool| {
+            to_raw_value(&ToolEntry { name: tool.name(), definition: tool.definition(facts) })
+        };
         to_raw_value(&self.tools.iter().map(|tool| entry(&**tool)).collect::<serde_json::Result<Vec<_>>>()?)
     }
 }

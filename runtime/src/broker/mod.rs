@@ -5,7 +5,7 @@
 //! its own and only when they may be on their way, takes the same steps one by one:
 //!
 //! ```text
-//! reserve ──> Permit ──(encode)──> Parcel ──> Answer ──> settled
+//! reserve ──> Permit ──(encode)──> Parcel ──> Response ──> settled
 //!    └──> Pending ──┘  (a server starts, or too much is on its way)
 //! ```
 //!
@@ -19,10 +19,10 @@ mod payload;
 mod reserve;
 mod send;
 
-pub(crate) use payload::{Chosen, Content, looks_like_json};
+pub(crate) use payload::{Chosen, PayloadContent, looks_like_json};
 pub use payload::{Payload, PayloadValue};
 pub use reserve::{Pending, Permit, Reserved};
-pub use send::{Answer, Parcel};
+pub use send::{Parcel, Response};
 
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;

@@ -19,7 +19,7 @@ const NOT_UTF8: &str = "the result is not UTF-8";
 
 /// A result, taken apart. Plain data.
 pub struct Payload {
-    content: Content,
+    content: PayloadContent,
     bytes: u64,
     /// The answer, when a part of it is needed.
     raw: Option<RawAnswer>,
@@ -40,7 +40,7 @@ pub enum PayloadValue<'p> {
 
 /// The part of a result that programs see. Ranges are JSON text inside the answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum PayloadContent {
     /// The tool did its work.
     Success {
         /// The value.
@@ -76,7 +76,7 @@ pub(crate) enum Chosen {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolResult<'a> {
+struct McpResult<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -118,7 +118,7 @@ impl Payload {
     }
 
     /// What it is, for whoever makes values of it.
-    pub(crate) fn content(&self) -> &Content {
+    pub(crate) fn content(&self) -> &PayloadContent {
         &self.content
     }
 
@@ -130,24 +130,28 @@ impl Payload {
     /// What the tool gave.
     pub fn value(&self) -> PayloadValue<'_> {
         match &self.content {
-            Content::Success { value: Chosen::Structured(place), .. } => PayloadValue::Json(self.part(place)),
-            Content::Success { value: Chosen::Text(text), .. } => PayloadValue::Text(text),
-            Content::Success { value: Chosen::Verbatim(place), .. } => {
+            PayloadContent::Success { value: Chosen::Structured(place), .. } => {
+                PayloadValue::Json(self.part(place))
+            }
+            PayloadContent::Success { value: Chosen::Text(text), .. } => PayloadValue::Text(text),
+            PayloadContent::Success { value: Chosen::Verbatim(place), .. } => {
                 // Looked at when it was read.
                 PayloadValue::Text(std::str::from_utf8(self.part(place)).unwrap_or_default())
             }
-            Content::Success { value: Chosen::Nothing, .. } | Content::Malformed(_) => PayloadValue::Nothing,
-            Content::ToolError { structured: Some(place), .. } => PayloadValue::Json(self.part(place)),
-            Content::ToolError { message, structured: None, .. } => PayloadValue::Text(message),
+            PayloadContent::Success { value: Chosen::Nothing, .. } | PayloadContent::Malformed(_) => {
+                PayloadValue::Nothing
+            }
+            PayloadContent::ToolError { structured: Some(place), .. } => PayloadValue::Json(self.part(place)),
+            PayloadContent::ToolError { message, structured: None, .. } => PayloadValue::Text(message),
         }
     }
 
     /// Why the call counts as failed: the tool says so, or gave what is no result.
     pub fn failure(&self) -> Option<(CallFault, &str)> {
         match &self.content {
-            Content::Success { .. } => None,
-            Content::ToolError { message, .. } => Some((CallFault::ToolError, message)),
-            Content::Malformed(why) => Some((CallFault::UpstreamError, why)),
+            PayloadContent::Success { .. } => None,
+            PayloadContent::ToolError { message, .. } => Some((CallFault::ToolError, message)),
+            PayloadContent::Malformed(why) => Some((CallFault::UpstreamError, why)),
         }
     }
 
@@ -159,10 +163,9 @@ impl Payload {
     /// Bytes that the payload keeps alive.
     pub(crate) fn held_bytes(&self) -> usize {
         let own = match &self.content {
-            Content::Success { value: Chosen::Text(text), .. } | Content::ToolError { message: text, .. } => {
-                text.capacity()
-            }
-            Content::Success { .. } | Content::Malformed(_) => 0,
+            PayloadContent::Success { value: Chosen::Text(text), .. }
+            | PayloadContent::ToolError { message: text, .. } => text.capacity(),
+            PayloadContent::Success { .. } | PayloadContent::Malformed(_) => 0,
         };
         own + self.raw.as_ref().map_or(0, RawAnswer::held_bytes)
     }
@@ -193,12 +196,12 @@ impl Payload {
     /// An answer that is the value as a whole.
     fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> Payload {
         let bytes = answer.bytes().len();
-        let content = Content::Success { value: choose(0..bytes), blocks: None };
+        let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
         Payload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
     }
 
     fn from_mcp(answer: RawAnswer) -> Payload {
-        let result = match parse_object::<ToolResult<'_>>(answer.bytes()) {
+        let result = match parse_object::<McpResult<'_>>(answer.bytes()) {
             Ok(result) => result,
             Err(why) => return malformed(why),
         };
@@ -220,15 +223,17 @@ impl Payload {
             success(blocks, structured)
         };
         let needs_answer = match &content {
-            Content::Success { value, blocks } => blocks.is_some() || matches!(value, Chosen::Structured(_)),
-            Content::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
-            Content::Malformed(_) => false,
+            PayloadContent::Success { value, blocks } => {
+                blocks.is_some() || matches!(value, Chosen::Structured(_))
+            }
+            PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
+            PayloadContent::Malformed(_) => false,
         };
         Payload { content, bytes, raw: needs_answer.then_some(answer), _held: None }
     }
 }
 
-fn success(blocks: Blocks, structured: Option<Range<usize>>) -> Content {
+fn success(blocks: Blocks, structured: Option<Range<usize>>) -> PayloadContent {
     let Blocks { place, mut texts, others } = blocks;
     // A single text beside structuredContent is its serialised form, by the specification.
     let more_texts = match &structured {
@@ -240,10 +245,10 @@ fn success(blocks: Blocks, structured: Option<Range<usize>>) -> Content {
         None if texts.is_empty() => Chosen::Nothing,
         None => Chosen::Text(texts.swap_remove(0)),
     };
-    Content::Success { value, blocks: place.filter(|_| others || more_texts) }
+    PayloadContent::Success { value, blocks: place.filter(|_| others || more_texts) }
 }
 
-fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize>>) -> Content {
+fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize>>) -> PayloadContent {
     let Blocks { place, mut texts, others } = blocks;
     texts.retain(|text| !text.is_empty());
     let text_says_it = texts.iter().any(|text| looks_like_json(text));
@@ -256,7 +261,7 @@ fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize
         _ if others => ("the tool failed without a text; its :content says what it gave".to_owned(), None),
         _ => ("the tool failed and does not say why".to_owned(), None),
     };
-    Content::ToolError { message: shorten(said), blocks: place.filter(|_| others), structured }
+    PayloadContent::ToolError { message: shorten(said), blocks: place.filter(|_| others), structured }
 }
 
 impl Blocks {
@@ -277,7 +282,7 @@ impl Blocks {
 }
 
 fn malformed(why: &'static str) -> Payload {
-    Payload { content: Content::Malformed(why), bytes: 0, raw: None, _held: None }
+    Payload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, _held: None }
 }
 
 /// The derived reader would take an array for the members in order.

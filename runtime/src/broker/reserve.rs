@@ -6,7 +6,7 @@ use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::Turn;
 use crate::tools::words::{no_such_server, no_such_tool, refused_tool};
-use crate::tools::{LookUp, Notation, Tool};
+use crate::tools::{LookUp, Notation, UpstreamTool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub struct Pending {
 /// The right to encode one call. The next one in line gets it when it is dropped or used.
 pub struct Permit {
     terms: Terms,
-    tool: Arc<Tool>,
+    tool: Arc<UpstreamTool>,
     turn: Turn,
     /// Its place in the ledger, once it is paid for.
     call: Option<OpenCall>,
@@ -86,7 +86,12 @@ impl ToolBroker {
     }
 
     /// The tool; `None` when nothing is known about the tools of its server.
-    fn find(&self, server: &str, tool: &str, notation: Notation) -> Result<Option<Arc<Tool>>, CallError> {
+    fn find(
+        &self,
+        server: &str,
+        tool: &str,
+        notation: Notation,
+    ) -> Result<Option<Arc<UpstreamTool>>, CallError> {
         let wrong = match self.look_up(server, tool) {
             LookUp::Ready(tool) => return Ok(Some(tool)),
             LookUp::NotLoaded => return Ok(None),
@@ -184,7 +189,7 @@ impl Pending {
 
 impl Permit {
     /// The tool, with the schema of its arguments.
-    pub fn tool(&self) -> &Arc<Tool> {
+    pub fn tool(&self) -> &Arc<UpstreamTool> {
         &self.tool
     }
 

@@ -21,7 +21,7 @@ pub struct Parcel {
 
 /// What came back of a call, on the account of its run until it is dropped. Whoever reads it says what it was;
 /// dropped before, the call counts as cancelled.
-pub struct Answer {
+pub struct Response {
     payload: Payload,
     call: OpenCall,
     duration: Duration,
@@ -37,7 +37,7 @@ impl Parcel {
     ///
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
-    pub async fn send(self) -> Result<Answer, CallError> {
+    pub async fn send(self) -> Result<Response, CallError> {
         let Parcel { broker, account, upstream, whole, request, call } = self;
         let result = match upstream.call(request).await {
             Ok(result) => result,
@@ -56,7 +56,7 @@ impl Parcel {
         let payload = Payload::read(result).await;
         let (bytes, duration) = (payload.bytes(), call.elapsed());
         match account.hold(payload.held_bytes()) {
-            Some(held) => Ok(Answer { payload: payload.held(held), call, duration }),
+            Some(held) => Ok(Response { payload: payload.held(held), call, duration }),
             None => {
                 call.end(CallStatus::Ok, duration, Some(bytes));
                 Err(CallError::OverMemory { bytes })
@@ -65,7 +65,7 @@ impl Parcel {
     }
 }
 
-impl Answer {
+impl Response {
     /// What it holds.
     pub fn payload(&self) -> &Payload {
         &self.payload
@@ -73,7 +73,7 @@ impl Answer {
 
     /// Enters the call into the ledger as failed, if a reader says so, or as what it is.
     pub fn settle(self, failure: Option<(CallFault, String)>) -> Payload {
-        let Answer { payload, call, duration } = self;
+        let Response { payload, call, duration } = self;
         let status = match failure {
             None => CallStatus::Ok,
             Some((reason, error)) => CallStatus::Error { reason, error },
@@ -82,7 +82,7 @@ impl Answer {
         payload
     }
 
-    /// [`Answer::settle`] for a reader who takes it as it is.
+    /// [`Response::settle`] for a reader who takes it as it is.
     pub fn settled(self) -> Payload {
         let failure = self.payload.failure().map(|(reason, error)| (reason, error.to_owned()));
         self.settle(failure)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
-use crate::tools::{SnapshotMode, Tool, ToolList, ToolPolicy};
+use crate::tools::{SnapshotMode, ToolList, ToolPolicy, UpstreamTool};
 use crate::upstream::{
     CallLimits, CallRequest, CallResult, RawAnswer, ResultBody, ResultSink, UpstreamStatus,
 };
@@ -52,8 +52,8 @@ impl Upstream for Plain {
     }
 
     async fn start(&self) -> Result<(), UpstreamFault> {
-        let tool = |name: &str| -> Tool { serde_json::from_value(json!({ "name": name })).unwrap() };
-        let tools: Vec<Tool> = RESULTS.iter().map(|(name, ..)| tool(name)).collect();
+        let tool = |name: &str| -> UpstreamTool { serde_json::from_value(json!({ "name": name })).unwrap() };
+        let tools: Vec<UpstreamTool> = RESULTS.iter().map(|(name, ..)| tool(name)).collect();
         self.catalog.publish(NAME, ToolList::new(NAME, tools, &ToolPolicy::default()), SnapshotMode::Frozen);
         Ok(())
     }

@@ -48,15 +48,15 @@ pub(crate) enum Switch<T: Task> {
 }
 
 /// What crosses from a coroutine to its worker; results go through the slot.
-enum Signal {
+enum CoroutineSignal {
     Done,
     Preempted(u64),
 }
 
-type Stack = corosensei::Coroutine<bool, Signal, (), DefaultStack>;
+type Stack = corosensei::Coroutine<bool, CoroutineSignal, (), DefaultStack>;
 
 /// What worker and coroutine hand to each other.
-struct Slot<T: Task> {
+struct StackSlot<T: Task> {
     task: Cell<Option<T>>,
     done: Cell<Option<T::Done>>,
 }
@@ -64,7 +64,7 @@ struct Slot<T: Task> {
 /// A coroutine without a task.
 struct Coroutine<T: Task> {
     stack: Stack,
-    slot: Rc<Slot<T>>,
+    slot: Rc<StackSlot<T>>,
 }
 
 /// A coroutine whose task was suspended half-way. It has to be resumed until it is done.
@@ -77,7 +77,7 @@ pub(crate) struct Coroutines<T: Task> {
 
 thread_local! {
     /// The coroutine that runs on this thread.
-    static CURRENT: Cell<Option<NonNull<Yielder<bool, Signal>>>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<NonNull<Yielder<bool, CoroutineSignal>>>> = const { Cell::new(None) };
     /// When its turn is over; `None` if nobody else wants one.
     static TURN_ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
 }
@@ -109,16 +109,16 @@ fn suspend(live_bytes: u64) {
     // is taken whenever the body is left: at the end of a task (`Coroutine::new`) and here. So it points to the
     // yielder of the coroutine that runs on this thread at this moment.
     let yielder = unsafe { current.as_ref() };
-    yielder.suspend(Signal::Preempted(live_bytes));
+    yielder.suspend(CoroutineSignal::Preempted(live_bytes));
     CURRENT.set(Some(current));
 }
 
 impl<T: Task> Coroutine<T> {
     fn new() -> std::io::Result<Coroutine<T>> {
         let stack = DefaultStack::new(STACK_BYTES)?;
-        let slot = Rc::new(Slot { task: Cell::new(None), done: Cell::new(None) });
+        let slot = Rc::new(StackSlot { task: Cell::new(None), done: Cell::new(None) });
         let own = slot.clone();
-        let body = move |yielder: &Yielder<bool, Signal>, mut more: bool| {
+        let body = move |yielder: &Yielder<bool, CoroutineSignal>, mut more: bool| {
             while more {
                 if let Some(mut task) = own.task.take() {
                     CURRENT.set(Some(NonNull::from(yielder)));
@@ -127,7 +127,7 @@ impl<T: Task> Coroutine<T> {
                     own.task.set(Some(task));
                     own.done.set(Some(done));
                 }
-                more = yielder.suspend(Signal::Done);
+                more = yielder.suspend(CoroutineSignal::Done);
             }
         };
         Ok(Coroutine { stack: Stack::with_stack(stack, body), slot })
@@ -136,10 +136,10 @@ impl<T: Task> Coroutine<T> {
     /// Lets the task go on.
     fn resume(mut self, pool: &mut Coroutines<T>) -> Switch<T> {
         match self.stack.resume(true) {
-            CoroutineResult::Yield(Signal::Preempted(live_bytes)) => {
+            CoroutineResult::Yield(CoroutineSignal::Preempted(live_bytes)) => {
                 Switch::Preempted(Suspended(self), live_bytes)
             }
-            CoroutineResult::Yield(Signal::Done) | CoroutineResult::Return(()) => {
+            CoroutineResult::Yield(CoroutineSignal::Done) | CoroutineResult::Return(()) => {
                 let given_back = (self.slot.task.take(), self.slot.done.take());
                 let (Some(task), Some(done)) = given_back else {
                     unreachable!("a coroutine is resumed with a task, and gives it back with its result")

@@ -1,7 +1,7 @@
 //! How work reaches the isolate workers: one shared queue of programs that have not started, and one inbox
 //! a worker for what concerns the programs it has started.
 
-use crate::guest::{CallId, Mailbox, MakeGuest, Reply};
+use crate::guest::{CallId, MakeGuest, Reply, ReplySink};
 use crate::run::RunId;
 use crate::run::limits::Limits;
 use crate::run::watcher::Recipient;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A program that waits for a worker.
-pub(crate) struct Job {
+pub(crate) struct QueuedRun {
     pub(crate) handle: Arc<RunHandle>,
     pub(crate) limits: Limits,
     pub(crate) make: MakeGuest,
@@ -39,7 +39,7 @@ impl RunHandle {
         // Pairs with `pin`: either we see the worker, or the worker sees the flag.
         fence(Ordering::SeqCst);
         if let Some(worker) = self.worker.get() {
-            worker.push(Message::Cancelled(self.id));
+            worker.push(WorkerMessage::Cancelled(self.id));
         }
     }
 
@@ -52,7 +52,7 @@ impl RunHandle {
 }
 
 /// What concerns a started program.
-pub(crate) enum Message {
+pub(crate) enum WorkerMessage {
     /// Work that it handed out is done.
     Reply { run: RunId, call: CallId, reply: Reply },
     /// The caller gave up.
@@ -70,7 +70,7 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct InboxInner {
-    messages: VecDeque<Message>,
+    messages: VecDeque<WorkerMessage>,
     woken: bool,
 }
 
@@ -79,7 +79,7 @@ impl Inbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, message: Message) {
+    pub(crate) fn push(&self, message: WorkerMessage) {
         self.lock().messages.push_back(message);
         self.arrived.notify_one();
     }
@@ -91,7 +91,7 @@ impl Inbox {
     }
 
     /// Everything that has arrived.
-    pub(crate) fn drain(&self) -> VecDeque<Message> {
+    pub(crate) fn drain(&self) -> VecDeque<WorkerMessage> {
         std::mem::take(&mut self.lock().messages)
     }
 
@@ -114,9 +114,9 @@ impl Inbox {
     }
 }
 
-impl Mailbox for Inbox {
+impl ReplySink for Inbox {
     fn deliver(&self, run: RunId, call: CallId, reply: Reply) {
-        self.push(Message::Reply { run, call, reply });
+        self.push(WorkerMessage::Reply { run, call, reply });
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct QueueInner {
-    jobs: VecDeque<Box<Job>>,
+    jobs: VecDeque<Box<QueuedRun>>,
     /// Workers with nothing to do.
     idle: Vec<usize>,
     /// Workers on their way out of `idle`.
@@ -147,7 +147,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// What a worker without a program that can run finds.
 pub(crate) enum Found {
     /// A program to begin.
-    Job(Box<Job>),
+    Job(Box<QueuedRun>),
     /// Nothing; it is among the idle workers now, and will be woken.
     Nothing,
     /// A program that may not begin yet.
@@ -179,7 +179,7 @@ impl Queue {
 
     /// Queues a program and wakes a worker that has nothing to do. After [`Queue::close`] the program is
     /// dropped as cancelled, which its caller is told.
-    pub(crate) fn submit(&self, job: Box<Job>) {
+    pub(crate) fn submit(&self, job: Box<QueuedRun>) {
         let idle = {
             let mut inner = self.lock();
             if inner.closed {
@@ -197,7 +197,7 @@ impl Queue {
     }
 
     /// The next program if it `may` begin, or a place among the idle workers.
-    pub(crate) fn take_or_idle(&self, worker: usize, may: impl FnOnce(&Job) -> bool) -> Found {
+    pub(crate) fn take_or_idle(&self, worker: usize, may: impl FnOnce(&QueuedRun) -> bool) -> Found {
         let mut inner = self.lock();
         match inner.jobs.pop_front() {
             Some(job) if may(&job) => {
@@ -229,7 +229,7 @@ impl Queue {
     }
 
     /// Takes what was offered, unless another worker was faster or it may not begin.
-    pub(crate) fn take(&self, may: impl FnOnce(&Job) -> bool) -> Option<Box<Job>> {
+    pub(crate) fn take(&self, may: impl FnOnce(&QueuedRun) -> bool) -> Option<Box<QueuedRun>> {
         let mut inner = self.lock();
         let job = inner.jobs.pop_front()?;
         if may(&job) {
@@ -268,7 +268,7 @@ impl Queue {
             job.handle.interrupt.set(InterruptKind::Cancelled);
         }
         for inbox in &self.inboxes {
-            inbox.push(Message::Stop);
+            inbox.push(WorkerMessage::Stop);
         }
     }
 }

@@ -25,13 +25,13 @@ const YOUNGEST: usize = 0;
 /// The programs of one worker that can run.
 #[derive(Default)]
 pub(crate) struct Turns {
-    levels: [Level; LEVELS.len()],
+    levels: [FeedbackLevel; LEVELS.len()],
     /// Weighted time at which the level that ran last stood.
     now: u64,
 }
 
 #[derive(Default)]
-struct Level {
+struct FeedbackLevel {
     /// Since when each of them has been ready.
     ready: VecDeque<(RunId, Instant)>,
     /// Weighted time that the level has used.
@@ -42,7 +42,7 @@ struct Level {
 
 /// Who runs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextRun {
     /// A program that has begun.
     Begun(RunId),
     /// The program that waits in the shared queue.
@@ -68,7 +68,7 @@ impl Turns {
     }
 
     /// Takes whoever is to run next. `new`: since when a program has waited to begin; it is not taken here.
-    pub(crate) fn next(&mut self, new: Option<Instant>) -> Option<Next> {
+    pub(crate) fn next(&mut self, new: Option<Instant>) -> Option<NextRun> {
         let mut first: Option<usize> = None;
         for index in 0..LEVELS.len() {
             let level = &mut self.levels[index];
@@ -87,9 +87,9 @@ impl Turns {
         self.now = self.levels[first].used;
         let ready = &mut self.levels[first].ready;
         match (new, ready.front()) {
-            (Some(new), Some((_, since))) if first == YOUNGEST && new < *since => Some(Next::New),
-            (_, Some(_)) => ready.pop_front().map(|(run, _)| Next::Begun(run)),
-            (_, None) => Some(Next::New),
+            (Some(new), Some((_, since))) if first == YOUNGEST && new < *since => Some(NextRun::New),
+            (_, Some(_)) => ready.pop_front().map(|(run, _)| NextRun::Begun(run)),
+            (_, None) => Some(NextRun::New),
         }
     }
 
@@ -115,15 +115,15 @@ mod tests {
     const OLD: Duration = Duration::from_secs(1);
 
     /// Gives so many turns of a millisecond, in which no program ends or grows old; who got them.
-    fn give(turns: &mut Turns, used: &[(u64, Duration)], new: Option<Instant>, count: usize) -> Vec<Next> {
+    fn give(turns: &mut Turns, used: &[(u64, Duration)], new: Option<Instant>, count: usize) -> Vec<NextRun> {
         let used_by =
             |run: RunId| used.iter().find(|(id, _)| *id == run.0).map_or(Duration::ZERO, |(_, used)| *used);
         (0..count)
             .map(|_| {
                 let next = turns.next(new).unwrap();
                 match next {
-                    Next::New => turns.charge(Duration::ZERO, TURN),
-                    Next::Begun(run) => {
+                    NextRun::New => turns.charge(Duration::ZERO, TURN),
+                    NextRun::Begun(run) => {
                         turns.charge(used_by(run), TURN);
                         turns.push(run, used_by(run), Instant::now());
                     }
@@ -145,7 +145,7 @@ mod tests {
     fn programs_of_one_age_take_turns() {
         let used = [(1, OLD), (2, OLD), (3, OLD)];
         let given = give(&mut turns_of(&used), &used, None, 6);
-        let expected = [1, 2, 3, 1, 2, 3].map(|id| Next::Begun(RunId(id)));
+        let expected = [1, 2, 3, 1, 2, 3].map(|id| NextRun::Begun(RunId(id)));
         assert_eq!(given, expected);
     }
 
@@ -154,7 +154,7 @@ mod tests {
         let used: Vec<_> = (0..1_000).map(|id| (id, OLD)).collect();
         let mut turns = turns_of(&used);
         give(&mut turns, &used, None, 5_000);
-        assert_eq!(turns.next(Some(Instant::now())), Some(Next::New));
+        assert_eq!(turns.next(Some(Instant::now())), Some(NextRun::New));
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         let used = [(1, OLD), (2, OLD)];
         let mut turns = turns_of(&used);
         let given = give(&mut turns, &used, Some(Instant::now()), 1_700);
-        let old = |id| given.iter().filter(|next| **next == Next::Begun(RunId(id))).count();
+        let old = |id| given.iter().filter(|next| **next == NextRun::Begun(RunId(id))).count();
         assert_eq!((old(1), old(2)), (50, 50), "one turn of seventeen");
     }
 
@@ -174,7 +174,7 @@ mod tests {
         turns.push(RunId(2), Duration::ZERO, Instant::now());
         let given = give(&mut turns, &used, None, 170);
         // The old one has just had its turn.
-        assert_eq!(given.iter().filter(|next| **next == Next::Begun(RunId(1))).count(), 9);
+        assert_eq!(given.iter().filter(|next| **next == NextRun::Begun(RunId(1))).count(), 9);
     }
 
     #[test]
@@ -182,8 +182,8 @@ mod tests {
         let (early, late) = (Instant::now(), Instant::now() + TURN);
         let mut turns = Turns::default();
         turns.push(RunId(1), Duration::ZERO, late);
-        assert_eq!(turns.next(Some(early)), Some(Next::New));
-        assert_eq!(turns.next(Some(late + TURN)), Some(Next::Begun(RunId(1))));
+        assert_eq!(turns.next(Some(early)), Some(NextRun::New));
+        assert_eq!(turns.next(Some(late + TURN)), Some(NextRun::Begun(RunId(1))));
         assert!(turns.is_empty());
     }
 

@@ -3,7 +3,7 @@
 
 use super::coroutine::{PREEMPTION, Task};
 use super::engine::Engine;
-use super::queue::{Inbox, Job};
+use super::queue::{Inbox, QueuedRun};
 use crate::guest::{CallId, Guest, Port, Progress, Reply, Seat};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{Ending, Failure, Outcome};
@@ -41,7 +41,7 @@ pub(crate) enum Needs {
 enum Stage {
     /// Not begun.
     New {
-        job: Box<Job>,
+        job: Box<QueuedRun>,
         engine: Arc<Engine>,
         inbox: Arc<Inbox>,
     },
@@ -53,7 +53,7 @@ enum Stage {
 impl Work {
     /// A run that begins with its first turn.
     pub(crate) fn new(
-        mut job: Box<Job>,
+        mut job: Box<QueuedRun>,
         account: Arc<RunAccount>,
         engine: &Arc<Engine>,
         inbox: &Arc<Inbox>,
@@ -71,11 +71,11 @@ impl Work {
         }
     }
 
-    fn begin(&mut self, job: Job, engine: &Engine, inbox: Arc<Inbox>) {
+    fn begin(&mut self, job: QueuedRun, engine: &Engine, inbox: Arc<Inbox>) {
         if let Some(recipient) = &mut self.recipient {
             recipient.begun();
         }
-        let Job { handle, make, .. } = job;
+        let QueuedRun { handle, make, .. } = job;
         if !handle.pin(&inbox) {
             return self.finish(Ending::failed(Failure::cancelled()));
         }

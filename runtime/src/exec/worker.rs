@@ -3,8 +3,8 @@
 use super::commitment::Commitment;
 use super::coroutine::{Coroutines, Suspended, Switch, TURN};
 use super::engine::Engine;
-use super::queue::{Found, Inbox, Job, Message, Queue};
-use super::turns::{Next, Turns};
+use super::queue::{Found, Inbox, Queue, QueuedRun, WorkerMessage};
+use super::turns::{NextRun, Turns};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
 use crate::guest::{CallId, Reply};
@@ -102,8 +102,8 @@ impl Worker {
             // With nothing else to do a worker takes whatever there is.
             let offered = if self.turns.is_empty() || self.is_closed() { None } else { self.queue.offer() };
             match self.turns.next(offered) {
-                Some(Next::Begun(run)) => self.give_turn(run),
-                Some(Next::New) => {
+                Some(NextRun::Begun(run)) => self.give_turn(run),
+                Some(NextRun::New) => {
                     let mut commitment = Commitment::default();
                     match self.queue.take(|job| may_begin(&self.engine, job, &mut commitment)) {
                         Some(job) => self.begin(job, commitment),
@@ -131,9 +131,9 @@ impl Worker {
         }
     }
 
-    fn handle(&mut self, message: Message) {
+    fn handle(&mut self, message: WorkerMessage) {
         match message {
-            Message::Reply { run, call, reply } => {
+            WorkerMessage::Reply { run, call, reply } => {
                 let Some(program) = self.programs.get_mut(&run) else { return };
                 program.replies.push((call, reply));
                 if std::mem::take(&mut program.waits) {
@@ -141,8 +141,8 @@ impl Worker {
                     self.turns.push(run, program.used, Instant::now());
                 }
             }
-            Message::Cancelled(run) => self.end(run, InterruptKind::Cancelled),
-            Message::Stop => {
+            WorkerMessage::Cancelled(run) => self.end(run, InterruptKind::Cancelled),
+            WorkerMessage::Stop => {
                 self.stopping = true;
                 let runs: Vec<RunId> = self.programs.keys().copied().collect();
                 for run in runs {
@@ -156,7 +156,7 @@ impl Worker {
         }
     }
 
-    fn begin(&mut self, job: Box<Job>, commitment: Commitment) {
+    fn begin(&mut self, job: Box<QueuedRun>, commitment: Commitment) {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
         let work = Work::new(job, account.clone(), &self.engine, &self.inbox);
@@ -285,6 +285,6 @@ impl Worker {
     }
 }
 
-fn may_begin(engine: &Engine, job: &Job, commitment: &mut Commitment) -> bool {
+fn may_begin(engine: &Engine, job: &QueuedRun, commitment: &mut Commitment) -> bool {
     engine.commitments.begin_turn(job.limits.memory_bytes, commitment)
 }

@@ -10,9 +10,9 @@
 pub mod lisp;
 mod seat;
 
-pub use seat::{Errand, Mailbox, Port, Seat};
+pub use seat::{Errand, Port, ReplySink, Seat};
 
-use crate::broker::{Answer, CallError, Payload, Permit};
+use crate::broker::{CallError, Payload, Permit, Response};
 use crate::run::outcome::Ending;
 
 /// Something that a worker drives. It never leaves its thread.
@@ -53,7 +53,7 @@ pub enum Reply {
     /// A call may be encoded ([`crate::broker::Pending::permit`]).
     Permit(Result<Permit, CallError>),
     /// A call came back ([`crate::broker::Parcel::send`]).
-    Answer(Result<Answer, CallError>),
+    Answer(Result<Response, CallError>),
     /// The whole of a call ([`crate::broker::ToolBroker::call`]).
     Payload(Result<Payload, CallError>),
     /// Servers were asked to start; whether they did shows in the catalog.

@@ -19,7 +19,7 @@ pub struct Seat {
 }
 
 /// Where replies go.
-pub trait Mailbox: Send + Sync {
+pub trait ReplySink: Send + Sync {
     /// Leaves the reply for the worker of the run.
     fn deliver(&self, run: RunId, call: CallId, reply: Reply);
 }
@@ -27,7 +27,7 @@ pub trait Mailbox: Send + Sync {
 /// Lets the I/O runtime work for a run.
 pub struct Port {
     io: Handle,
-    mailbox: Arc<dyn Mailbox>,
+    mailbox: Arc<dyn ReplySink>,
     run: RunId,
 }
 
@@ -35,7 +35,7 @@ pub struct Port {
 pub struct Errand(AbortHandle);
 
 impl Port {
-    pub(crate) fn new(io: Handle, mailbox: Arc<dyn Mailbox>, run: RunId) -> Port {
+    pub(crate) fn new(io: Handle, mailbox: Arc<dyn ReplySink>, run: RunId) -> Port {
         Port { io, mailbox, run }
     }
 

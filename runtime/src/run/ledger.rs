@@ -27,26 +27,26 @@ pub struct CallTag(u64);
 /// The calls of one run.
 #[derive(Default)]
 pub(super) struct Ledger {
-    inner: Mutex<Inner>,
+    inner: Mutex<Entries>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct Entries {
     /// Calls under way, in the order in which they began.
-    open: BTreeMap<CallTag, Open>,
+    open: BTreeMap<CallTag, OpenEntry>,
     opened: u64,
     ended: Vec<CallRecord>,
     /// Calls that ended otherwise than by being cancelled.
     answered: u64,
 }
 
-struct Open {
+struct OpenEntry {
     label: CallLabel,
     begun: Instant,
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +54,7 @@ impl Ledger {
         let mut inner = self.lock();
         let tag = CallTag(inner.opened);
         inner.opened += 1;
-        inner.open.insert(tag, Open { label, begun });
+        inner.open.insert(tag, OpenEntry { label, begun });
         tag
     }
 
@@ -86,7 +86,7 @@ impl Ledger {
     }
 }
 
-fn cancelled(open: Open) -> CallRecord {
+fn cancelled(open: OpenEntry) -> CallRecord {
     let status = CallStatus::Error {
         reason: CallFault::Cancelled,
         error: "the program or branch ended while the call was in flight".to_owned(),

@@ -13,11 +13,11 @@ pub struct RunOptions {
     pub strict_data: bool,
     /// Hard budgets.
     pub limits: Limits,
-    /// Bytes of `Answer::text` to keep.
+    /// Bytes of `RenderedValue::text` to keep.
     pub result_bytes: usize,
-    /// Render `Answer::json`.
+    /// Render `RenderedValue::json`.
     pub want_json: bool,
-    /// Bytes of `Answer::json` to keep.
+    /// Bytes of `RenderedValue::json` to keep.
     pub json_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: Cow<'static, str>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The answer, or why there is none.
-    pub result: Result<Answer, Failure>,
+    pub result: Result<RenderedValue, Failure>,
     /// Lines written by `println`, in order; kept for every outcome.
     pub prints: Vec<String>,
     /// Every upstream call, in completion order.
@@ -24,7 +24,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Ending {
     /// The answer, or why there is none.
-    pub result: Result<Answer, Failure>,
+    pub result: Result<RenderedValue, Failure>,
     /// Lines written on the way, in order.
     pub prints: Vec<String>,
     /// Fuel spent, where there is such a thing.
@@ -66,7 +66,7 @@ pub enum Completion {
 
 /// The value of a program, rendered while its isolate was alive.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct RenderedValue {
     /// Last form or `(return v)`.
     pub completion: Completion,
     /// `pr-str` text, cut at `RunOptions::result_bytes`.

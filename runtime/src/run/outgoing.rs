@@ -16,7 +16,7 @@ const SHARE: usize = 4;
 
 /// The account of one program.
 pub(crate) struct Outgoing {
-    lanes: Mutex<HashMap<Arc<str>, Lane>>,
+    queues: Mutex<HashMap<Arc<str>, ServerQueue>>,
     bytes: AtomicUsize,
     most: usize,
     freed: Notify,
@@ -24,7 +24,7 @@ pub(crate) struct Outgoing {
 
 /// What goes to one server.
 #[derive(Clone)]
-struct Lane {
+struct ServerQueue {
     bytes: Arc<AtomicUsize>,
     /// One permit: calls are encoded one after the other, in the order in which they asked.
     turns: Arc<Semaphore>,
@@ -35,7 +35,7 @@ impl Outgoing {
     pub(crate) fn new(memory_bytes: u64) -> Arc<Outgoing> {
         let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / SHARE;
         Arc::new(Outgoing {
-            lanes: Mutex::default(),
+            queues: Mutex::default(),
             bytes: AtomicUsize::new(0),
             most: most.max(1),
             freed: Notify::new(),
@@ -49,18 +49,18 @@ impl Outgoing {
 
     /// The right to encode a call to `server` now; `None` when it has to wait.
     pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &str) -> Option<Turn> {
-        let lane = self.lane(server);
-        if !self.has_room(&lane) {
+        let queue = self.queue(server);
+        if !self.has_room(&queue) {
             return None;
         }
-        let permit = lane.turns.clone().try_acquire_owned().ok()?;
-        Some(Turn { account: self.clone(), lane, _permit: permit })
+        let permit = queue.turns.clone().try_acquire_owned().ok()?;
+        Some(Turn { account: self.clone(), queue, _permit: permit })
     }
 
     /// Waits for the right to encode a call to `server`. Cancel safe.
     pub(crate) async fn turn(self: Arc<Outgoing>, server: &str) -> Turn {
-        let lane = self.lane(server);
-        let permit = match lane.turns.clone().acquire_owned().await {
+        let queue = self.queue(server);
+        let permit = match queue.turns.clone().acquire_owned().await {
             Ok(permit) => permit,
             // The semaphore is never closed.
             Err(_) => std::future::pending().await,
@@ -70,33 +70,33 @@ impl Outgoing {
             tokio::pin!(freed);
             // From here on no change is missed.
             freed.as_mut().enable();
-            if self.has_room(&lane) {
+            if self.has_room(&queue) {
                 break;
             }
             freed.await;
         }
-        Turn { account: self, lane, _permit: permit }
+        Turn { account: self, queue, _permit: permit }
     }
 
-    fn lane(&self, server: &str) -> Lane {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(server) {
-            return lane.clone();
+    fn queue(&self, server: &str) -> ServerQueue {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get(server) {
+            return queue.clone();
         }
-        let lane = Lane { bytes: Arc::default(), turns: Arc::new(Semaphore::new(1)) };
-        lanes.insert(server.into(), lane.clone());
-        lane
+        let queue = ServerQueue { bytes: Arc::default(), turns: Arc::new(Semaphore::new(1)) };
+        queues.insert(server.into(), queue.clone());
+        queue
     }
 
-    fn has_room(&self, lane: &Lane) -> bool {
-        lane.bytes.load(Ordering::SeqCst) < ROOM && self.bytes.load(Ordering::SeqCst) < self.most
+    fn has_room(&self, queue: &ServerQueue) -> bool {
+        queue.bytes.load(Ordering::SeqCst) < ROOM && self.bytes.load(Ordering::SeqCst) < self.most
     }
 }
 
 /// The right to encode one call. The next one in line gets it when it is dropped.
 pub(crate) struct Turn {
     account: Arc<Outgoing>,
-    lane: Lane,
+    queue: ServerQueue,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -104,9 +104,9 @@ impl Turn {
     /// Puts the encoded arguments on the account.
     pub(crate) fn charge(self, mut text: String) -> Arguments {
         text.shrink_to_fit();
-        self.lane.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
+        self.queue.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
         self.account.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
-        Arguments { text, charged_to: Some((self.account, self.lane.bytes)) }
+        Arguments { text, charged_to: Some((self.account, self.queue.bytes)) }
     }
 }
 
@@ -138,8 +138,8 @@ impl std::fmt::Debug for Arguments {
 
 impl Drop for Arguments {
     fn drop(&mut self) {
-        if let Some((account, lane)) = &self.charged_to {
-            lane.fetch_sub(self.text.capacity(), Ordering::SeqCst);
+        if let Some((account, queue)) = &self.charged_to {
+            queue.fetch_sub(self.text.capacity(), Ordering::SeqCst);
             account.bytes.fetch_sub(self.text.capacity(), Ordering::SeqCst);
             account.freed.notify_waiters();
         }

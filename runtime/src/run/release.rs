@@ -3,8 +3,10 @@
 //! Texts are cleaned here while they are whole, since profiles cut them. Every structure is taken apart by name:
 //! a part that is added to an outcome does not compile until it is decided here what becomes of it.
 
-use super::outcome::{Answer, CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, Report, Usage};
-use crate::secrets::{SecretRegistry, Shape};
+use super::outcome::{
+    CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, RenderedValue, Report, Usage,
+};
+use crate::secrets::{DocumentShape, SecretRegistry};
 use ptc_compiler::diagnostic::Call;
 use std::borrow::Cow;
 
@@ -32,8 +34,8 @@ pub(crate) fn release(mut outcome: Outcome, secrets: &SecretRegistry) -> Outcome
     outcome
 }
 
-fn clean_answer(answer: &mut Answer, secrets: &SecretRegistry) {
-    let Answer { completion: _, text, truncated, text_bytes: _, is_nil: _, json } = answer;
+fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
+    let RenderedValue { completion: _, text, truncated, text_bytes: _, is_nil: _, json } = answer;
     if *truncated {
         clean_cut(text, secrets);
     } else {
@@ -41,7 +43,7 @@ fn clean_answer(answer: &mut Answer, secrets: &SecretRegistry) {
     }
     match json {
         Some(Ok(json)) => {
-            if let Cow::Owned(clean) = secrets.scrub_json(json, &Shape::DATA) {
+            if let Cow::Owned(clean) = secrets.scrub_json(json, &DocumentShape::DATA) {
                 *json = clean;
             }
         }

@@ -1,7 +1,7 @@
 //! Secrets in JSON text that has to stay what it is.
 //!
 //! A secret may be `text` or `id` or `1`: taking it out of a message wherever it stands would destroy the
-//! message. So only the contents of strings change, and a [`Shape`] names what is not text at all but a word of a
+//! message. So only the contents of strings change, and a [`DocumentShape`] names what is not text at all but a word of a
 //! protocol. Whatever it does not name is taken for foreign, keys included: a key that somebody forgot to list is
 //! scrubbed once too often, never shown.
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// What a key of ours leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum KeyClass {
     /// What a peer gave us and gets back, or is constant: nothing below it changes.
     Verbatim,
     /// Words of a closed set, one or a list. An object in their place is one of ours.
@@ -23,45 +23,45 @@ pub enum Class {
 
 /// The keys of one kind of message.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct DocumentShape {
     /// Its keys by class.
-    pub keys: &'static [(Class, &'static [&'static str])],
+    pub keys: &'static [(KeyClass, &'static [&'static str])],
     /// What other keys lead to.
-    pub unknown: Class,
+    pub unknown: KeyClass,
 }
 
-impl Shape {
+impl DocumentShape {
     /// Foreign data throughout.
-    pub const DATA: Shape = Shape { keys: &[], unknown: Class::Data };
+    pub const DATA: DocumentShape = DocumentShape { keys: &[], unknown: KeyClass::Data };
 
-    fn class(&self, key: &str) -> Option<Class> {
+    fn class(&self, key: &str) -> Option<KeyClass> {
         self.keys.iter().find(|(_, keys)| keys.contains(&key)).map(|(class, _)| *class)
     }
 
-    const fn top(&self) -> Class {
-        if self.keys.is_empty() { self.unknown } else { Class::Fields }
+    const fn top(&self) -> KeyClass {
+        if self.keys.is_empty() { self.unknown } else { KeyClass::Fields }
     }
 }
 
 const WORDS: [&str; 3] = ["true", "false", "null"];
 
-struct Frame {
+struct OpenValue {
     is_object: bool,
-    class: Class,
+    class: KeyClass,
     /// What the value of the latest key is.
-    value: Class,
+    value: KeyClass,
     wants_key: bool,
 }
 
 /// Writes the texts anew, each string by `scrub`; `None` when they are no JSON.
 pub(super) fn scrub_document<'t>(
     text: &'t str,
-    shape: &Shape,
+    shape: &DocumentShape,
     scrub: impl Fn(&'t str) -> Cow<'t, str>,
 ) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
-    let mut open: Vec<Frame> = Vec::new();
+    let mut open: Vec<OpenValue> = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let start = at;
@@ -70,10 +70,10 @@ pub(super) fn scrub_document<'t>(
             opening @ (b'{' | b'[') => {
                 let is_object = opening == b'{';
                 let class = match class_here(&open, shape) {
-                    Class::Words if is_object => Class::Fields,
+                    KeyClass::Words if is_object => KeyClass::Fields,
                     class => class,
                 };
-                open.push(Frame { is_object, class, value: class, wants_key: is_object });
+                open.push(OpenValue { is_object, class, value: class, wants_key: is_object });
             }
             b'}' | b']' => {
                 open.pop()?;
@@ -89,15 +89,15 @@ pub(super) fn scrub_document<'t>(
                 let keep = match open.last_mut().filter(|frame| frame.wants_key) {
                     Some(frame) => {
                         frame.wants_key = false;
-                        let known = if frame.class == Class::Fields { shape.class(content) } else { None };
+                        let known = if frame.class == KeyClass::Fields { shape.class(content) } else { None };
                         frame.value = match (known, frame.class) {
                             (Some(class), _) => class,
-                            (None, Class::Fields) => shape.unknown,
+                            (None, KeyClass::Fields) => shape.unknown,
                             (None, class) => class,
                         };
-                        known.is_some() || frame.class == Class::Verbatim
+                        known.is_some() || frame.class == KeyClass::Verbatim
                     }
-                    None => matches!(class_here(&open, shape), Class::Verbatim | Class::Words),
+                    None => matches!(class_here(&open, shape), KeyClass::Verbatim | KeyClass::Words),
                 };
                 out.push('"');
                 out.push_str(&if keep { Cow::Borrowed(content) } else { scrub(content) });
@@ -108,7 +108,7 @@ pub(super) fn scrub_document<'t>(
                 let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
                 at += bytes[at..].iter().take_while(|byte| is_part(byte)).count();
                 let number = &text[start..at];
-                if class_here(&open, shape) == Class::Data && matches!(scrub(number), Cow::Owned(_)) {
+                if class_here(&open, shape) == KeyClass::Data && matches!(scrub(number), Cow::Owned(_)) {
                     out.extend(["\"", REDACTED, "\""]);
                     continue;
                 }
@@ -121,7 +121,7 @@ pub(super) fn scrub_document<'t>(
 }
 
 /// What a value at this place is.
-fn class_here(open: &[Frame], shape: &Shape) -> Class {
+fn class_here(open: &[OpenValue], shape: &DocumentShape) -> KeyClass {
     match open.last() {
         Some(frame) if frame.is_object => frame.value,
         Some(frame) => frame.class,
@@ -146,14 +146,14 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    const SHAPE: Shape = Shape {
+    const SHAPE: DocumentShape = DocumentShape {
         keys: &[
-            (Class::Verbatim, &["id"]),
-            (Class::Words, &["type"]),
-            (Class::Fields, &["result", "text", "list"]),
-            (Class::Data, &["value"]),
+            (KeyClass::Verbatim, &["id"]),
+            (KeyClass::Words, &["type"]),
+            (KeyClass::Fields, &["result", "text", "list"]),
+            (KeyClass::Data, &["value"]),
         ],
-        unknown: Class::Data,
+        unknown: KeyClass::Data,
     };
 
     fn scrubbed(secrets: &[&str], document: Value) -> Value {

@@ -97,25 +97,25 @@ impl Needles {
     }
 
     /// Where needles begin, and how much of them is there.
-    fn candidates<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Hit> + 't {
+    fn candidates<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Occurrence> + 't {
         let heads = self.heads.iter().flat_map(move |heads| heads.find_overlapping_iter(text));
         heads.map(move |head| {
             let needle = self.needles[head.pattern().as_usize()].expose_secret();
             let rest = &text[head.start()..];
             let same = needle.iter().zip(rest).take_while(|(left, right)| left == right).count();
-            Hit { start: head.start(), end: head.start() + same, needle: needle.len() }
+            Occurrence { start: head.start(), end: head.start() + same, needle: needle.len() }
         })
     }
 }
 
-struct Hit {
+struct Occurrence {
     start: usize,
     end: usize,
     /// Bytes of the whole needle.
     needle: usize,
 }
 
-impl Hit {
+impl Occurrence {
     /// The place of the secret, if it is all there or was cut where it ends.
     fn place(&self, text: &[u8], ends: impl Fn(&[u8], usize) -> bool) -> Option<Range<usize>> {
         let shown = self.end - self.start;

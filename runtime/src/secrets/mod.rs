@@ -6,7 +6,7 @@
 //! - [`Credential`] (`credential`): a value that registers itself when it is made.
 //! - `forms`: what to look for because of one secret. `canonical`: text without what escaping, quoting and
 //!   joining do to it. `finder`: where secrets stand in a text.
-//! - [`Shape`] (`document`): secrets in JSON text that has to stay what it is.
+//! - [`DocumentShape`] (`document`): secrets in JSON text that has to stay what it is.
 //! - [`names`]: which variables and arguments hold secrets that nobody declared as such.
 //!
 //! Text is cleaned twice. Where it is made it is cleaned whole, before anything is cut: the end of a run in
@@ -27,7 +27,7 @@ pub mod names;
 mod registry;
 
 pub use credential::Credential;
-pub use document::{Class, Shape};
+pub use document::{DocumentShape, KeyClass};
 pub use registry::{Protection, SecretRegistry};
 
 /// What replaces a secret.

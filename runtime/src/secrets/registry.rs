@@ -1,7 +1,7 @@
 //! The one registry of secrets.
 
 use super::REDACTED;
-use super::document::{Shape, scrub_document};
+use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
 use super::forms::{self, Forms};
 use std::borrow::Cow;
@@ -91,7 +91,7 @@ impl SecretRegistry {
 
     /// JSON texts, one or several, without secrets: only what is text in them changes, so they stay valid and
     /// keep the words that `shape` names. What is no JSON is taken as text.
-    pub fn scrub_json<'t>(&self, text: &'t str, shape: &Shape) -> Cow<'t, str> {
+    pub fn scrub_json<'t>(&self, text: &'t str, shape: &DocumentShape) -> Cow<'t, str> {
         let Some(finder) = self.finder().filter(|finder| finder.may_find(text)) else {
             return Cow::Borrowed(text);
         };
@@ -100,7 +100,7 @@ impl SecretRegistry {
     }
 
     /// Bytes that should be JSON texts: as [`SecretRegistry::scrub_json`].
-    pub fn scrub_json_bytes(&self, bytes: Vec<u8>, shape: &Shape) -> Vec<u8> {
+    pub fn scrub_json_bytes(&self, bytes: Vec<u8>, shape: &DocumentShape) -> Vec<u8> {
         if self.is_empty() {
             return bytes;
         }

@@ -4,7 +4,7 @@
 //! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
 
 use super::policy::Refusal;
-use super::tool::{Tool, ToolList};
+use super::tool::{ToolList, UpstreamTool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -70,7 +70,7 @@ impl Catalog {
     }
 
     /// The tool of this name in the last list of a server.
-    pub fn tool(&self, server: &str, tool: &str) -> Option<&Arc<Tool>> {
+    pub fn tool(&self, server: &str, tool: &str) -> Option<&Arc<UpstreamTool>> {
         self.server(server)?.tools.as_ref()?.get(tool)
     }
 
@@ -103,7 +103,7 @@ pub enum LookUp {
     /// The server has these tools, and this is none of them.
     NoTool(Arc<ToolList>),
     /// The tool.
-    Ready(Arc<Tool>),
+    Ready(Arc<UpstreamTool>),
 }
 
 impl LookUp {
@@ -194,7 +194,7 @@ mod tests {
 
     fn list(names: &[&str]) -> ToolList {
         let tools = names.iter().map(|name| serde_json::from_value(json!({ "name": name })).unwrap());
-        ToolList::new("fs", tools.collect::<Vec<Tool>>(), &ToolPolicy::default())
+        ToolList::new("fs", tools.collect::<Vec<UpstreamTool>>(), &ToolPolicy::default())
     }
 
     fn catalog() -> SharedCatalog {

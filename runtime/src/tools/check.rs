@@ -1,8 +1,8 @@
 //! Arguments that are JSON already, against the schema of their tool: the check for every caller that has no
 //! values of its own, such as a proxied call or another language.
 
-use super::Tool;
-use super::expectation::{Names, Shape, below, items, mismatch};
+use super::UpstreamTool;
+use super::expectation::{Names, ValueShape, below, items, mismatch};
 use super::words::{Notation, Path, Problem, WrongCall, not_sent, review, undeclared_note};
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 /// # Errors
 /// What the schema proves wrong: types, enumerations, constants and names. The upstream has the last word about
 /// everything else.
-pub fn check_arguments(server: &str, tool: &Tool, arguments: &str) -> Result<Vec<String>, WrongCall> {
+pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Result<Vec<String>, WrongCall> {
     // The parser refuses what nests deeper than it can itself, which bounds the walk as well.
     let arguments = match serde_json::from_str(arguments) {
         Ok(Json::Object(arguments)) => arguments,
@@ -80,19 +80,19 @@ impl<'s> Check<'s> {
 }
 
 /// What the checks look at of a value.
-fn shape(value: &Json) -> Shape<'_> {
+fn shape(value: &Json) -> ValueShape<'_> {
     match value {
-        Json::Null => Shape::Nil,
-        Json::Bool(value) => Shape::Bool(*value),
+        Json::Null => ValueShape::Nil,
+        Json::Bool(value) => ValueShape::Bool(*value),
         Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), ..) => Shape::Int(number),
-            (None, Some(number), _) => Shape::BigInt(number.to_string().into()),
-            (None, None, Some(number)) => Shape::Float(number),
-            (None, None, None) => Shape::Unknown,
+            (Some(number), ..) => ValueShape::Int(number),
+            (None, Some(number), _) => ValueShape::BigInt(number.to_string().into()),
+            (None, None, Some(number)) => ValueShape::Float(number),
+            (None, None, None) => ValueShape::Unknown,
         },
-        Json::String(text) => Shape::Text(text.into()),
-        Json::Array(_) => Shape::List,
-        Json::Object(_) => Shape::Map,
+        Json::String(text) => ValueShape::Text(text.into()),
+        Json::Array(_) => ValueShape::List,
+        Json::Object(_) => ValueShape::Map,
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn json_arguments_are_judged_like_computed_ones_in_their_own_notation() {
-        let tool: Tool = serde_json::from_value(json!({"name": "t", "inputSchema": {
+        let tool: UpstreamTool = serde_json::from_value(json!({"name": "t", "inputSchema": {
             "required": ["path"], "properties": {
                 "path": {"type": "string"}, "mode": {"enum": ["r", "w"]}, "ids": {"items": {"type": "integer"}},
                 "filter": {"type": "object", "additionalProperties": false, "properties": {"state": {}}}}}}))

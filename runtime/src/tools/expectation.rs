@@ -20,7 +20,7 @@ const MOST_LISTED: usize = 12;
 
 /// A value from outside.
 #[derive(Clone, Debug)]
-pub(crate) enum Shape<'v> {
+pub(crate) enum ValueShape<'v> {
     Nil,
     Bool(bool),
     Int(i64),
@@ -46,7 +46,7 @@ pub(crate) enum Mismatch<'s> {
 }
 
 /// Why a value does not fit its schema; `root` is the document that the schema is in.
-pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>) -> Option<Mismatch<'s>> {
+pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &ValueShape<'_>) -> Option<Mismatch<'s>> {
     let mut left = MOST_LOOKED_AT;
     look(root, schema, shape, 0, &mut left)
 }
@@ -55,16 +55,16 @@ pub(crate) fn mismatch<'s>(root: &'s Json, schema: &'s Json, shape: &Shape<'_>) 
 fn look<'s>(
     root: &'s Json,
     schema: &'s Json,
-    shape: &Shape<'_>,
+    shape: &ValueShape<'_>,
     depth: usize,
     left: &mut usize,
 ) -> Option<Mismatch<'s>> {
     let schema = resolve(root, schema);
     *left = left.saturating_sub(1);
-    if depth > DEEPEST || *left == 0 || matches!(shape, Shape::Unknown) {
+    if depth > DEEPEST || *left == 0 || matches!(shape, ValueShape::Unknown) {
         return None;
     }
-    if matches!(shape, Shape::Nil) && schema.get("nullable") == Some(&Json::Bool(true)) {
+    if matches!(shape, ValueShape::Nil) && schema.get("nullable") == Some(&Json::Bool(true)) {
         return None;
     }
     if let Some(fixed) = schema.get("const") {
@@ -86,7 +86,7 @@ fn look<'s>(
     all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1, left))
 }
 
-fn type_fits(kind: Option<&Json>, shape: &Shape<'_>) -> bool {
+fn type_fits(kind: Option<&Json>, shape: &ValueShape<'_>) -> bool {
     match kind {
         Some(Json::String(kind)) => fits(kind, shape),
         Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).any(|kind| fits(kind, shape)),
@@ -94,29 +94,31 @@ fn type_fits(kind: Option<&Json>, shape: &Shape<'_>) -> bool {
     }
 }
 
-fn fits(kind: &str, shape: &Shape<'_>) -> bool {
+fn fits(kind: &str, shape: &ValueShape<'_>) -> bool {
     match shape {
-        Shape::Nil => kind == "null",
-        Shape::Bool(_) => kind == "boolean",
-        Shape::Int(_) | Shape::BigInt(_) => matches!(kind, "integer" | "number"),
-        Shape::Float(number) => kind == "number" || (kind == "integer" && number.fract() == 0.0),
-        Shape::Text(_) => kind == "string",
-        Shape::List => kind == "array",
-        Shape::Map => kind == "object",
-        Shape::Unknown => true,
+        ValueShape::Nil => kind == "null",
+        ValueShape::Bool(_) => kind == "boolean",
+        ValueShape::Int(_) | ValueShape::BigInt(_) => matches!(kind, "integer" | "number"),
+        ValueShape::Float(number) => kind == "number" || (kind == "integer" && number.fract() == 0.0),
+        ValueShape::Text(_) => kind == "string",
+        ValueShape::List => kind == "array",
+        ValueShape::Map => kind == "object",
+        ValueShape::Unknown => true,
     }
 }
 
 /// Whether a value is this one; `None` when that takes a look inside.
-fn equal(json: &Json, shape: &Shape<'_>) -> Option<bool> {
+fn equal(json: &Json, shape: &ValueShape<'_>) -> Option<bool> {
     Some(match (json, shape) {
-        (Json::Null, Shape::Nil) => true,
-        (Json::Bool(a), Shape::Bool(b)) => a == b,
-        (Json::Number(a), Shape::Int(b)) => a.as_i64() == Some(*b) || a.as_f64() == Some(*b as f64),
-        (Json::Number(a), Shape::Float(b)) => a.as_f64() == Some(*b),
-        (Json::Number(a), Shape::BigInt(b)) => a.to_string() == **b,
-        (Json::String(a), Shape::Text(b)) => a == b,
-        (Json::Array(_), Shape::List) | (Json::Object(_), Shape::Map) | (_, Shape::Unknown) => return None,
+        (Json::Null, ValueShape::Nil) => true,
+        (Json::Bool(a), ValueShape::Bool(b)) => a == b,
+        (Json::Number(a), ValueShape::Int(b)) => a.as_i64() == Some(*b) || a.as_f64() == Some(*b as f64),
+        (Json::Number(a), ValueShape::Float(b)) => a.as_f64() == Some(*b),
+        (Json::Number(a), ValueShape::BigInt(b)) => a.to_string() == **b,
+        (Json::String(a), ValueShape::Text(b)) => a == b,
+        (Json::Array(_), ValueShape::List)
+        | (Json::Object(_), ValueShape::Map)
+        | (_, ValueShape::Unknown) => return None,
         _ => false,
     })
 }
@@ -139,7 +141,7 @@ pub(crate) fn items<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s Json> {
 fn container<'s>(root: &'s Json, schema: &'s Json, kind: &str) -> Option<&'s Json> {
     let schema = resolve(root, schema);
     let Some(choices) = alternatives(schema) else { return Some(schema) };
-    let shape = if kind == "object" { Shape::Map } else { Shape::List };
+    let shape = if kind == "object" { ValueShape::Map } else { ValueShape::List };
     let mut fitting = choices.iter().filter(|choice| mismatch(root, choice, &shape).is_none());
     let only = fitting.next()?;
     (fitting.next().is_none() && schema.get("properties").is_none()).then(|| resolve(root, only))
@@ -208,22 +210,22 @@ impl<'s> Names<'s> {
     }
 }
 
-impl Shape<'_> {
+impl ValueShape<'_> {
     /// The value in a message.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Shape::Nil => "nil".to_owned(),
-            Shape::Bool(value) => value.to_string(),
-            Shape::Int(value) => value.to_string(),
-            Shape::BigInt(digits) => digits.to_string(),
-            Shape::Float(value) => format!("{value:?}"),
-            Shape::Text(text) => match text.char_indices().nth(SHOWN) {
+            ValueShape::Nil => "nil".to_owned(),
+            ValueShape::Bool(value) => value.to_string(),
+            ValueShape::Int(value) => value.to_string(),
+            ValueShape::BigInt(digits) => digits.to_string(),
+            ValueShape::Float(value) => format!("{value:?}"),
+            ValueShape::Text(text) => match text.char_indices().nth(SHOWN) {
                 Some((end, _)) => format!("{}...", Json::from(&text[..end])),
                 None => Json::from(&**text).to_string(),
             },
-            Shape::List => "a list".to_owned(),
-            Shape::Map => "a map".to_owned(),
-            Shape::Unknown => "another value".to_owned(),
+            ValueShape::List => "a list".to_owned(),
+            ValueShape::Map => "a map".to_owned(),
+            ValueShape::Unknown => "another value".to_owned(),
         }
     }
 }
@@ -264,25 +266,30 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn fits(schema: Json, shape: Shape<'_>) -> bool {
+    fn fits(schema: Json, shape: ValueShape<'_>) -> bool {
         mismatch(&schema, &schema, &shape).is_none()
     }
 
-    fn text(text: &str) -> Shape<'_> {
-        Shape::Text(text.into())
+    fn text(text: &str) -> ValueShape<'_> {
+        ValueShape::Text(text.into())
     }
 
     #[test]
     fn types_fit_as_json_schema_says() {
         let integer = json!({"type": "integer"});
-        assert!(fits(integer.clone(), Shape::Int(1)) && fits(integer.clone(), Shape::Float(1.0)));
-        assert!(!fits(integer.clone(), Shape::Float(1.5)) && !fits(integer.clone(), text("1")));
-        assert!(!fits(integer.clone(), Shape::Nil) && fits(integer, Shape::Unknown));
-        assert!(fits(json!({"type": ["integer", "null"]}), Shape::Nil));
-        assert!(fits(json!({"type": "string", "nullable": true}), Shape::Nil));
-        assert!(fits(json!({"type": "array"}), Shape::List) && !fits(json!({"type": "array"}), Shape::Map));
+        assert!(fits(integer.clone(), ValueShape::Int(1)) && fits(integer.clone(), ValueShape::Float(1.0)));
+        assert!(!fits(integer.clone(), ValueShape::Float(1.5)) && !fits(integer.clone(), text("1")));
+        assert!(!fits(integer.clone(), ValueShape::Nil) && fits(integer, ValueShape::Unknown));
+        assert!(fits(json!({"type": ["integer", "null"]}), ValueShape::Nil));
+        assert!(fits(json!({"type": "string", "nullable": true}), ValueShape::Nil));
         assert!(
-            fits(json!({}), Shape::Map) && fits(json!(true), Shape::Nil) && fits(json!(null), Shape::Nil)
+            fits(json!({"type": "array"}), ValueShape::List)
+                && !fits(json!({"type": "array"}), ValueShape::Map)
+        );
+        assert!(
+            fits(json!({}), ValueShape::Map)
+                && fits(json!(true), ValueShape::Nil)
+                && fits(json!(null), ValueShape::Nil)
         );
     }
 
@@ -292,13 +299,18 @@ mod tests {
         assert!(fits(state.clone(), text("open")) && !fits(state.clone(), text("Open")));
         let shown = mismatch(&state, &state, &text("opn")).map(|why| why.wanted());
         assert_eq!(shown.as_deref(), Some("one of \"open\", \"closed\""));
-        assert!(fits(json!({"const": 1}), Shape::Float(1.0)) && !fits(json!({"const": "a"}), Shape::Int(1)));
-        assert!(fits(json!({"enum": [[1]]}), Shape::List) && !fits(json!({"enum": [[1]]}), Shape::Map));
+        assert!(
+            fits(json!({"const": 1}), ValueShape::Float(1.0))
+                && !fits(json!({"const": "a"}), ValueShape::Int(1))
+        );
+        assert!(
+            fits(json!({"enum": [[1]]}), ValueShape::List) && !fits(json!({"enum": [[1]]}), ValueShape::Map)
+        );
         let either = json!({"anyOf": [{"type": "string"}, {"type": "array"}]});
-        assert!(fits(either.clone(), Shape::List) && !fits(either, Shape::Int(1)));
+        assert!(fits(either.clone(), ValueShape::List) && !fits(either, ValueShape::Int(1)));
         assert!(!fits(json!({"allOf": [{"type": "string"}, {"enum": ["a"]}]}), text("b")));
         let circle = json!({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
-        assert!(fits(circle, Shape::Int(1)));
+        assert!(fits(circle, ValueShape::Int(1)));
     }
 
     #[test]

@@ -20,5 +20,5 @@ pub(crate) mod words;
 pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
-pub use tool::{Annotations, Listed, Tool, ToolList};
+pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 pub use words::{Notation, WrongCall};

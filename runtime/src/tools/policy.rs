@@ -2,7 +2,7 @@
 //!
 //! The policy acts where tool lists are made, so that a refused tool exists for no front end.
 
-use super::tool::Tool;
+use super::tool::UpstreamTool;
 use crate::run::outcome::Effect;
 use std::fmt;
 
@@ -71,7 +71,7 @@ impl ToolPolicy {
     }
 
     /// Why a tool of `server` may not be called; `None` when it may.
-    pub fn refusal(&self, server: &str, tool: &Tool) -> Option<Refusal> {
+    pub fn refusal(&self, server: &str, tool: &UpstreamTool) -> Option<Refusal> {
         for rule in &self.rules {
             let matches =
                 |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(server, &tool.name));
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn all_rules_must_admit_a_tool() {
         let tool = |name: &str, annotations| {
-            serde_json::from_value::<Tool>(json!({"name": name, "annotations": annotations})).unwrap()
+            serde_json::from_value::<UpstreamTool>(json!({"name": name, "annotations": annotations})).unwrap()
         };
         let read = tool("read", json!({"readOnlyHint": true}));
         let write = tool("write", json!({"destructiveHint": true}));

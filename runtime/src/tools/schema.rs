@@ -145,7 +145,7 @@ fn shape(root: &Json, schema: &Json, depth: usize) -> String {
     }
     if let Some(properties) = schema.get("properties").and_then(Json::as_object).filter(|map| !map.is_empty())
     {
-        let mut fields: Vec<String> = Arguments::of(root, schema)
+        let mut fields: Vec<String> = Properties::of(root, schema)
             .map(|field| {
                 let mark = if field.required { "" } else { "?" };
                 format!("{} {}{mark}", key(field.name), shape(root, field.schema, depth + 1))
@@ -175,13 +175,13 @@ pub(crate) struct Argument<'s> {
 }
 
 /// The properties of an object schema: required ones in the order of `required`, then the others by name.
-pub(crate) struct Arguments<'s> {
+pub(crate) struct Properties<'s> {
     rows: std::vec::IntoIter<Argument<'s>>,
 }
 
-impl<'s> Arguments<'s> {
+impl<'s> Properties<'s> {
     /// Reads a schema; `root` is the document it is in.
-    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Arguments<'s> {
+    pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Properties<'s> {
         static ANY: Json = Json::Null;
         let schema = resolve(root, schema);
         let properties = schema.get("properties").and_then(Json::as_object);
@@ -201,11 +201,11 @@ impl<'s> Arguments<'s> {
             }
         }
         rows[required..].sort_by_key(|row| row.name);
-        Arguments { rows: rows.into_iter() }
+        Properties { rows: rows.into_iter() }
     }
 }
 
-impl<'s> Iterator for Arguments<'s> {
+impl<'s> Iterator for Properties<'s> {
     type Item = Argument<'s>;
 
     fn next(&mut self) -> Option<Argument<'s>> {

@@ -1,7 +1,7 @@
 //! Tools as text: arguments, a call to edit, documentation, one-line summaries.
 
-use super::schema::{Arguments, alternatives, key, resolve, result_shape, word};
-use super::{Annotations, Tool};
+use super::schema::{Properties, alternatives, key, resolve, result_shape, word};
+use super::{Annotations, UpstreamTool};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ pub(crate) fn summary(name: &str, description: Option<&str>) -> String {
 
 /// Arguments as `{:path string :limit integer?}`: required ones in schema order, then optional ones by name.
 pub fn arguments(input_schema: &Json) -> String {
-    let rows: Vec<String> = Arguments::of(input_schema, input_schema)
+    let rows: Vec<String> = Properties::of(input_schema, input_schema)
         .map(|row| {
             let mark = if row.required { "" } else { "?" };
             format!("{} {}{mark}", key(row.name), word(input_schema, row.schema))
@@ -75,13 +75,13 @@ pub fn arguments(input_schema: &Json) -> String {
 }
 
 /// A tool with its arguments, for messages: `fs/read {:path string}`.
-pub fn signature(server: &str, tool: &Tool) -> String {
+pub fn signature(server: &str, tool: &UpstreamTool) -> String {
     format!("{server}/{} {}", tool.name, arguments(&tool.input_schema))
 }
 
 /// A call that compiles and passes the checks of its arguments as it stands: required arguments with values
 /// to edit, or the first optional one.
-pub fn call_form(server: &str, tool: &Tool) -> String {
+pub fn call_form(server: &str, tool: &UpstreamTool) -> String {
     let schema = &tool.input_schema;
     let args = object(schema, schema, 0, true);
     let (server, name) = (Json::from(server), Json::from(&*tool.name));
@@ -89,7 +89,7 @@ pub fn call_form(server: &str, tool: &Tool) -> String {
 }
 
 fn object(root: &Json, schema: &Json, depth: usize, show_one: bool) -> String {
-    let mut rows: Vec<_> = Arguments::of(root, schema).collect();
+    let mut rows: Vec<_> = Properties::of(root, schema).collect();
     let required = rows.iter().filter(|row| row.required).count();
     rows.truncate(if required == 0 && show_one { 1 } else { required });
     let entries: Vec<String> = rows
@@ -140,7 +140,7 @@ fn number(schema: &Json, usual: &str) -> String {
 }
 
 /// The documentation of one tool.
-pub(crate) fn documentation(server: &str, tool: &Tool) -> String {
+pub(crate) fn documentation(server: &str, tool: &UpstreamTool) -> String {
     let schema = &tool.input_schema;
     let mut text = format!("{server}/{}", tool.name);
     let description =
@@ -150,10 +150,10 @@ pub(crate) fn documentation(server: &str, tool: &Tool) -> String {
     }
     text.push_str(&format!("\n\nArgs: {}", arguments(schema)));
     let required: Vec<String> =
-        Arguments::of(schema, schema).filter(|row| row.required).map(|row| key(row.name)).collect();
+        Properties::of(schema, schema).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
-    for row in Arguments::of(schema, schema).take(MOST_EXPLAINED) {
+    for row in Properties::of(schema, schema).take(MOST_EXPLAINED) {
         if let Some(about) = explanation(schema, row.schema) {
             text.push_str(&format!("\n  {} - {about}", key(row.name)));
         }
@@ -196,11 +196,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn tool(value: Json) -> Tool {
+    fn tool(value: Json) -> UpstreamTool {
         serde_json::from_value(value).unwrap()
     }
 
-    fn search() -> Tool {
+    fn search() -> UpstreamTool {
         tool(json!({"name": "search_issues", "description": "Search\n issues.",
             "inputSchema": {"type": "object", "required": ["query", "repo"], "properties": {
                 "state": {"type": "string", "enum": ["open", "closed"], "default": "open"},

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
+pub struct UpstreamTool {
     /// Name as the upstream lists it.
     pub name: Arc<str>,
     /// Human-readable name.
@@ -55,7 +55,7 @@ pub struct Annotations {
     pub open_world_hint: Option<bool>,
 }
 
-impl Tool {
+impl UpstreamTool {
     /// What a call may change.
     pub fn effect(&self) -> Effect {
         match (self.annotations.read_only_hint, self.annotations.destructive_hint) {
@@ -86,7 +86,7 @@ impl Tool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     /// Tools that can be called.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<UpstreamTool>,
     /// Names of tools that cannot be read.
     pub broken: Vec<Arc<str>>,
     /// What whoever cares for the server should know.
@@ -95,8 +95,8 @@ pub struct Listed {
     pub cut: Option<Arc<str>>,
 }
 
-impl From<Vec<Tool>> for Listed {
-    fn from(tools: Vec<Tool>) -> Listed {
+impl From<Vec<UpstreamTool>> for Listed {
+    fn from(tools: Vec<UpstreamTool>) -> Listed {
         Listed { tools, ..Listed::default() }
     }
 }
@@ -104,7 +104,7 @@ impl From<Vec<Tool>> for Listed {
 /// A tool list in name order, without the tools that the policy refuses; complete unless it was cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolList {
-    tools: BTreeMap<Arc<str>, Arc<Tool>>,
+    tools: BTreeMap<Arc<str>, Arc<UpstreamTool>>,
     refused: BTreeMap<Arc<str>, Refusal>,
     notes: Vec<String>,
     cut: Option<Arc<str>>,
@@ -127,7 +127,7 @@ impl ToolList {
     }
 
     /// The tool of this name.
-    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<UpstreamTool>> {
         self.tools.get(name)
     }
 
@@ -147,7 +147,7 @@ impl ToolList {
     }
 
     /// Every tool, in name order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<UpstreamTool>> {
         self.tools.values()
     }
 

@@ -1,11 +1,11 @@
 //! What is wrong with a call, in words.
 
-use super::expectation::{Mismatch, Names, Shape, Verdict};
+use super::expectation::{Mismatch, Names, ValueShape, Verdict};
 use super::schema::key;
 use super::suggest::nearest;
 use super::text;
-use super::{Catalog, CatalogServer, Refusal, Tool, ToolList};
-use ptc_vm::Brief;
+use super::{Catalog, CatalogServer, Refusal, ToolList, UpstreamTool};
+use ptc_vm::BoundedText;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -66,10 +66,10 @@ impl Notation {
     }
 
     /// A value in a message.
-    pub(super) fn shown(self, shape: &Shape<'_>) -> String {
+    pub(super) fn shown(self, shape: &ValueShape<'_>) -> String {
         match (self, shape) {
-            (Notation::Json, Shape::Nil) => "null".to_owned(),
-            (Notation::Json, Shape::Map) => "an object".to_owned(),
+            (Notation::Json, ValueShape::Nil) => "null".to_owned(),
+            (Notation::Json, ValueShape::Map) => "an object".to_owned(),
             _ => shape.shown(),
         }
     }
@@ -78,28 +78,28 @@ impl Notation {
 /// Where in the arguments: `:filter.state`, `:ids[2]`. Cut where it gets too long: names may be, and nest deep.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    text: Brief,
+    text: BoundedText,
     notation: Notation,
 }
 
 impl Path {
     /// The arguments themselves.
     pub(crate) fn root(notation: Notation) -> Path {
-        Path { text: Brief::default(), notation }
+        Path { text: BoundedText::default(), notation }
     }
 
     /// The entry of a map.
     pub(crate) fn entry(&self, name: &str) -> Path {
         let text = match self.text.as_str() {
-            "" => Brief::of(self.notation.key(&Brief::of(name))),
-            text => Brief::of(format_args!("{text}.{name}")),
+            "" => BoundedText::of(self.notation.key(&BoundedText::of(name))),
+            text => BoundedText::of(format_args!("{text}.{name}")),
         };
         Path { text, notation: self.notation }
     }
 
     /// The item of a list.
     pub(crate) fn item(&self, at: usize) -> Path {
-        Path { text: Brief::of(format_args!("{}[{at}]", self.text)), notation: self.notation }
+        Path { text: BoundedText::of(format_args!("{}[{at}]", self.text)), notation: self.notation }
     }
 
     /// True when nothing that is added shows.
@@ -117,10 +117,10 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// A value that does not fit.
-    pub(crate) fn mismatch(path: &Path, mismatch: &Mismatch<'_>, shape: &Shape<'_>) -> Problem {
+    pub(crate) fn mismatch(path: &Path, mismatch: &Mismatch<'_>, shape: &ValueShape<'_>) -> Problem {
         let what = format!("{} must be {}, got {}", path.text, mismatch.wanted(), path.notation.shown(shape));
         let near = match shape {
-            Shape::Text(text) => {
+            ValueShape::Text(text) => {
                 nearest(text, &mismatch.texts()).map(|near| format!("Did you mean {near:?}?"))
             }
             _ => None,
@@ -130,9 +130,9 @@ impl Problem {
     }
 
     /// How to write the same value in the type that is wanted.
-    fn conversion(mismatch: &Mismatch<'_>, shape: &Shape<'_>, notation: Notation) -> Option<String> {
+    fn conversion(mismatch: &Mismatch<'_>, shape: &ValueShape<'_>, notation: Notation) -> Option<String> {
         let shown = notation.shown(shape);
-        if matches!(shape, Shape::Nil) {
+        if matches!(shape, ValueShape::Nil) {
             return Some(match notation {
                 Notation::Lisp => "nil counts as left out; give it a value.".to_owned(),
                 Notation::Json => "Leave it out, or give it a value.".to_owned(),
@@ -141,16 +141,16 @@ impl Problem {
         let Mismatch::Type(word) = mismatch else { return None };
         let wants = |kind: &str| word.split('|').any(|wanted| wanted == kind);
         match shape {
-            Shape::Text(text)
+            ValueShape::Text(text)
                 if (text.parse::<f64>().is_ok() && (wants("integer") || wants("number")))
                     || (wants("boolean") && matches!(&**text, "true" | "false")) =>
             {
                 Some(format!("Write {text} without quotes."))
             }
-            Shape::Text(_) | Shape::Int(_) | Shape::Float(_) if wants("array") => {
+            ValueShape::Text(_) | ValueShape::Int(_) | ValueShape::Float(_) if wants("array") => {
                 Some(format!("Write [{shown}]: a list, also of one."))
             }
-            Shape::Int(_) | Shape::Float(_) | Shape::Bool(_) if wants("string") => {
+            ValueShape::Int(_) | ValueShape::Float(_) | ValueShape::Bool(_) if wants("string") => {
                 Some(format!("Write \"{shown}\" with quotes."))
             }
             _ => None,
@@ -173,7 +173,7 @@ impl Problem {
     }
 
     /// The call with this problem: what is wrong, what to do, and how the tool is called.
-    pub(crate) fn of(self, server: &str, tool: &Tool) -> WrongCall {
+    pub(crate) fn of(self, server: &str, tool: &UpstreamTool) -> WrongCall {
         WrongCall {
             message: rejected(server, &tool.name, &self.what),
             hints: self.hint.into_iter().chain(std::iter::once(signature_hint(server, tool))).collect(),
@@ -234,7 +234,7 @@ pub(crate) fn rejected(server: &str, tool: &str, why: &str) -> String {
 }
 
 /// The remark about a name that a schema does not declare and does not refuse.
-pub(crate) fn undeclared_note(server: &str, tool: &Tool, name: &str, notation: Notation) -> String {
+pub(crate) fn undeclared_note(server: &str, tool: &UpstreamTool, name: &str, notation: Notation) -> String {
     format!(
         "the schema of {server}/{} has no argument {}; it may be ignored. {}",
         tool.name,
@@ -243,7 +243,7 @@ pub(crate) fn undeclared_note(server: &str, tool: &Tool, name: &str, notation: N
     )
 }
 
-fn signature_hint(server: &str, tool: &Tool) -> String {
+fn signature_hint(server: &str, tool: &UpstreamTool) -> String {
     format!("Signature: {}", text::signature(server, tool))
 }
 
@@ -342,7 +342,7 @@ mod tests {
             assert_eq!(wrong.message, "no upstream 'gitub' configured. Configured upstreams: fs, github");
             assert_eq!(wrong.hints, ["Did you mean \"github\"?"]);
         }
-        let read: Tool = serde_json::from_value(json!({"name": "read"})).unwrap();
+        let read: UpstreamTool = serde_json::from_value(json!({"name": "read"})).unwrap();
         let tools = ToolList::new("fs", vec![read], &ToolPolicy::default());
         let hints = |tool, notation| {
             let wrong = no_such_tool("fs", tool, &tools, &catalog, notation);

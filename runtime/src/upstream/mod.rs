@@ -18,14 +18,14 @@ mod transport;
 pub use crate::run::outgoing::Arguments;
 pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
-pub use jsonrpc::{RawAnswer, RpcError};
+pub use jsonrpc::{ErrorObject, RawAnswer};
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{SupervisedUpstream, SupervisorOptions};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
 pub use transport::{
-    Era, Link, LinkEnd, Location, Params, Peer, PeerEvents, PeerRequest, RequestFault, Transport,
-    TransportSpec,
+    Link, LinkEnd, Location, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
+    Transport, TransportSpec,
 };
 
 use crate::run::outcome::CallFault;

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::upstream::{
-    Era, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestFault, RpcError, Transport,
-    UpstreamFault,
+    ErrorObject, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra, RequestFault,
+    Transport, UpstreamFault,
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -182,13 +182,13 @@ impl Peer for MemoryPeer {
         Ok(RawAnswer::from_bytes(text))
     }
 
-    fn notify(&self, method: &'static str, era: Era<'_>) {
+    fn notify(&self, method: &'static str, era: RequestEra<'_>) {
         self.server.note(format!("{method} {era:?}"));
     }
 }
 
 impl MemoryPeer {
-    async fn serve(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+    async fn serve(&self, method: &str, params: &Value) -> Result<Value, ErrorObject> {
         let is_stateless = self.server.has(Habit::Stateless);
         assert_eq!(params["_meta"].is_object(), is_stateless || method == "server/discover", "{method}");
         match method {
@@ -212,7 +212,7 @@ impl MemoryPeer {
             }
             "ping" | "server/discover" if self.server.has(Habit::Mute) => std::future::pending().await,
             "ping" => Ok(json!({})),
-            _ => Err(RpcError::read(br#"{"code":-32601}"#)),
+            _ => Err(ErrorObject::read(br#"{"code":-32601}"#)),
         }
     }
 
@@ -227,12 +227,12 @@ impl MemoryPeer {
         json!({"tools": [{"name": TOOLS[at], "inputSchema": schema}], "nextCursor": next})
     }
 
-    async fn call(&self, tool: &Value, arguments: &Value) -> Result<Value, RpcError> {
+    async fn call(&self, tool: &Value, arguments: &Value) -> Result<Value, ErrorObject> {
         match tool.as_str().unwrap() {
             "hang" => std::future::pending().await,
             "fail" => {
                 let why = arguments["why"].as_str().unwrap_or("no");
-                Err(RpcError::read(json!({"code": -32000, "message": why}).to_string().as_bytes()))
+                Err(ErrorObject::read(json!({"code": -32000, "message": why}).to_string().as_bytes()))
             }
             "grow" => {
                 self.server.state.lock().unwrap().grown = true;

@@ -1,6 +1,6 @@
 //! What to change where a value does not fit: a table by what was needed and what came.
 
-use super::{Brief, Fault};
+use super::{BoundedText, Fault};
 
 /// What a function needed when it got something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Fault {
     #[must_use]
     pub(crate) fn mismatch(mut self: Box<Fault>, wanted: Wanted, types: &[&'static str]) -> Box<Fault> {
         let hint = types.iter().find_map(|word| mismatch(wanted, word));
-        self.hints.extend(hint.map(Brief::of));
+        self.hints.extend(hint.map(BoundedText::of));
         self.types(types)
     }
 }

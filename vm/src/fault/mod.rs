@@ -1,11 +1,11 @@
 //! Faults: why a program stopped. Plain data, no values of the isolate.
 
-pub mod brief;
+pub mod bounded_text;
 pub(crate) mod hint;
 mod reason;
 mod span;
 
-pub use brief::Brief;
+pub use bounded_text::BoundedText;
 pub(crate) use hint::Wanted;
 pub use reason::{Class, Reason};
 pub use span::Span;
@@ -24,7 +24,7 @@ pub struct Fault {
     /// The raw reason.
     pub reason: Reason,
     /// One line that says what is wrong.
-    pub message: Brief,
+    pub message: BoundedText,
     /// The types of the values that do not fit, where that is what is wrong.
     pub types: Vec<&'static str>,
     /// The call that failed and the program it is in; set by the interpreter.
@@ -32,7 +32,7 @@ pub struct Fault {
     /// Calls of the program's functions that led there: the innermost two and the outermost.
     pub calls: Vec<CallSite>,
     /// What to change.
-    pub hints: Vec<Brief>,
+    pub hints: Vec<BoundedText>,
 }
 
 /// A call of a function of the program.
@@ -52,7 +52,7 @@ impl Fault {
     pub fn new(reason: Reason, message: impl Display) -> Box<Fault> {
         Box::new(Fault {
             reason,
-            message: Brief::of(message),
+            message: BoundedText::of(message),
             types: Vec::new(),
             place: None,
             calls: Vec::new(),
@@ -63,7 +63,7 @@ impl Fault {
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self: Box<Fault>, hint: impl Display) -> Box<Fault> {
-        self.hints.push(Brief::of(hint));
+        self.hints.push(BoundedText::of(hint));
         self
     }
 

@@ -3,7 +3,7 @@
 
 use crate::builtins::{Builtin, Category, Implementation, Purity};
 use crate::bytecode::BuiltinId;
-use crate::fault::{Brief, Fault, Reason};
+use crate::fault::{BoundedText, Fault, Reason};
 
 /// What is said about a reason when nothing more exact is known.
 const REASONS: &[(Reason, &str)] = &[
@@ -45,14 +45,14 @@ pub(crate) const DEEP: usize = 1_000;
 pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: usize) {
     let is_limit = matches!(fault.reason, Reason::MemoryExceeded | Reason::FuelExceeded | Reason::Timeout);
     if is_limit && frames > DEEP && fault.hints.is_empty() {
-        fault.hints.push(Brief::of(format_args!(
+        fault.hints.push(BoundedText::of(format_args!(
             "The recursion is {frames} calls deep: give it an end, or use loop/recur or reduce."
         )));
     }
     let info = builtin.map(BuiltinId::info);
     let callback = info.filter(|info| info.purity == Purity::Calls && fault.reason == Reason::ArityMismatch);
     if let Some(info) = callback {
-        fault.hints.push(Brief::of(format_args!("{}: {}", info.usage, info.doc)));
+        fault.hints.push(BoundedText::of(format_args!("{}: {}", info.usage, info.doc)));
     }
     if !fault.hints.is_empty() {
         return;
@@ -65,8 +65,8 @@ pub(crate) fn complete(fault: &mut Fault, builtin: Option<BuiltinId>, frames: us
     };
     let usage = info
         .filter(|info| is_about_a_call && is_shown(info))
-        .map(|info| Brief::of(format_args!("Usage: {}", info.usage)));
+        .map(|info| BoundedText::of(format_args!("Usage: {}", info.usage)));
     let general =
-        || REASONS.iter().find(|(reason, _)| *reason == fault.reason).map(|(_, hint)| Brief::of(hint));
+        || REASONS.iter().find(|(reason, _)| *reason == fault.reason).map(|(_, hint)| BoundedText::of(hint));
     fault.hints.extend(usage.or_else(general));
 }

@@ -211,7 +211,7 @@ impl MapNode {
 
     /// Reads the far end of the node, which brings it into the cache.
     #[inline]
-    pub(crate) fn warm(&self) -> usize {
+    pub(crate) fn prefetch(&self) -> usize {
         match &self.values {
             Values::Few([.., last]) => usize::from(last.is_truthy()),
             Values::Many(values) => values.len(),

@@ -69,7 +69,7 @@ impl VectorNode {
     #[inline]
     pub(crate) fn take_item(this: &mut Rc<VectorNode>, index: usize) -> Option<Value> {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
-            warm(items, *start + index);
+            prefetch(items, *start + index);
             return items.get_mut(*start + index).map(std::mem::take);
         }
         this.get(index)
@@ -93,7 +93,7 @@ impl VectorNode {
     #[inline(never)]
     fn take_stored_into(this: &mut Rc<VectorNode>, index: usize, slot: &mut Value) -> bool {
         if let Some(VectorNode { repr: Repr::Owned { items, start } }) = Rc::get_mut(this) {
-            warm(items, *start + index);
+            prefetch(items, *start + index);
             let Some(item) = items.get_mut(*start + index) else { return false };
             fill(slot, std::mem::take(item));
             return true;
@@ -332,18 +332,18 @@ const TOGETHER: usize = 32;
 /// Brings the nodes of the next items into the cache, every [`TOGETHER`] items. One after the other, with a
 /// callback between them, the processor would wait for each; a short loop of loads has them all under way.
 #[inline]
-fn warm(items: &[Value], index: usize) {
+fn prefetch(items: &[Value], index: usize) {
     if index.is_multiple_of(TOGETHER) {
-        warm_next(items.get(index..).unwrap_or_default());
+        prefetch_next(items.get(index..).unwrap_or_default());
     }
 }
 
 #[inline(never)]
-fn warm_next(items: &[Value]) {
+fn prefetch_next(items: &[Value]) {
     let mut seen = 0;
     for item in items.iter().take(TOGETHER) {
         if let Value::Map(map) = item {
-            seen += Rc::strong_count(map) + map.warm();
+            seen += Rc::strong_count(map) + map.prefetch();
         }
     }
     std::hint::black_box(seen);

@@ -9,7 +9,7 @@ use crate::cli::{cores, half_of_ram};
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Filtered, Form, shapes};
 use crate::server::lines::{self, Input};
-use ptc_runtime::Load;
+use ptc_runtime::Capacity;
 use ptc_runtime::options::RunOptions;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -57,7 +57,7 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::OnDemand, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total_bytes = half_of_ram().unwrap_or(u64::MAX);
-    booted.runtime.set_load(Load { total_bytes, ..Load::default() });
+    booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     // An answer does not say how long it took.
     let options = RunOptions { limits, now_ms: args.now, timed: false, ..RunOptions::default() };

@@ -21,9 +21,9 @@ pub struct EvalCall<'a> {
 }
 
 #[derive(Default, Deserialize)]
-struct Arguments<'a> {
+struct EvalArguments<'a> {
     #[serde(borrow, default)]
-    program: Program<'a>,
+    program: ProgramArgument<'a>,
     #[serde(borrow, default)]
     context: Option<Raw<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -34,7 +34,7 @@ struct Arguments<'a> {
 
 /// The program, if it is one.
 #[derive(Default)]
-enum Program<'a> {
+enum ProgramArgument<'a> {
     #[default]
     Absent,
     Text(Cow<'a, str>),
@@ -44,8 +44,8 @@ enum Program<'a> {
 
 /// Checks the arguments; the error is the message of an `args_error`.
 pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<'a>, String> {
-    let arguments: Arguments<'_> = match arguments.map(Raw::get) {
-        None | Some("null") => Arguments::default(),
+    let arguments: EvalArguments<'_> = match arguments.map(Raw::get) {
+        None | Some("null") => EvalArguments::default(),
         Some(text) if text.starts_with('{') => match scan(text) {
             Some(arguments) => arguments,
             None => serde_json::from_str(text).map_err(|error| format!("arguments are invalid: {error}"))?,
@@ -63,12 +63,12 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
 
 /// Arguments of the usual shape; `None` means that serde has to look at them.
 #[inline]
-fn scan(text: &str) -> Option<Arguments<'_>> {
-    let mut arguments = Arguments::default();
+fn scan(text: &str) -> Option<EvalArguments<'_>> {
+    let mut arguments = EvalArguments::default();
     Scanner::new(text).object(|scanner| {
         if scanner.is_at(b"\"program\"")? {
-            let Program::Absent = arguments.program else { return None };
-            arguments.program = Program::Text(scanner.text()?);
+            let ProgramArgument::Absent = arguments.program else { return None };
+            arguments.program = ProgramArgument::Text(scanner.text()?);
             return Some(());
         }
         let (key, value) = (scanner.any_key()?, scanner.value()?);
@@ -88,11 +88,13 @@ fn scan(text: &str) -> Option<Arguments<'_>> {
     Some(arguments)
 }
 
-fn check_program(program: Program<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
+fn check_program(program: ProgramArgument<'_>, cap: u64) -> Result<Cow<'_, str>, String> {
     let program = match program {
-        Program::Text(program) => program,
-        Program::Absent => return Err("argument `program` is required".into()),
-        Program::Other(kind) => return Err(format!("argument `program` must be a string, got {kind}")),
+        ProgramArgument::Text(program) => program,
+        ProgramArgument::Absent => return Err("argument `program` is required".into()),
+        ProgramArgument::Other(kind) => {
+            return Err(format!("argument `program` must be a string, got {kind}"));
+        }
     };
     if program.chars().all(char::is_whitespace) {
         return Err("argument `program` must be a non-empty string".into());
@@ -103,52 +105,52 @@ fn check_program(program: Program<'_>, cap: u64) -> Result<Cow<'_, str>, String>
     Ok(program)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Program<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Program<'a>, D::Error> {
+impl<'de: 'a, 'a> Deserialize<'de> for ProgramArgument<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ProgramArgument<'a>, D::Error> {
         struct ProgramVisitor;
         impl<'de> Visitor<'de> for ProgramVisitor {
-            type Value = Program<'de>;
+            type Value = ProgramArgument<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a program")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Program<'de>, E> {
-                Ok(Program::Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Text(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Program<'de>, E> {
-                Ok(Program::Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Text(Cow::Owned(text.to_owned())))
             }
 
-            fn visit_unit<E>(self) -> Result<Program<'de>, E> {
-                Ok(Program::Other("null"))
+            fn visit_unit<E>(self) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Other("null"))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<Program<'de>, E> {
-                Ok(Program::Other("boolean"))
+            fn visit_bool<E>(self, _: bool) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Other("boolean"))
             }
 
-            fn visit_i64<E>(self, _: i64) -> Result<Program<'de>, E> {
-                Ok(Program::Other("integer"))
+            fn visit_i64<E>(self, _: i64) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Other("integer"))
             }
 
-            fn visit_u64<E>(self, _: u64) -> Result<Program<'de>, E> {
-                Ok(Program::Other("integer"))
+            fn visit_u64<E>(self, _: u64) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Other("integer"))
             }
 
-            fn visit_f64<E>(self, _: f64) -> Result<Program<'de>, E> {
-                Ok(Program::Other("number"))
+            fn visit_f64<E>(self, _: f64) -> Result<ProgramArgument<'de>, E> {
+                Ok(ProgramArgument::Other("number"))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Program<'de>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ProgramArgument<'de>, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Program::Other("array"))
+                Ok(ProgramArgument::Other("array"))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Program<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ProgramArgument<'de>, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Program::Other("object"))
+                Ok(ProgramArgument::Other("object"))
             }
         }
         deserializer.deserialize_any(ProgramVisitor)

@@ -2,7 +2,7 @@
 
 use super::description::description;
 use crate::answer::caps::Profile;
-use crate::tools::{Annotations, Definition, Facts};
+use crate::tools::{Definition, Facts, ToolAnnotations};
 use serde_json::{Value, json};
 
 /// Builds the entry. Without upstream servers it is constant for the lifetime of the server.
@@ -36,13 +36,13 @@ fn input_schema() -> Value {
 }
 
 /// Without upstreams a program can change nothing; with them it can do what their tools do.
-fn annotations(upstreams: bool, read_only: bool) -> Annotations {
+fn annotations(upstreams: bool, read_only: bool) -> ToolAnnotations {
     let (read_only_hint, destructive_hint, idempotent_hint, open_world_hint) = match (upstreams, read_only) {
         (false, _) => (true, false, true, false),
         (true, true) => (true, false, false, true),
         (true, false) => (false, true, false, true),
     };
-    Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
+    ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
 }
 
 fn output_schema(profile: Profile) -> Option<Value> {

@@ -60,19 +60,19 @@ const fn note(profile: Profile) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::catalog::{Catalog, CatalogMode, CatalogServer, CatalogStyle, CatalogTool};
+    use crate::tools::catalog::{CatalogMode, CatalogStyle, CatalogView, ServerView, ToolView};
 
     fn facts(servers: usize, tools: usize) -> Facts {
-        let tool = |index| CatalogTool {
+        let tool = |index| ToolView {
             name: format!("tool_{index}"),
             description: "Does something that takes a while to describe".into(),
         };
-        let server = |index| CatalogServer {
+        let server = |index| ServerView {
             name: format!("server-{index}"),
             description: "A server".into(),
             tools: Some((0..tools).map(tool).collect()),
         };
-        let catalog = Catalog { servers: (0..servers).map(server).collect() };
+        let catalog = CatalogView { servers: (0..servers).map(server).collect() };
         Facts { catalog, max_calls: 50, profile: Profile::Structured, ..Facts::default() }
     }
 

@@ -90,7 +90,7 @@ impl Tool for LispEval {
         let options = RunOptions { since: Some(Instant::now()), ..options.into_owned() };
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
-            evaluator.submit(program, options, Box::new(Watcher { reporter, rendering }))
+            evaluator.submit(program, options, Box::new(CallWatcher { reporter, rendering }))
         }))
     }
 }
@@ -109,12 +109,12 @@ impl Rendering {
 }
 
 /// Follows one program, and renders its outcome on the thread that it ended on.
-struct Watcher {
+struct CallWatcher {
     reporter: Box<dyn Reporter>,
     rendering: Rendering,
 }
 
-impl RunWatcher for Watcher {
+impl RunWatcher for CallWatcher {
     fn begun(&mut self) {
         self.reporter.begun();
     }

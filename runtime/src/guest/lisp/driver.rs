@@ -5,7 +5,7 @@ use super::compile::{compile, isolate_options};
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::{Lisp, inline, rendering, tool_call};
-use crate::broker::{Answer, Permit, WorldFault};
+use crate::broker::{Permit, Response, WorldFault};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
@@ -156,7 +156,7 @@ impl Execution {
     }
 
     /// A tool answered.
-    fn take(&mut self, call: HostCall, answer: Answer) {
+    fn take(&mut self, call: HostCall, answer: Response) {
         let mut failure = None;
         self.resume(call, |cx| {
             let unwrapped = tool_call::unwrap(cx, answer.payload())?;
@@ -199,7 +199,7 @@ impl Execution {
         (count > 0).then(|| format!("Upstream calls still in flight: {count}: {}{more}", names.join(", ")))
     }
 
-    fn end(&mut self, result: Result<crate::run::outcome::Answer, Failure>) -> Box<Ending> {
+    fn end(&mut self, result: Result<crate::run::outcome::RenderedValue, Failure>) -> Box<Ending> {
         // In the order in which they began, and before the work on them stops.
         self.seat.account.cancel_calls();
         self.in_flight.clear();

@@ -1,6 +1,6 @@
 //! What a host call of a program asks for, decided while its arguments are at hand.
 
-use super::discovery::{self, Reply, Step};
+use super::discovery::{self, DiscoveryReply, Step};
 use super::tool_call::{Encoded, ParsedCall, encode, parse, programmer_fault};
 use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault};
 use crate::run::account::RunAccount;
@@ -21,7 +21,7 @@ pub(super) enum Plan {
     /// Answer with the clock.
     Now,
     /// Answer with this.
-    Answer(Reply),
+    Answer(DiscoveryReply),
     /// The tools of servers are not known: start them and look again.
     LoadAll(Vec<Arc<dyn Upstream>>),
     /// Answer with a world fault.
@@ -44,7 +44,7 @@ pub(super) fn plan(
 ) -> Result<Plan, Box<Fault>> {
     match function {
         HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
-        HostFunction::Servers => Ok(Plan::Answer(Reply::Nil)),
+        HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
         HostFunction::Discover(form) => {
             Ok(match discovery::step(cx, broker, account, form, arguments, is_loaded)? {
                 Step::Answer(reply) => Plan::Answer(reply),

@@ -13,7 +13,7 @@ use crate::guest::lisp::program_cache::{CachedProgram, has_usual_symbols};
 use crate::guest::lisp::rendering;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Answer, Completion, Ending, JsonRefusal, Outcome, Usage};
+use crate::run::outcome::{Completion, Ending, JsonRefusal, Outcome, RenderedValue, Usage};
 use crate::run::release::release;
 use ptc_vm::print::{Extent, pr_str_into};
 use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
@@ -158,7 +158,7 @@ pub(crate) fn run(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptio
     let text = std::mem::take(&mut warm.text);
     let (truncated, text_bytes) = (extent.truncated, extent.bytes as u64);
     let outcome = Outcome {
-        result: Ok(Answer { completion, text, truncated, text_bytes, is_nil, json }),
+        result: Ok(RenderedValue { completion, text, truncated, text_bytes, is_nil, json }),
         prints,
         upstream_calls: Vec::new(),
         notes: Vec::new(),

@@ -1,11 +1,11 @@
 //! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Answer, Completion, Failure, JsonRefusal, Report};
+use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Report};
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{Dialect, EncodeFailure, encode};
-use ptc_vm::{Brief, Exit, Fault, Isolate, Reason};
+use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason};
 
 /// Findings of the compiler that are rendered.
 const SHOWN: usize = 5;
@@ -16,7 +16,7 @@ pub(crate) fn result(
     exit: &Exit,
     source: &str,
     options: &RunOptions,
-) -> Result<Result<Answer, Failure>, Box<Fault>> {
+) -> Result<Result<RenderedValue, Failure>, Box<Fault>> {
     let completion = match exit {
         Exit::Return => Completion::Return,
         _ => Completion::Value,
@@ -25,8 +25,8 @@ pub(crate) fn result(
         let printed = ptc_vm::print::pr_str(cx, value, options.result_bytes)?;
         if let Exit::Fail(fault) = exit {
             let message = String::from(match value.as_str() {
-                Some(text) if !printed.truncated => Brief::of(text),
-                _ => Brief::of(&printed.text),
+                Some(text) if !printed.truncated => BoundedText::of(text),
+                _ => BoundedText::of(&printed.text),
             });
             // The value is kept once, whole; the failure and its report begin with as much of it as a message has.
             cx.holding(printed.text.len(), |cx| cx.reserve(2 * message.len()))?;
@@ -38,7 +38,7 @@ pub(crate) fn result(
             true => Some(cx.holding(printed.text.len(), |cx| json(cx, value, options.json_bytes))?),
             false => None,
         };
-        Ok(Ok(Answer {
+        Ok(Ok(RenderedValue {
             completion,
             truncated: printed.truncated,
             text_bytes: printed.bytes as u64,
@@ -99,7 +99,7 @@ fn summary(first: &Diagnostic, errors: &[&Diagnostic]) -> String {
     let names: Vec<&str> = unbound.filter_map(|error| Some(error.message.split_once(": ")?.1)).collect();
     match first.reason {
         Reason::UnboundVar if names.len() > 1 => {
-            Brief::of(format_args!("Undefined variables: {}", names.join(", "))).into()
+            BoundedText::of(format_args!("Undefined variables: {}", names.join(", "))).into()
         }
         _ => first.message.to_string(),
     }

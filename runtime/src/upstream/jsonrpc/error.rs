@@ -13,7 +13,7 @@ const LONGEST_DATA: usize = 64 << 10;
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RpcError {
+pub struct ErrorObject {
     /// 0 when there is none that fits.
     pub code: i64,
     /// Never empty.
@@ -22,17 +22,17 @@ pub struct RpcError {
     pub data: Option<String>,
 }
 
-impl RpcError {
+impl ErrorObject {
     /// An error of our own making about an answer.
-    pub fn about(message: impl Into<String>) -> RpcError {
-        RpcError { code: 0, message: message.into(), data: None }
+    pub fn about(message: impl Into<String>) -> ErrorObject {
+        ErrorObject { code: 0, message: message.into(), data: None }
     }
 
     /// Reads the text of an `error` member: an object by the specification, but whatever it is, what it says is
     /// kept.
-    pub fn read(text: &[u8]) -> RpcError {
+    pub fn read(text: &[u8]) -> ErrorObject {
         if text.first() != Some(&b'{') {
-            return RpcError::about(or_unknown(spoken(text)));
+            return ErrorObject::about(or_unknown(spoken(text)));
         }
         let (mut code, mut message, mut data) = (None, None, None);
         for part in scan::members(text) {
@@ -53,7 +53,7 @@ impl RpcError {
         });
         let data = data.filter(|data| data.len() <= LONGEST_DATA);
         let data = data.and_then(|data| std::str::from_utf8(data).ok()).map(str::to_owned);
-        RpcError { code: number, message, data }
+        ErrorObject { code: number, message, data }
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (i64, String) {
-        let error = RpcError::read(text.as_bytes());
+        let error = ErrorObject::read(text.as_bytes());
         (error.code, error.message)
     }
 

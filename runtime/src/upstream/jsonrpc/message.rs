@@ -2,7 +2,7 @@
 //! an event, a body) is the transport's.
 
 use super::answer::RawAnswer;
-use super::error::{RpcError, integer};
+use super::error::{ErrorObject, integer};
 use super::scan;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// An answer to one of our requests.
-    Response { id: u64, body: Result<RawAnswer, RpcError> },
+    Response { id: u64, body: Result<RawAnswer, ErrorObject> },
     /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
     /// only request in flight, if there is just one.
     Broken { ids: Vec<u64>, why: String },
@@ -86,12 +86,12 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         (Some(id), None) => {
             let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
             let body = match (envelope.error, envelope.result) {
-                (Some(error), _) => Err(RpcError::read(error.get().as_bytes())),
+                (Some(error), _) => Err(ErrorObject::read(error.get().as_bytes())),
                 (None, Some(result)) => Ok(place_of(&line, result.get().as_bytes())),
                 // A null is a result like any other.
                 (None, None) => match member(&line, b"result") {
                     Some(result) => Ok(place_of(&line, result)),
-                    None => Err(RpcError::about("response has neither result nor error")),
+                    None => Err(ErrorObject::about("response has neither result nor error")),
                 },
             };
             Incoming::Response { id, body: body.map(|result| RawAnswer::within(line, result)) }
@@ -99,7 +99,7 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         // An error whose request the server could not tell, by the specification.
         (None, None) if envelope.error.is_some() && member(&line, b"jsonrpc").is_some() => {
             let error = envelope.error.map_or("", RawValue::get);
-            Incoming::Broken { ids: Vec::new(), why: RpcError::read(error.as_bytes()).message }
+            Incoming::Broken { ids: Vec::new(), why: ErrorObject::read(error.as_bytes()).message }
         }
         (None, None) if envelope.result.is_some() && member(&line, b"id").is_none() => {
             Incoming::Broken { ids: Vec::new(), why: "the answer has no id".to_owned() }
@@ -267,7 +267,7 @@ mod tests {
     fn ids_may_come_back_as_strings() {
         let line = br#"{"id":"12","result":null,"error":{"code":-1,"message":"no"}}"#.to_vec();
         let Incoming::Response { id: 12, body: Err(error) } = parse(line) else { panic!() };
-        assert_eq!(error, RpcError { code: -1, message: "no".into(), data: None });
+        assert_eq!(error, ErrorObject { code: -1, message: "no".into(), data: None });
     }
 
     #[test]

@@ -10,4 +10,4 @@ pub(crate) mod message;
 pub(crate) mod scan;
 
 pub use answer::RawAnswer;
-pub use error::RpcError;
+pub use error::ErrorObject;

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use crate::upstream::jsonrpc::RawAnswer;
-use crate::upstream::transport::{Era, Params, Peer, PeerEvents, PeerRequest, RequestFault};
+use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
 use crate::upstream::{CallRequest, ResultSink, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ impl RpcClient {
         &self,
         method: &'static str,
         params: &str,
-        era: Era<'_>,
+        era: RequestEra<'_>,
         max_bytes: usize,
         patience: Duration,
     ) -> Result<RawAnswer, RequestFault> {
         let deadline = deadline(Instant::now(), patience);
-        let is_cancellable = era != Era::Opening;
-        let params = Params::Own(params);
+        let is_cancellable = era != RequestEra::Opening;
+        let params = RequestParams::Own(params);
         let request = PeerRequest { method, params, era, max_bytes, deadline, is_cancellable };
         let answer = timeout_at(deadline, self.peer.request(request)).await;
         answer.unwrap_or(Err(RequestFault::Upstream(UpstreamFault::Timeout(patience))))
@@ -51,7 +51,7 @@ impl RpcClient {
         let deadline = deadline(begun, timeout);
         let request = PeerRequest {
             method: "tools/call",
-            params: Params::Call { tool: &tool, head, arguments, tail },
+            params: RequestParams::Call { tool: &tool, head, arguments, tail },
             era: dialect.era(),
             max_bytes,
             deadline,
@@ -62,7 +62,7 @@ impl RpcClient {
     }
 
     /// Sends a notification.
-    pub(super) fn notify(&self, method: &'static str, era: Era<'_>) {
+    pub(super) fn notify(&self, method: &'static str, era: RequestEra<'_>) {
         self.peer.notify(method, era);
     }
 

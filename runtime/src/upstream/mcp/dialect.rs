@@ -1,6 +1,6 @@
 //! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
 
-use crate::upstream::transport::Era;
+use crate::upstream::transport::RequestEra;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ impl Dialect {
     }
 
     /// What a transport is told beside the text of a request.
-    pub(super) fn era(&self) -> Era<'_> {
+    pub(super) fn era(&self) -> RequestEra<'_> {
         match self {
-            Dialect::Handshake { version } => Era::Handshake(version),
-            Dialect::Stateless { .. } => Era::Stateless(STATELESS),
+            Dialect::Handshake { version } => RequestEra::Handshake(version),
+            Dialect::Stateless { .. } => RequestEra::Stateless(STATELESS),
         }
     }
 

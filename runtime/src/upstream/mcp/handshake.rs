@@ -3,12 +3,12 @@
 use super::client::RpcClient;
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::listing::{Listing, PAGE_BYTES};
-use crate::secrets::{Class, SecretRegistry, Shape};
+use crate::secrets::{DocumentShape, KeyClass, SecretRegistry};
 use crate::tools::Listed;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
-use crate::upstream::jsonrpc::{RawAnswer, RpcError};
-use crate::upstream::transport::{Era, RequestFault};
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use crate::upstream::transport::{RequestEra, RequestFault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,15 +26,15 @@ const MISSING_CAPABILITY: i64 = -32021;
 
 /// What is protocol in the answers that describe a server: a secret that is a word of it, or of JSON Schema,
 /// must not make the server useless.
-pub(super) const CATALOG: Shape = Shape {
+pub(super) const CATALOG: DocumentShape = DocumentShape {
     keys: &[
         (
-            Class::Verbatim,
+            KeyClass::Verbatim,
             &["nextCursor", "capabilities", "supportedVersions", "protocolVersion", "resultType"],
         ),
-        (Class::Words, &["type", "$ref", "$schema", "$id", "format"]),
+        (KeyClass::Words, &["type", "$ref", "$schema", "$id", "format"]),
         (
-            Class::Fields,
+            KeyClass::Fields,
             &[
                 "tools",
                 "name",
@@ -71,7 +71,7 @@ pub(super) const CATALOG: Shape = Shape {
             ],
         ),
     ],
-    unknown: Class::Fields,
+    unknown: KeyClass::Fields,
 };
 
 /// Whether to find out the era first.
@@ -127,7 +127,7 @@ pub(super) struct Opening<'a> {
 }
 
 /// What the answer to `server/discover` says about the server.
-enum Verdict {
+enum Discovery {
     Stateless(Hello),
     Legacy,
     Hopeless(UpstreamFault),
@@ -144,9 +144,9 @@ impl Opening<'_> {
         let grace = PROBE_GRACE.min(self.patience / 3);
         tokio::select! {
             verdict = &mut discover => return match verdict {
-                Verdict::Stateless(hello) => Ok(hello),
-                Verdict::Legacy => self.initialize().await,
-                Verdict::Hopeless(fault) => Err(fault),
+                Discovery::Stateless(hello) => Ok(hello),
+                Discovery::Legacy => self.initialize().await,
+                Discovery::Hopeless(fault) => Err(fault),
             },
             () = sleep(grace) => {}
         }
@@ -157,49 +157,49 @@ impl Opening<'_> {
             hello = &mut initialize => match hello {
                 Ok(hello) => Ok(hello),
                 Err(fault) => match discover.await {
-                    Verdict::Stateless(hello) => Ok(hello),
-                    Verdict::Legacy | Verdict::Hopeless(_) => Err(fault),
+                    Discovery::Stateless(hello) => Ok(hello),
+                    Discovery::Legacy | Discovery::Hopeless(_) => Err(fault),
                 },
             },
             verdict = &mut discover => match verdict {
                 // A server of both eras has a session now if it takes the handshake.
-                Verdict::Stateless(hello) => match tokio::time::timeout(grace, initialize).await {
+                Discovery::Stateless(hello) => match tokio::time::timeout(grace, initialize).await {
                     Ok(Ok(shaken)) => Ok(shaken),
                     Ok(Err(_)) | Err(_) => Ok(hello),
                 },
-                Verdict::Legacy | Verdict::Hopeless(_) => initialize.await,
+                Discovery::Legacy | Discovery::Hopeless(_) => initialize.await,
             },
         }
     }
 
-    async fn discover(&self) -> Verdict {
+    async fn discover(&self) -> Discovery {
         let dialect = Dialect::stateless();
         let answer = match self.request("server/discover", &dialect.params(""), dialect.era()).await {
             Ok(answer) => answer,
             Err(RequestFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
-                return Verdict::Hopeless(no_common_version(&error));
+                return Discovery::Hopeless(no_common_version(&error));
             }
             Err(RequestFault::Rpc(error)) if error.code == MISSING_CAPABILITY => {
-                return Verdict::Hopeless(UpstreamFault::from(RequestFault::Rpc(error)));
+                return Discovery::Hopeless(UpstreamFault::from(RequestFault::Rpc(error)));
             }
-            Err(RequestFault::Rpc(_)) => return Verdict::Legacy,
+            Err(RequestFault::Rpc(_)) => return Discovery::Legacy,
             Err(RequestFault::Upstream(fault @ UpstreamFault::Unavailable(_))) => {
-                return Verdict::Hopeless(fault);
+                return Discovery::Hopeless(fault);
             }
-            Err(RequestFault::Upstream(_)) => return Verdict::Legacy,
+            Err(RequestFault::Upstream(_)) => return Discovery::Legacy,
         };
         // What is no such result comes from a server that answers whatever it is asked.
         let Ok(result) = self.decode::<DiscoverResult>(&answer, "server/discover") else {
-            return Verdict::Legacy;
+            return Discovery::Legacy;
         };
         if !result.supported_versions.iter().any(|version| version == STATELESS) {
-            return Verdict::Legacy;
+            return Discovery::Legacy;
         }
         let info = &result.meta["io.modelcontextprotocol/serverInfo"];
         let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
         let info = ServerInfo { name: text("name"), version: text("version") };
         let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
-        Verdict::Stateless(Hello { dialect, server_info: info.text(), offers_changes })
+        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes })
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
@@ -208,7 +208,7 @@ impl Opening<'_> {
             "capabilities": {},
             "clientInfo": client_info(),
         });
-        let answer = self.request("initialize", &params.to_string(), Era::Opening).await?;
+        let answer = self.request("initialize", &params.to_string(), RequestEra::Opening).await?;
         let result: InitializeResult = self.decode(&answer, "initialize")?;
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
         self.client.notify("notifications/initialized", dialect.era());
@@ -246,7 +246,7 @@ impl Opening<'_> {
         &self,
         method: &'static str,
         params: &str,
-        era: Era<'_>,
+        era: RequestEra<'_>,
     ) -> Result<RawAnswer, RequestFault> {
         self.client.ask(method, params, era, PAGE_BYTES, self.patience).await
     }
@@ -266,7 +266,7 @@ impl ServerInfo {
     }
 }
 
-fn no_common_version(error: &RpcError) -> UpstreamFault {
+fn no_common_version(error: &ErrorObject) -> UpstreamFault {
     let data: Value =
         error.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
     let spoken: Vec<&str> =

@@ -4,7 +4,7 @@
 
 use super::handshake::CATALOG;
 use crate::secrets::SecretRegistry;
-use crate::tools::{Listed, Tool};
+use crate::tools::{Listed, UpstreamTool};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::spoken;
 use crate::upstream::jsonrpc::{RawAnswer, scan};
@@ -199,14 +199,14 @@ impl Listing {
     }
 }
 
-fn read_tool(text: &[u8]) -> Result<Tool, String> {
+fn read_tool(text: &[u8]) -> Result<UpstreamTool, String> {
     if text.len() > TOOL_BYTES {
         return Err(format!("it has {} bytes, the most is {TOOL_BYTES}", text.len()));
     }
     if !text.starts_with(b"{") {
         return Err("it is not an object".to_owned());
     }
-    let tool: Tool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
+    let tool: UpstreamTool = serde_json::from_slice(text).map_err(|why| why.to_string())?;
     match tool.name.len() {
         0 => Err("it has no name".to_owned()),
         1..=NAME_BYTES => Ok(tool),

@@ -6,12 +6,12 @@ use tokio::sync::Notify;
 
 /// The calls to a server, from those who make them to its owner.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct CallTracker {
     answered: AtomicBool,
     lost: Notify,
 }
 
-impl Calls {
+impl CallTracker {
     /// Follows a call until it has ended, or its future is dropped.
     pub(super) async fn follow<T>(
         &self,
@@ -42,7 +42,7 @@ impl Calls {
 }
 
 /// Says that a call was lost, unless it was answered before.
-struct Lost<'a>(Option<&'a Calls>);
+struct Lost<'a>(Option<&'a CallTracker>);
 
 impl Drop for Lost<'_> {
     fn drop(&mut self) {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
-use calls::Calls;
+use calls::CallTracker;
 use owner::Owner;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ enum Phase {
 /// A server that takes calls.
 struct ReadyServer {
     session: McpSession,
-    calls: Arc<Calls>,
+    calls: Arc<CallTracker>,
     started_in: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! The life of one server: one owner task reaches it, watches it, backs off after a crash and shuts it down. Nobody
 //! else touches its link.
 
-use super::calls::Calls;
+use super::calls::CallTracker;
 use super::{About, Command, Phase, ReadyServer};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
@@ -37,7 +37,7 @@ pub(super) struct Owner {
 struct Reached {
     link: Box<dyn Link>,
     events: Arc<PeerEvents>,
-    calls: Arc<Calls>,
+    calls: Arc<CallTracker>,
 }
 
 /// Why a server is no longer watched.

@@ -14,7 +14,7 @@ pub(crate) mod stdio;
 pub(crate) mod throttle;
 
 pub use events::PeerEvents;
-pub use peer::{Era, Params, Peer, PeerRequest, RequestFault};
+pub use peer::{Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
 pub use spec::{Location, TransportSpec};
 
 use std::sync::Arc;

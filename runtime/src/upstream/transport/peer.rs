@@ -2,7 +2,7 @@
 
 use crate::run::outgoing::Arguments;
 use crate::upstream::UpstreamFault;
-use crate::upstream::jsonrpc::{RawAnswer, RpcError};
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use std::borrow::Cow;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ pub trait Peer: Send + Sync {
     async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault>;
 
     /// Sends a notification without parameters, if the server takes it.
-    fn notify(&self, method: &'static str, era: Era<'_>);
+    fn notify(&self, method: &'static str, era: RequestEra<'_>);
 }
 
 /// One request.
@@ -26,9 +26,9 @@ pub struct PeerRequest<'a> {
     /// Method of MCP.
     pub method: &'static str,
     /// JSON text.
-    pub params: Params<'a>,
+    pub params: RequestParams<'a>,
     /// What the protocol wants to know about each request, beside its text.
-    pub era: Era<'a>,
+    pub era: RequestEra<'a>,
     /// A larger answer is refused while it is read.
     pub max_bytes: usize,
     /// When the future is dropped at the latest; one that is dropped earlier was cancelled.
@@ -39,7 +39,7 @@ pub struct PeerRequest<'a> {
 
 /// The parameters of a request.
 #[derive(Debug)]
-pub enum Params<'a> {
+pub enum RequestParams<'a> {
     /// Of a question of our own: a few bytes, which need no room.
     Own(&'a str),
     /// Of a call of a program: one JSON text in three parts, so that arguments are not copied.
@@ -55,12 +55,12 @@ pub enum Params<'a> {
     },
 }
 
-impl Params<'_> {
+impl RequestParams<'_> {
     /// The whole JSON text.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
-            Params::Own(text) => Cow::Borrowed(text),
-            Params::Call { head, arguments, tail, .. } => {
+            RequestParams::Own(text) => Cow::Borrowed(text),
+            RequestParams::Call { head, arguments, tail, .. } => {
                 Cow::Owned([head, arguments.as_str(), tail].concat())
             }
         }
@@ -69,7 +69,7 @@ impl Params<'_> {
 
 /// How a request is spoken: what a transport with headers writes into them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era<'a> {
+pub enum RequestEra<'a> {
     /// Nothing is agreed yet: `initialize`.
     Opening,
     /// After a handshake that ended with this revision.
@@ -82,7 +82,7 @@ pub enum Era<'a> {
 #[derive(Debug)]
 pub enum RequestFault {
     /// The server answered with an error.
-    Rpc(RpcError),
+    Rpc(ErrorObject),
     /// There is no answer.
     Upstream(UpstreamFault),
 }

@@ -18,7 +18,7 @@ pub(crate) struct Throttle {
 
 /// What to do with a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Throttled {
     /// Log it; this many before it were left out.
     Pass {
         /// Lines left out since the last one that passed.
@@ -31,13 +31,13 @@ pub(crate) enum Verdict {
 impl Throttle {
     /// Warns about something that a server has sent.
     pub(crate) fn warn(&mut self, upstream: &str, bytes: usize, what: &str) {
-        if let Verdict::Pass { suppressed } = self.admit(Instant::now()) {
+        if let Throttled::Pass { suppressed } = self.admit(Instant::now()) {
             tracing::warn!(upstream, bytes, suppressed, "{what}");
         }
     }
 
     /// Decides about a line that comes `now`.
-    pub(crate) fn admit(&mut self, now: Instant) -> Verdict {
+    pub(crate) fn admit(&mut self, now: Instant) -> Throttled {
         let begins = self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW);
         if begins {
             self.window = Some(now);
@@ -45,10 +45,10 @@ impl Throttle {
         }
         if self.passed == LINES {
             self.suppressed += 1;
-            return Verdict::Suppress;
+            return Throttled::Suppress;
         }
         self.passed += 1;
-        Verdict::Pass { suppressed: std::mem::take(&mut self.suppressed) }
+        Throttled::Pass { suppressed: std::mem::take(&mut self.suppressed) }
     }
 }
 
@@ -60,9 +60,9 @@ mod tests {
     fn a_flood_is_cut_and_counted() {
         let mut throttle = Throttle::default();
         let start = Instant::now();
-        let passed = (0..1000).filter(|_| throttle.admit(start) != Verdict::Suppress).count();
+        let passed = (0..1000).filter(|_| throttle.admit(start) != Throttled::Suppress).count();
         assert_eq!(passed, LINES as usize);
-        assert_eq!(throttle.admit(start + WINDOW), Verdict::Pass { suppressed: 1000 - u64::from(LINES) });
-        assert_eq!(throttle.admit(start + WINDOW), Verdict::Pass { suppressed: 0 });
+        assert_eq!(throttle.admit(start + WINDOW), Throttled::Pass { suppressed: 1000 - u64::from(LINES) });
+        assert_eq!(throttle.admit(start + WINDOW), Throttled::Pass { suppressed: 0 });
     }
 }

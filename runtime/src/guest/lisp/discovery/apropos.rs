@@ -7,7 +7,7 @@
 use super::local::{Origin, providers};
 use super::search::Query;
 use crate::tools::text::{SUMMARY, hints, one_line, summary};
-use crate::tools::{Catalog, CatalogServer, Tool};
+use crate::tools::{Catalog, CatalogServer, UpstreamTool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ struct Hit {
 }
 
 /// What was found.
-pub(crate) struct Found {
+pub(crate) struct Matches {
     pub(crate) lines: Vec<String>,
     /// Servers whose tools could not be searched, because they are not loaded.
     pub(crate) unsearched: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) fn search(
     catalog: &Catalog,
     text: &str,
     tools_only: bool,
-) -> Result<Found, Box<Fault>> {
+) -> Result<Matches, Box<Fault>> {
     let query = Query::new(text);
     let (mut hits, mut unsearched) = (Vec::new(), Vec::new());
     for server in catalog.servers() {
@@ -74,14 +74,14 @@ pub(crate) fn search(
         }
     }
     hits.sort();
-    Ok(Found { lines: hits.into_iter().map(|hit| hit.line).collect(), unsearched })
+    Ok(Matches { lines: hits.into_iter().map(|hit| hit.line).collect(), unsearched })
 }
 
 fn tool_hit(
     cx: &mut Context,
     query: &Query,
     server: &CatalogServer,
-    tool: &Tool,
+    tool: &UpstreamTool,
 ) -> Result<Option<Hit>, Box<Fault>> {
     let texts = [tool.description.as_deref(), tool.title.as_deref()];
     let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);

@@ -58,7 +58,7 @@ impl Origin {
 
 /// One name, with what documentation shows.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct NameRecord {
     pub(crate) origin: Origin,
     pub(crate) namespace: String,
     /// Within the namespace.
@@ -84,13 +84,13 @@ pub(crate) trait Provider: Sync {
     fn namespace(&self, name: &str) -> Option<String>;
 
     /// The members of a namespace or class, in name order.
-    fn members(&self, namespace: &str) -> Option<Vec<Record>>;
+    fn members(&self, namespace: &str) -> Option<Vec<NameRecord>>;
 
     /// The names that a reference can mean, the likeliest first.
-    fn find(&self, reference: &str) -> Vec<Record>;
+    fn find(&self, reference: &str) -> Vec<NameRecord>;
 
     /// Every name with its score, if that is positive.
-    fn search(&self, query: &Query) -> Vec<(u32, Record)>;
+    fn search(&self, query: &Query) -> Vec<(u32, NameRecord)>;
 
     /// Every reference, for suggestions.
     fn references(&self) -> Vec<String>;
@@ -107,7 +107,7 @@ pub(crate) fn first<T>(ask: impl Fn(&dyn Provider) -> Option<T>) -> Option<T> {
 }
 
 /// The records that a reference means, from the first provider that knows it.
-pub(crate) fn find(reference: &str) -> Vec<Record> {
+pub(crate) fn find(reference: &str) -> Vec<NameRecord> {
     first(|provider| Some(provider.find(reference)).filter(|found| !found.is_empty())).unwrap_or_default()
 }
 
@@ -126,9 +126,9 @@ impl Provider for Language {
         }
     }
 
-    fn members(&self, namespace: &str) -> Option<Vec<Record>> {
+    fn members(&self, namespace: &str) -> Option<Vec<NameRecord>> {
         let entries = reference::entries().iter();
-        let mut members: Vec<Record> = match row_of(namespace) {
+        let mut members: Vec<NameRecord> = match row_of(namespace) {
             Some(row) => entries.filter(|entry| row.holds.contains(&entry.namespace)).map(record).collect(),
             None => {
                 // A class: its members are written `Class/member`.
@@ -141,11 +141,11 @@ impl Provider for Language {
         (!members.is_empty()).then_some(members)
     }
 
-    fn find(&self, reference: &str) -> Vec<Record> {
+    fn find(&self, reference: &str) -> Vec<NameRecord> {
         reference::find(reference).into_iter().map(record).collect()
     }
 
-    fn search(&self, query: &Query) -> Vec<(u32, Record)> {
+    fn search(&self, query: &Query) -> Vec<(u32, NameRecord)> {
         let score =
             |entry: &'static Entry| query.score(std::iter::once(entry.name), std::iter::once(entry.doc));
         let scored = reference::entries().iter().map(|entry| (score(entry), entry));
@@ -161,11 +161,11 @@ fn row_of(namespace: &str) -> Option<&'static Namespace> {
     NAMESPACES.iter().find(|row| row.name == namespace || row.aliases.contains(&namespace))
 }
 
-fn record(entry: &'static Entry) -> Record {
+fn record(entry: &'static Entry) -> NameRecord {
     let row = NAMESPACES.iter().find(|row| row.holds.contains(&entry.namespace));
     let prefix = row.map_or("", |row| row.prefix);
     let is_interop = matches!(entry.namespace, "java" | "Math");
-    Record {
+    NameRecord {
         origin: Origin::Language,
         namespace: row.map_or(entry.namespace, |row| row.name).to_owned(),
         name: entry
@@ -210,7 +210,7 @@ fn signatures(text: &str) -> Vec<String> {
     parts
 }
 
-impl Record {
+impl NameRecord {
     /// `name - description`, for members of one namespace.
     pub(crate) fn member_line(&self) -> String {
         summary(&self.name, Some(&self.doc))

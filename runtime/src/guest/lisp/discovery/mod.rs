@@ -15,7 +15,7 @@ mod reply;
 mod request;
 mod search;
 
-pub(crate) use reply::Reply;
+pub(crate) use reply::DiscoveryReply;
 pub use search::topics;
 
 use crate::broker::ToolBroker;
@@ -23,9 +23,9 @@ use crate::guest::lisp::tool_call::programmer_fault;
 use crate::run::account::RunAccount;
 use crate::tools::suggest::nearest;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
-use crate::tools::{Catalog, CatalogServer, LookUp, Tool, text as tool_text};
+use crate::tools::{Catalog, CatalogServer, LookUp, UpstreamTool, text as tool_text};
 use crate::upstream::Upstream;
-use local::Record;
+use local::NameRecord;
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
 use serde_json::{Value as Json, json};
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// What to do about a discovery form.
 pub(crate) enum Step {
     /// Give this answer.
-    Answer(Reply),
+    Answer(DiscoveryReply),
     /// The tools of these servers are not known: start them, then look again.
     Load(Vec<Arc<dyn Upstream>>),
 }
@@ -55,25 +55,25 @@ pub(crate) fn step(
         DiscoveryForm::Doc | DiscoveryForm::Meta => lookup.describe(cx, arguments),
         DiscoveryForm::Source => {
             let reference = request::reference(cx, form, arguments)?;
-            Ok(Step::Answer(Reply::Print(format!("no source available for {reference}"))))
+            Ok(Step::Answer(DiscoveryReply::Print(format!("no source available for {reference}"))))
         }
         DiscoveryForm::NsPublics => {
             let name = request::reference(cx, form, arguments)?;
             let members = local::first(|provider| provider.members(&name));
             let members = members.ok_or_else(|| lookup.unknown_namespace(&name))?;
             cx.tick(members.len() as u64 * 8)?;
-            Ok(Step::Answer(Reply::Named(members.iter().map(public).collect())))
+            Ok(Step::Answer(DiscoveryReply::Named(members.iter().map(public).collect())))
         }
         DiscoveryForm::AllNs => {
             let mut all: Vec<String> =
                 local::providers().iter().flat_map(|provider| provider.namespaces()).collect();
             all.sort();
-            Ok(Step::Answer(Reply::Lines(all)))
+            Ok(Step::Answer(DiscoveryReply::Lines(all)))
         }
         DiscoveryForm::NsName => {
             let name = request::reference(cx, form, arguments)?;
             let full = local::first(|provider| provider.namespace(&name));
-            Ok(Step::Answer(Reply::Text(full.ok_or_else(|| lookup.unknown_namespace(&name))?)))
+            Ok(Step::Answer(DiscoveryReply::Text(full.ok_or_else(|| lookup.unknown_namespace(&name))?)))
         }
     }
 }
@@ -92,7 +92,7 @@ impl Lookup<'_> {
         let request::Apropos { query, limit, load } = request::apropos(cx, arguments)?;
         let has_servers = self.catalog.servers().len() > 0;
         if has_servers && !self.take_operation() {
-            return Ok(Step::Answer(Reply::Nil));
+            return Ok(Step::Answer(DiscoveryReply::Nil));
         }
         if load && !self.loaded {
             let unknown = self.catalog.servers().filter(|server| server.tools.is_none());
@@ -119,14 +119,14 @@ impl Lookup<'_> {
     fn dir(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
         let request::Dir { reference, limit, offset } = request::dir(cx, arguments)?;
         if let Some(members) = local::first(|provider| provider.members(&reference)) {
-            let lines = members.iter().map(Record::member_line);
+            let lines = members.iter().map(NameRecord::member_line);
             return self.page(lines.collect(), &reference, limit, offset);
         }
         let Some(server) = self.catalog.server(&reference) else {
             return Err(self.unknown_server(&reference));
         };
         if !self.take_operation() {
-            return Ok(Step::Answer(Reply::Nil));
+            return Ok(Step::Answer(DiscoveryReply::Nil));
         }
         let Some(tools) = &server.tools else { return Ok(self.load(server)) };
         cx.tick(tools.len() as u64)?;
@@ -162,7 +162,7 @@ impl Lookup<'_> {
                 lines.len()
             ));
         }
-        Ok(Step::Answer(Reply::Lines(lines)))
+        Ok(Step::Answer(DiscoveryReply::Lines(lines)))
     }
 
     /// `doc` and `meta`.
@@ -173,8 +173,8 @@ impl Lookup<'_> {
             return Ok(self.capped(match self.form {
                 DiscoveryForm::Meta => metadata(first),
                 _ => {
-                    let texts: Vec<String> = records.iter().map(Record::documentation).collect();
-                    Reply::Text(texts.join("\n\n"))
+                    let texts: Vec<String> = records.iter().map(NameRecord::documentation).collect();
+                    DiscoveryReply::Text(texts.join("\n\n"))
                 }
             }));
         }
@@ -187,7 +187,7 @@ impl Lookup<'_> {
             });
         };
         if !self.take_operation() {
-            return Ok(Step::Answer(Reply::Nil));
+            return Ok(Step::Answer(DiscoveryReply::Nil));
         }
         let mut found = self.catalog.look_up(server_name, tool_name);
         if matches!(found, LookUp::NotLoaded) {
@@ -201,8 +201,10 @@ impl Lookup<'_> {
             LookUp::Ready(tool) => {
                 cx.tick(64)?;
                 return Ok(self.capped(match self.form {
-                    DiscoveryForm::Meta => Reply::Json(tool_metadata(server_name, &tool).to_string()),
-                    _ => Reply::Text(tool_text::documentation(server_name, &tool)),
+                    DiscoveryForm::Meta => {
+                        DiscoveryReply::Json(tool_metadata(server_name, &tool).to_string())
+                    }
+                    _ => DiscoveryReply::Text(tool_text::documentation(server_name, &tool)),
                 }));
             }
             LookUp::NoServer | LookUp::NotLoaded => return Ok(self.load(server)),
@@ -228,13 +230,13 @@ impl Lookup<'_> {
                     self.form.name(),
                     server.name
                 ));
-                Step::Answer(Reply::Nil)
+                Step::Answer(DiscoveryReply::Nil)
             }
         }
     }
 
     /// An answer that fits the cap, else nil.
-    fn capped(&self, reply: Reply) -> Step {
+    fn capped(&self, reply: DiscoveryReply) -> Step {
         let (bytes, cap) = (reply.bytes(), self.cap());
         if bytes <= cap {
             return Step::Answer(reply);
@@ -242,7 +244,7 @@ impl Lookup<'_> {
         let form = self.form.name();
         self.account
             .note(format!("{form}: the answer of {bytes} bytes exceeds max-catalog-result-bytes ({cap})"));
-        Step::Answer(Reply::Nil)
+        Step::Answer(DiscoveryReply::Nil)
     }
 
     fn cap(&self) -> usize {
@@ -329,35 +331,35 @@ fn nearest_local(reference: &str) -> Option<String> {
 }
 
 /// One entry of `ns-publics`.
-fn public(record: &Record) -> (String, Reply) {
-    let entry = Reply::Map(vec![
-        ("name", Reply::Text(record.name.clone())),
-        ("doc", Reply::Text(record.doc.clone())),
-        ("arglists", Reply::Lines(record.signatures.clone())),
-        ("section", Reply::Text(record.section.to_owned())),
-        ("source", Reply::Text(record.origin.word().to_owned())),
+fn public(record: &NameRecord) -> (String, DiscoveryReply) {
+    let entry = DiscoveryReply::Map(vec![
+        ("name", DiscoveryReply::Text(record.name.clone())),
+        ("doc", DiscoveryReply::Text(record.doc.clone())),
+        ("arglists", DiscoveryReply::Lines(record.signatures.clone())),
+        ("section", DiscoveryReply::Text(record.section.to_owned())),
+        ("source", DiscoveryReply::Text(record.origin.word().to_owned())),
     ]);
     (record.name.clone(), entry)
 }
 
 /// `(meta 'name)` of a name of the language.
-fn metadata(record: &Record) -> Reply {
+fn metadata(record: &NameRecord) -> DiscoveryReply {
     let examples = record.examples.iter().map(|(program, result)| format!("{program} => {result}"));
-    Reply::Map(vec![
-        ("kind", Reply::Text(record.kind.to_owned())),
-        ("source", Reply::Text(record.origin.word().to_owned())),
-        ("namespace", Reply::Text(record.namespace.clone())),
-        ("name", Reply::Text(record.name.clone())),
-        ("ref", Reply::Text(record.reference.clone())),
-        ("description", Reply::Text(record.doc.clone())),
-        ("signatures", Reply::Lines(record.signatures.clone())),
-        ("section", Reply::Text(record.section.to_owned())),
-        ("examples", Reply::Lines(examples.collect())),
+    DiscoveryReply::Map(vec![
+        ("kind", DiscoveryReply::Text(record.kind.to_owned())),
+        ("source", DiscoveryReply::Text(record.origin.word().to_owned())),
+        ("namespace", DiscoveryReply::Text(record.namespace.clone())),
+        ("name", DiscoveryReply::Text(record.name.clone())),
+        ("ref", DiscoveryReply::Text(record.reference.clone())),
+        ("description", DiscoveryReply::Text(record.doc.clone())),
+        ("signatures", DiscoveryReply::Lines(record.signatures.clone())),
+        ("section", DiscoveryReply::Text(record.section.to_owned())),
+        ("examples", DiscoveryReply::Lines(examples.collect())),
     ])
 }
 
 /// `(meta 'server/tool)`.
-fn tool_metadata(server: &str, tool: &Tool) -> Json {
+fn tool_metadata(server: &str, tool: &UpstreamTool) -> Json {
     json!({
         "kind": "mcp-tool", "source": "upstream", "server": server, "tool": tool.name,
         "name": tool.name, "title": tool.title, "description": tool.description,

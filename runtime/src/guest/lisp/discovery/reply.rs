@@ -6,7 +6,7 @@ use ptc_vm::{Context, Fault, Reason, Value};
 
 /// An answer. It crosses no thread, but it is built before the program may hold values of it.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub(crate) enum DiscoveryReply {
     /// Nothing: the world did not answer.
     Nil,
     /// One text.
@@ -14,9 +14,9 @@ pub(crate) enum Reply {
     /// A list of texts.
     Lines(Vec<String>),
     /// A map with keyword keys.
-    Map(Vec<(&'static str, Reply)>),
+    Map(Vec<(&'static str, DiscoveryReply)>),
     /// A map with string keys.
-    Named(Vec<(String, Reply)>),
+    Named(Vec<(String, DiscoveryReply)>),
     /// JSON text, as a value with string keys.
     Json(String),
     /// A line to print; the value is nil.
@@ -47,20 +47,20 @@ pub(crate) fn cut_lines(lines: &mut Vec<String>, cap: usize) -> usize {
     all
 }
 
-impl Reply {
+impl DiscoveryReply {
     /// Bytes of its JSON form, near enough for a cap.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Reply::Nil | Reply::Print(_) => 4,
-            Reply::Text(text) => text_bytes(text),
-            Reply::Lines(lines) => lines.iter().map(|line| text_bytes(line)).sum::<usize>() + 2,
-            Reply::Map(entries) => {
+            DiscoveryReply::Nil | DiscoveryReply::Print(_) => 4,
+            DiscoveryReply::Text(text) => text_bytes(text),
+            DiscoveryReply::Lines(lines) => lines.iter().map(|line| text_bytes(line)).sum::<usize>() + 2,
+            DiscoveryReply::Map(entries) => {
                 entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
             }
-            Reply::Named(entries) => {
+            DiscoveryReply::Named(entries) => {
                 entries.iter().map(|(key, value)| text_bytes(key) + value.bytes()).sum::<usize>() + 2
             }
-            Reply::Json(text) => text.len(),
+            DiscoveryReply::Json(text) => text.len(),
         }
     }
 
@@ -68,9 +68,9 @@ impl Reply {
     pub(crate) fn into_value(self, cx: &mut Context) -> Result<Value, Box<Fault>> {
         cx.tick(1)?;
         Ok(match self {
-            Reply::Nil => Value::Nil,
-            Reply::Text(text) => cx.host_text(&text)?,
-            Reply::Lines(lines) => {
+            DiscoveryReply::Nil => Value::Nil,
+            DiscoveryReply::Text(text) => cx.host_text(&text)?,
+            DiscoveryReply::Lines(lines) => {
                 cx.reserve_items(lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());
                 for line in lines {
@@ -78,7 +78,7 @@ impl Reply {
                 }
                 Value::vector(items)
             }
-            Reply::Map(entries) => {
+            DiscoveryReply::Map(entries) => {
                 let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
                     let key = cx.keyword(key);
@@ -87,7 +87,7 @@ impl Reply {
                 }
                 Value::Map(map)
             }
-            Reply::Named(entries) => {
+            DiscoveryReply::Named(entries) => {
                 let mut map = MapNode::with_capacity(entries.len());
                 for (key, value) in entries {
                     let key = cx.host_text(&key)?;
@@ -96,14 +96,14 @@ impl Reply {
                 }
                 Value::Map(map)
             }
-            Reply::Json(text) => match decode(cx, text.as_bytes()) {
+            DiscoveryReply::Json(text) => match decode(cx, text.as_bytes()) {
                 Ok(value) => value,
                 Err(DecodeFailure::Fault(fault)) => return Err(fault),
                 Err(DecodeFailure::Invalid(why)) => {
                     return Err(Fault::new(Reason::ExecutionError, format_args!("internal: {why}")));
                 }
             },
-            Reply::Print(line) => {
+            DiscoveryReply::Print(line) => {
                 cx.prints.push(&line);
                 Value::Nil
             }

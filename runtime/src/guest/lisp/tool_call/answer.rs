@@ -1,6 +1,6 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
-use crate::broker::{Chosen, Content, Payload, looks_like_json};
+use crate::broker::{Chosen, Payload, PayloadContent, looks_like_json};
 use crate::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
@@ -17,18 +17,18 @@ pub(crate) struct Unwrapped {
 
 /// What kind of payload `:value` is.
 #[derive(Clone, Copy)]
-enum Kind {
+enum Parsed {
     Json,
     Text,
     None,
 }
 
-impl Kind {
+impl Parsed {
     const fn name(self) -> &'static str {
         match self {
-            Kind::Json => "json",
-            Kind::Text => "text",
-            Kind::None => "none",
+            Parsed::Json => "json",
+            Parsed::Text => "text",
+            Parsed::None => "none",
         }
     }
 }
@@ -54,37 +54,37 @@ fn read(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, DecodeFailure>
         None => Ok(None),
     };
     match payload.content() {
-        Content::Success { value, blocks } => {
+        PayloadContent::Success { value, blocks } => {
             let (value, kind) = match value {
-                Chosen::Structured(place) => (decode(cx, payload.part(place))?, Kind::Json),
+                Chosen::Structured(place) => (decode(cx, payload.part(place))?, Parsed::Json),
                 Chosen::Text(text) => text_value(cx, text)?,
                 Chosen::Verbatim(place) => {
                     let text = std::str::from_utf8(payload.part(place)).unwrap_or_default();
-                    (cx.host_text(text)?, Kind::Text)
+                    (cx.host_text(text)?, Parsed::Text)
                 }
-                Chosen::Nothing => (Value::Nil, Kind::None),
+                Chosen::Nothing => (Value::Nil, Parsed::None),
             };
             let blocks = decoded(cx, blocks)?;
             Ok(success(cx, value, kind, blocks)?)
         }
-        Content::ToolError { message, blocks, structured } => {
+        PayloadContent::ToolError { message, blocks, structured } => {
             let more = [decoded(cx, blocks)?, decoded(cx, structured)?];
             Ok(refused(cx, CallFault::ToolError, message, more)?)
         }
-        Content::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
+        PayloadContent::Malformed(why) => Ok(refused(cx, CallFault::UpstreamError, why, [None, None])?),
     }
 }
 
-fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Kind), Box<Fault>> {
+fn text_value(cx: &mut Context, text: &str) -> Result<(Value, Parsed), Box<Fault>> {
     if looks_like_json(text) {
         match decode(cx, text.as_bytes()) {
-            Ok(value) => return Ok((value, Kind::Json)),
+            Ok(value) => return Ok((value, Parsed::Json)),
             Err(DecodeFailure::Fault(fault)) => return Err(fault),
             // Text that is no JSON after all.
             Err(DecodeFailure::Invalid(_)) => {}
         }
     }
-    Ok((cx.host_text(text)?, Kind::Text))
+    Ok((cx.host_text(text)?, Parsed::Text))
 }
 
 /// The value of a recoverable failure.
@@ -97,7 +97,7 @@ pub(crate) fn world_fault(cx: &mut Context, reason: CallFault, message: &str) ->
 fn success(
     cx: &mut Context,
     payload: Value,
-    kind: Kind,
+    kind: Parsed,
     blocks: Option<Value>,
 ) -> Result<Unwrapped, Box<Fault>> {
     let kind = cx.keyword(kind.name());

@@ -7,14 +7,14 @@
 //! out about names are on the program's account, so shared, deep and wide structures end in a typed fault.
 
 use super::{ParsedCall, fault, programmer_fault};
-use crate::tools::Tool;
-use crate::tools::expectation::{Names, Shape, below, items, mismatch};
+use crate::tools::UpstreamTool;
+use crate::tools::expectation::{Names, ValueShape, below, items, mismatch};
 use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
 use ptc_vm::memory::{Dropped, Item, List};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::value::set::SetNode;
 use ptc_vm::value::vector::VectorNode;
-use ptc_vm::{Brief, Context, Fault, Value};
+use ptc_vm::{BoundedText, Context, Fault, Value};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -35,13 +35,13 @@ const BEHIND: usize = 32;
 const REQUIRED: u64 = 8;
 
 /// A container being written.
-enum Frame<'s> {
+enum OpenContainer<'s> {
     Map { node: Rc<MapNode>, next: usize, schema: Option<&'s Json> },
     List { node: Items, next: usize, schema: Option<&'s Json> },
 }
 
 /// As many as values nest.
-impl Item for Frame<'_> {
+impl Item for OpenContainer<'_> {
     fn discard(dropped: Dropped<Self>) {
         dropped.at_once();
     }
@@ -65,7 +65,7 @@ impl Items {
 
 struct Writer<'s> {
     out: List<u8>,
-    frames: List<Frame<'s>>,
+    frames: List<OpenContainer<'s>>,
     /// The whole input schema.
     root: Option<&'s Json>,
     /// Arguments that the schema neither has nor refuses.
@@ -86,7 +86,7 @@ pub(crate) fn encode(
     cx: &mut Context,
     call: &ParsedCall,
     args: &Value,
-    tool: Option<&Tool>,
+    tool: Option<&UpstreamTool>,
 ) -> Result<Encoded, Box<Fault>> {
     let empty = MapNode::empty();
     let map = if let Value::Map(map) = args { map } else { &empty };
@@ -106,7 +106,7 @@ pub(crate) fn encode(
 }
 
 /// What stops the encoding.
-enum Refusal {
+enum ArgumentError {
     /// A value without a JSON form.
     NotEncodable(String),
     /// Something that the schema proves wrong.
@@ -115,26 +115,26 @@ enum Refusal {
     Limit(Box<Fault>),
 }
 
-impl From<Box<Fault>> for Refusal {
-    fn from(limit: Box<Fault>) -> Refusal {
-        Refusal::Limit(limit)
+impl From<Box<Fault>> for ArgumentError {
+    fn from(limit: Box<Fault>) -> ArgumentError {
+        ArgumentError::Limit(limit)
     }
 }
 
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Refusal {
-        Refusal::Problem(problem)
+impl From<Problem> for ArgumentError {
+    fn from(problem: Problem) -> ArgumentError {
+        ArgumentError::Problem(problem)
     }
 }
 
-fn fault_of(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fault> {
+fn fault_of(call: &ParsedCall, tool: Option<&UpstreamTool>, refusal: ArgumentError) -> Box<Fault> {
     match refusal {
-        Refusal::Limit(limit) => limit,
-        Refusal::Problem(problem) => match tool {
+        ArgumentError::Limit(limit) => limit,
+        ArgumentError::Problem(problem) => match tool {
             Some(tool) => programmer_fault(problem.of(&call.server, tool)),
             None => fault(rejected(&call.server, &call.tool, &problem.what)),
         },
-        Refusal::NotEncodable(why) => {
+        ArgumentError::NotEncodable(why) => {
             let why = format!("not JSON-encodable ({why})");
             fault(rejected(&call.server, &call.tool, &why))
         }
@@ -142,7 +142,7 @@ fn fault_of(call: &ParsedCall, tool: Option<&Tool>, refusal: Refusal) -> Box<Fau
 }
 
 impl<'s> Writer<'s> {
-    fn put(&mut self, cx: &mut Context, text: &[u8]) -> Result<(), Refusal> {
+    fn put(&mut self, cx: &mut Context, text: &[u8]) -> Result<(), ArgumentError> {
         Ok(self.out.append(cx, text)?)
     }
 
@@ -152,7 +152,7 @@ impl<'s> Writer<'s> {
         cx: &mut Context,
         node: &Rc<MapNode>,
         schema: Option<&'s Json>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ArgumentError> {
         cx.tick(node.len() as u64 + 1)?;
         let mut bytes = 0;
         for key in node.keys() {
@@ -167,7 +167,7 @@ impl<'s> Writer<'s> {
         cx.reserve(bytes)?;
         cx.holding(bytes, |cx| self.check_map(cx, node, schema))?;
         self.put(cx, b"{")?;
-        self.frames.push(cx, Frame::Map { node: node.clone(), next: 0, schema })?;
+        self.frames.push(cx, OpenContainer::Map { node: node.clone(), next: 0, schema })?;
         Ok(())
     }
 
@@ -177,7 +177,7 @@ impl<'s> Writer<'s> {
         cx: &mut Context,
         node: &MapNode,
         schema: Option<&'s Json>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ArgumentError> {
         let names = self.names(schema);
         let mut given = HashSet::with_capacity(node.len());
         for entry in node.entries() {
@@ -186,8 +186,8 @@ impl<'s> Writer<'s> {
                 continue;
             }
             if given.contains(&name) {
-                let name = Brief::of(&name);
-                return Err(Refusal::NotEncodable(format!("two keys are both called {name:?}")));
+                let name = BoundedText::of(&name);
+                return Err(ArgumentError::NotEncodable(format!("two keys are both called {name:?}")));
             }
             given.insert(name);
         }
@@ -205,7 +205,7 @@ impl<'s> Writer<'s> {
         cx: &mut Context,
         schema: Option<&'s Json>,
         name: &str,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, ArgumentError> {
         let (Some(root), Some(schema)) = (self.root, schema) else { return Ok(false) };
         let (mut required, mut is_required) = (0, false);
         for other in Names::of(root, schema).required() {
@@ -213,7 +213,7 @@ impl<'s> Writer<'s> {
             is_required |= other == name;
         }
         cx.tick(required / REQUIRED)?;
-        let may_not_be_nil = |entry| mismatch(root, entry, &Shape::Nil).is_some();
+        let may_not_be_nil = |entry| mismatch(root, entry, &ValueShape::Nil).is_some();
         Ok(!is_required && below(root, schema, name).is_some_and(may_not_be_nil))
     }
 
@@ -222,14 +222,14 @@ impl<'s> Writer<'s> {
         cx: &mut Context,
         names: &Names<'s>,
         given: &HashSet<Cow<'_, str>>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ArgumentError> {
         let given_names = given.iter().map(|name| &**name);
         let cx = RefCell::new(cx);
         let path = || self.path(&cx.borrow());
         let pay = |units| Ok(cx.borrow_mut().tick(units)?);
-        let undeclared = review::<Refusal>(names, given_names, |name| given.contains(name), path, pay)?;
+        let undeclared = review::<ArgumentError>(names, given_names, |name| given.contains(name), path, pay)?;
         if self.frames.is_empty() {
-            self.undeclared.extend(undeclared.into_iter().map(|name| Brief::of(name).into()));
+            self.undeclared.extend(undeclared.into_iter().map(|name| BoundedText::of(name).into()));
         }
         Ok(())
     }
@@ -242,21 +242,21 @@ impl<'s> Writer<'s> {
                 break;
             }
             path = match frame {
-                Frame::Map { node, next, schema } => {
+                OpenContainer::Map { node, next, schema } => {
                     let key = node.keys().get(next.saturating_sub(1));
                     let name = key.and_then(|key| key_name(cx, key, self.names(*schema).as_ref()).ok());
                     path.entry(&name.unwrap_or_default())
                 }
-                Frame::List { next, .. } => path.item(next.saturating_sub(1)),
+                OpenContainer::List { next, .. } => path.item(next.saturating_sub(1)),
             };
         }
         path
     }
 
-    fn run(&mut self, cx: &mut Context) -> Result<(), Refusal> {
+    fn run(&mut self, cx: &mut Context) -> Result<(), ArgumentError> {
         while let Some(frame) = self.frames.last_mut() {
             match frame {
-                Frame::Map { node, next, schema } => {
+                OpenContainer::Map { node, next, schema } => {
                     if *next >= node.len() {
                         self.frames.pop();
                         self.put(cx, b"}")?;
@@ -277,7 +277,7 @@ impl<'s> Writer<'s> {
                     let entry = self.root.zip(schema).and_then(|(root, schema)| below(root, schema, &name));
                     self.value(cx, &value, entry)?;
                 }
-                Frame::List { node, next, schema } => {
+                OpenContainer::List { node, next, schema } => {
                     let Some(item) = node.get(cx, *next)? else {
                         self.frames.pop();
                         self.put(cx, b"]")?;
@@ -296,28 +296,38 @@ impl<'s> Writer<'s> {
     }
 
     /// Writes a string.
-    fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), Refusal> {
+    fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), ArgumentError> {
         // Also for the little that comes behind a large text: it is not to be copied for that.
         self.out.make_room(cx, text.len() + BEHIND)?;
-        let mut sink = Sink { out: &mut self.out, cx, fault: None };
+        let mut sink = ArgumentSink { out: &mut self.out, cx, fault: None };
         // What can go wrong is a limit.
         let _ = serde_json::to_writer(&mut sink, text);
-        sink.fault.map_or(Ok(()), |fault| Err(Refusal::Limit(fault)))
+        sink.fault.map_or(Ok(()), |fault| Err(ArgumentError::Limit(fault)))
     }
 
     /// Starts a list.
-    fn open_list(&mut self, cx: &mut Context, node: Items, schema: Option<&'s Json>) -> Result<(), Refusal> {
+    fn open_list(
+        &mut self,
+        cx: &mut Context,
+        node: Items,
+        schema: Option<&'s Json>,
+    ) -> Result<(), ArgumentError> {
         let schema = self.root.zip(schema).and_then(|(root, schema)| items(root, schema));
         self.put(cx, b"[")?;
-        Ok(self.frames.push(cx, Frame::List { node, next: 0, schema })?)
+        Ok(self.frames.push(cx, OpenContainer::List { node, next: 0, schema })?)
     }
 
-    fn value(&mut self, cx: &mut Context, value: &Value, schema: Option<&'s Json>) -> Result<(), Refusal> {
+    fn value(
+        &mut self,
+        cx: &mut Context,
+        value: &Value,
+        schema: Option<&'s Json>,
+    ) -> Result<(), ArgumentError> {
         cx.tick(1)?;
         if let (Some(root), Some(schema)) = (self.root, schema) {
             let shape = shape(cx, value);
             if let Some(why) = mismatch(root, schema, &shape) {
-                return Err(Refusal::Problem(Problem::mismatch(&self.path(cx), &why, &shape)));
+                return Err(ArgumentError::Problem(Problem::mismatch(&self.path(cx), &why, &shape)));
             }
         }
         match value {
@@ -330,7 +340,7 @@ impl<'s> Writer<'s> {
             }
             Value::Float(number) => match serde_json::Number::from_f64(*number) {
                 Some(number) => self.put(cx, number.to_string().as_bytes()),
-                None => Err(Refusal::NotEncodable(format!("{number} has no JSON form"))),
+                None => Err(ArgumentError::NotEncodable(format!("{number} has no JSON form"))),
             },
             Value::Str(text) => {
                 cx.tick(text.as_str().len() as u64)?;
@@ -346,19 +356,19 @@ impl<'s> Writer<'s> {
             Value::LocalDate(date) => self.text(cx, &date.to_string()),
             Value::DateTime(date_time) => self.text(cx, &date_time.to_string()),
             Value::Duration(duration) => self.put(cx, duration.millis().to_string().as_bytes()),
-            other => Err(Refusal::NotEncodable(format!("a {} has no JSON form", other.type_word()))),
+            other => Err(ArgumentError::NotEncodable(format!("a {} has no JSON form", other.type_word()))),
         }
     }
 }
 
 /// Text on its way to the account of a program.
-struct Sink<'w> {
+struct ArgumentSink<'w> {
     out: &'w mut List<u8>,
     cx: &'w mut Context,
     fault: Option<Box<Fault>>,
 }
 
-impl io::Write for Sink<'_> {
+impl io::Write for ArgumentSink<'_> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         match self.out.append(self.cx, text) {
             Ok(()) => Ok(text.len()),
@@ -375,7 +385,11 @@ impl io::Write for Sink<'_> {
 }
 
 /// The JSON name of a key.
-fn key_name<'k>(cx: &Context, key: &'k Value, names: Option<&Names<'_>>) -> Result<Cow<'k, str>, Refusal> {
+fn key_name<'k>(
+    cx: &Context,
+    key: &'k Value,
+    names: Option<&Names<'_>>,
+) -> Result<Cow<'k, str>, ArgumentError> {
     match key {
         Value::Str(text) => Ok(text.as_str().into()),
         Value::Keyword(symbol) | Value::Symbol(symbol) => {
@@ -383,25 +397,25 @@ fn key_name<'k>(cx: &Context, key: &'k Value, names: Option<&Names<'_>>) -> Resu
             Ok(names.map_or(text.into(), |names| names.spelled(text, true)).into_owned().into())
         }
         Value::Int(number) => Ok(number.to_string().into()),
-        other => Err(Refusal::NotEncodable(format!("a {} cannot be an object key", other.type_word()))),
+        other => Err(ArgumentError::NotEncodable(format!("a {} cannot be an object key", other.type_word()))),
     }
 }
 
 /// What the checks look at of a value.
-fn shape<'v>(cx: &'v Context, value: &'v Value) -> Shape<'v> {
+fn shape<'v>(cx: &'v Context, value: &'v Value) -> ValueShape<'v> {
     match value {
-        Value::Nil => Shape::Nil,
-        Value::Bool(value) => Shape::Bool(*value),
-        Value::Int(value) => Shape::Int(*value),
-        Value::BigInt(_) => Shape::BigInt("a big integer".into()),
-        Value::Float(value) => Shape::Float(*value),
-        Value::Str(text) => Shape::Text(text.as_str().into()),
-        Value::Keyword(symbol) | Value::Symbol(symbol) => Shape::Text(cx.text(*symbol).into()),
-        Value::LocalDate(date) => Shape::Text(date.to_string().into()),
-        Value::DateTime(date_time) => Shape::Text(date_time.to_string().into()),
-        Value::Duration(duration) => Shape::Int(duration.millis()),
-        Value::Vector(_) | Value::Set(_) => Shape::List,
-        Value::Map(_) => Shape::Map,
-        _ => Shape::Unknown,
+        Value::Nil => ValueShape::Nil,
+        Value::Bool(value) => ValueShape::Bool(*value),
+        Value::Int(value) => ValueShape::Int(*value),
+        Value::BigInt(_) => ValueShape::BigInt("a big integer".into()),
+        Value::Float(value) => ValueShape::Float(*value),
+        Value::Str(text) => ValueShape::Text(text.as_str().into()),
+        Value::Keyword(symbol) | Value::Symbol(symbol) => ValueShape::Text(cx.text(*symbol).into()),
+        Value::LocalDate(date) => ValueShape::Text(date.to_string().into()),
+        Value::DateTime(date_time) => ValueShape::Text(date_time.to_string().into()),
+        Value::Duration(duration) => ValueShape::Int(duration.millis()),
+        Value::Vector(_) | Value::Set(_) => ValueShape::List,
+        Value::Map(_) => ValueShape::Map,
+        _ => ValueShape::Unknown,
     }
 }

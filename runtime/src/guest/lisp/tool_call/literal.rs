@@ -1,16 +1,16 @@
 //! Literal calls, judged when a program is compiled (decision 4): only what a complete, current tool list
 //! proves wrong is an error.
 
-use crate::tools::expectation::{Names, Shape, Verdict, below, items, mismatch};
+use crate::tools::expectation::{Names, ValueShape, Verdict, below, items, mismatch};
 use crate::tools::suggest::nearest;
 use crate::tools::words::{
     Notation, Path, Problem, WrongCall, no_such_server, no_such_tool, refused_tool, undeclared_note,
 };
-use crate::tools::{Catalog, LookUp, Tool};
+use crate::tools::{Catalog, LookUp, UpstreamTool};
 use ptc_compiler::meter::Meter;
 use ptc_compiler::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind, ToolCatalog};
 use ptc_compiler::{Diagnostic, Severity};
-use ptc_vm::{Brief, Reason, Span};
+use ptc_vm::{BoundedText, Reason, Span};
 use serde_json::Value as Json;
 use std::collections::HashSet;
 
@@ -52,13 +52,13 @@ fn unknown(span: Span, wrong: WrongCall) -> Diagnostic {
 }
 
 fn diagnostic(reason: Reason, span: Span, wrong: WrongCall) -> Diagnostic {
-    let hints = wrong.hints.into_iter().map(Brief::of).collect();
+    let hints = wrong.hints.into_iter().map(BoundedText::of).collect();
     Diagnostic { hints, ..Diagnostic::error(reason, span, wrong.message) }
 }
 
 struct ArgumentCheck<'c> {
     server: &'c str,
-    tool: &'c Tool,
+    tool: &'c UpstreamTool,
     meter: &'c Meter<'c>,
     findings: Vec<Diagnostic>,
 }
@@ -186,16 +186,16 @@ impl<'c> ArgumentCheck<'c> {
     }
 }
 
-fn shape<'l>(kind: &'l LiteralKind<'_>) -> Shape<'l> {
+fn shape<'l>(kind: &'l LiteralKind<'_>) -> ValueShape<'l> {
     match kind {
-        LiteralKind::Nil => Shape::Nil,
-        LiteralKind::Bool(value) => Shape::Bool(*value),
-        LiteralKind::Int(value) => Shape::Int(*value),
-        LiteralKind::BigInt(digits) => Shape::BigInt((*digits).into()),
-        LiteralKind::Float(value) => Shape::Float(*value),
-        LiteralKind::Text(text) => Shape::Text((*text).into()),
-        LiteralKind::List(_) => Shape::List,
-        LiteralKind::Map { .. } => Shape::Map,
-        LiteralKind::Computed => Shape::Unknown,
+        LiteralKind::Nil => ValueShape::Nil,
+        LiteralKind::Bool(value) => ValueShape::Bool(*value),
+        LiteralKind::Int(value) => ValueShape::Int(*value),
+        LiteralKind::BigInt(digits) => ValueShape::BigInt((*digits).into()),
+        LiteralKind::Float(value) => ValueShape::Float(*value),
+        LiteralKind::Text(text) => ValueShape::Text((*text).into()),
+        LiteralKind::List(_) => ValueShape::List,
+        LiteralKind::Map { .. } => ValueShape::Map,
+        LiteralKind::Computed => ValueShape::Unknown,
     }
 }

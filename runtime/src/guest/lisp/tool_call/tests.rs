@@ -1,7 +1,7 @@
 use super::*;
 use crate::broker::Payload;
 use crate::run::outcome::CallFault;
-use crate::tools::Tool;
+use crate::tools::UpstreamTool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
 use ptc_vm::json::{Dialect, encode as to_json};
 use ptc_vm::value::map::MapNode;
@@ -108,7 +108,7 @@ fn every_form_of_a_call() {
     });
 }
 
-fn tool(schema: serde_json::Value) -> Tool {
+fn tool(schema: serde_json::Value) -> UpstreamTool {
     serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap()
 }
 

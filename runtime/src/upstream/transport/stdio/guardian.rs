@@ -72,11 +72,11 @@ pub struct Guardian {
     /// Of everything that comes from a server of this guardian.
     mark: String,
     adopts: bool,
-    state: Mutex<State>,
+    state: Mutex<GuardianState>,
 }
 
 #[derive(Default)]
-struct State {
+struct GuardianState {
     helper: Helper,
     groups: BTreeSet<u32>,
     /// Adopted processes that the helper knows of.
@@ -98,12 +98,12 @@ enum Helper {
 
 impl Default for Guardian {
     fn default() -> Guardian {
-        Guardian::new(false, State::default())
+        Guardian::new(false, GuardianState::default())
     }
 }
 
 impl Guardian {
-    fn new(adopts: bool, state: State) -> Guardian {
+    fn new(adopts: bool, state: GuardianState) -> Guardian {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mark = format!("{MARK}={}-{:x}.", std::process::id(), now.as_nanos());
         Guardian { mark, adopts, state: Mutex::new(state) }
@@ -114,7 +114,7 @@ impl Guardian {
     pub fn adopting() -> Guardian {
         let own = kin::children().iter().map(|child| child.id).collect();
         kin::adopt_orphans();
-        Guardian::new(true, State { own, ..State::default() })
+        Guardian::new(true, GuardianState { own, ..GuardianState::default() })
     }
 
     /// Spawns a server; `spawn` is told the value of [`MARK`] in its environment. The mark is that of this one
@@ -189,7 +189,7 @@ impl Guardian {
         }
     }
 
-    fn orphans(&self, state: &State) -> Vec<Process> {
+    fn orphans(&self, state: &GuardianState) -> Vec<Process> {
         kin::children().into_iter().filter(|child| !state.own.contains(&child.id)).collect()
     }
 
@@ -214,12 +214,12 @@ impl Guardian {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GuardianState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GuardianState {
     /// Starts the helper with the first group.
     fn start(&mut self, mark: &str) {
         if matches!(self.helper, Helper::NotStarted) {

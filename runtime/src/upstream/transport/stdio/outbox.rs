@@ -20,13 +20,13 @@ const REPLY_ROOM: usize = 256 << 10;
 const BATCH: usize = 64 << 10;
 
 /// A frame in three parts, so that arguments are not copied. The last part ends the frame.
-pub(super) struct Frame {
+pub(super) struct OutgoingFrame {
     pub(super) head: String,
     pub(super) arguments: Arguments,
     pub(super) tail: String,
 }
 
-impl Frame {
+impl OutgoingFrame {
     /// Its bytes.
     pub(super) fn len(&self) -> usize {
         self.head.len() + self.arguments.as_str().len() + self.tail.len()
@@ -50,30 +50,30 @@ pub(super) enum Batch {
     /// One frame, which keeps its room and stays on its program's account.
     Large {
         /// The frame.
-        frame: Frame,
+        frame: OutgoingFrame,
         _room: Room,
     },
 }
 
 /// The queue of one connection.
-pub(super) struct Outbox {
-    queue: Mutex<Queue>,
+pub(super) struct FrameQueue {
+    queue: Mutex<QueuedFrames>,
     room: Arc<Semaphore>,
     arrived: Notify,
 }
 
 #[derive(Default)]
-struct Queue {
+struct QueuedFrames {
     first: VecDeque<Vec<u8>>,
     first_bytes: usize,
     /// By the ids of their requests, which grow.
-    calls: BTreeMap<u64, (Frame, Room)>,
+    calls: BTreeMap<u64, (OutgoingFrame, Room)>,
     closed: bool,
 }
 
-impl Outbox {
-    pub(super) fn new() -> Outbox {
-        Outbox {
+impl FrameQueue {
+    pub(super) fn new() -> FrameQueue {
+        FrameQueue {
             queue: Mutex::default(),
             room: Arc::new(Semaphore::new(CALL_ROOM as usize)),
             arrived: Notify::new(),
@@ -87,7 +87,7 @@ impl Outbox {
     }
 
     /// Takes a call.
-    pub(super) fn call(&self, id: u64, frame: Frame, room: Room) {
+    pub(super) fn call(&self, id: u64, frame: OutgoingFrame, room: Room) {
         let mut queue = self.lock();
         if !queue.closed {
             queue.calls.insert(id, (frame, room));
@@ -147,12 +147,12 @@ impl Outbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, QueuedFrames> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+impl QueuedFrames {
     fn take(&mut self) -> Option<Batch> {
         let mut batch = Vec::new();
         while batch.len() < BATCH
@@ -183,18 +183,18 @@ mod tests {
     use super::*;
     use futures_util::poll;
 
-    fn frame(bytes: usize) -> Frame {
-        Frame { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
+    fn frame(bytes: usize) -> OutgoingFrame {
+        OutgoingFrame { head: "<".into(), arguments: "x".repeat(bytes).into(), tail: ">".into() }
     }
 
-    async fn enter(outbox: &Outbox, id: u64, bytes: usize) {
+    async fn enter(outbox: &FrameQueue, id: u64, bytes: usize) {
         let room = outbox.room(bytes + 2).await.unwrap();
         outbox.call(id, frame(bytes), room);
     }
 
     #[tokio::test]
     async fn calls_wait_for_room_and_leave_it_when_they_are_taken_out() {
-        let outbox = Outbox::new();
+        let outbox = FrameQueue::new();
         enter(&outbox, 1, 5 << 20).await;
         let next = outbox.room(10);
         tokio::pin!(next);
@@ -213,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn small_frames_go_first_and_together() {
-        let outbox = Outbox::new();
+        let outbox = FrameQueue::new();
         enter(&outbox, 1, 1).await;
         enter(&outbox, 2, 100 << 10).await;
         enter(&outbox, 3, 2).await;
@@ -228,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_peer_causes_is_bounded() {
-        let outbox = Outbox::new();
+        let outbox = FrameQueue::new();
         let taken = (0..1_000_000).filter(|_| outbox.reply(b"0123456789".to_vec())).count();
         assert_eq!(taken, REPLY_ROOM / 10);
         // Our own question finds its place all the same.

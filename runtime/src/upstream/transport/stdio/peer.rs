@@ -1,14 +1,14 @@
 //! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own cap. What is on its way out
-//! stands in the [`Outbox`].
+//! stands in the [`FrameQueue`].
 
 use super::frames::{Frames, Received};
-use super::outbox::{Batch, Frame, Outbox};
+use super::outbox::{Batch, FrameQueue, OutgoingFrame};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
-use crate::upstream::jsonrpc::{RawAnswer, RpcError};
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::transport::pace::Pace;
 use crate::upstream::transport::throttle::Throttle;
-use crate::upstream::transport::{Era, Params, Peer, PeerEvents, PeerRequest, RequestFault};
+use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +25,15 @@ const ABANDONED: usize = 1_024;
 /// The server at the other end of the pipes.
 pub(super) struct StdioPeer {
     events: Arc<PeerEvents>,
-    outbox: Outbox,
-    pending: Mutex<Pending>,
+    outbox: FrameQueue,
+    pending: Mutex<PendingCalls>,
     /// Most bytes of an incoming line: the largest cap in flight, at least the floor.
     line_cap: AtomicUsize,
     next_id: AtomicU64,
 }
 
-struct Pending {
-    calls: HashMap<u64, Waiting>,
+struct PendingCalls {
+    calls: HashMap<u64, WaitingCall>,
     /// How many calls in flight have which cap.
     caps: BTreeMap<usize, usize>,
     /// Requests that were sent and given up; the latest of them.
@@ -41,7 +41,7 @@ struct Pending {
     closed: Option<String>,
 }
 
-struct Waiting {
+struct WaitingCall {
     cap: usize,
     reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
 }
@@ -49,7 +49,7 @@ struct Waiting {
 impl StdioPeer {
     /// A peer whose holder runs [`StdioPeer::read`] and [`StdioPeer::write`].
     pub(super) fn new(events: Arc<PeerEvents>) -> StdioPeer {
-        let pending = Pending {
+        let pending = PendingCalls {
             calls: HashMap::new(),
             caps: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -57,7 +57,7 @@ impl StdioPeer {
         };
         StdioPeer {
             events,
-            outbox: Outbox::new(),
+            outbox: FrameQueue::new(),
             pending: Mutex::new(pending),
             line_cap: AtomicUsize::new(LINE_FLOOR),
             next_id: AtomicU64::new(1),
@@ -117,7 +117,7 @@ impl StdioPeer {
             Incoming::Broken { ids, why } => {
                 log.warn(upstream, bytes, &why);
                 let ids = if ids.is_empty() { self.only_call().into_iter().collect() } else { ids };
-                let fault = || Err(RequestFault::Rpc(RpcError::about(why.clone())));
+                let fault = || Err(RequestFault::Rpc(ErrorObject::about(why.clone())));
                 let asked = ids.into_iter().filter(|id| self.answer(*id, |_| fault()));
                 return asked.count() > 0;
             }
@@ -180,17 +180,17 @@ impl Peer for StdioPeer {
         let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let waiting = Waiting { cap, reply };
+        let waiting = WaitingCall { cap, reply };
         match params {
-            Params::Own(params) => {
+            RequestParams::Own(params) => {
                 self.enter(id, waiting)?;
                 guard.id = Some(id);
                 self.outbox.own(line(message::request(id, method, params)));
             }
-            Params::Call { tool: _, head, arguments, tail } => {
+            RequestParams::Call { tool: _, head, arguments, tail } => {
                 let (head, mut tail) = message::around(id, method, &head, tail);
                 tail.push('\n');
-                let frame = Frame { head, arguments, tail };
+                let frame = OutgoingFrame { head, arguments, tail };
                 let Some(room) = self.outbox.room(frame.len()).await else {
                     return Err(self.close_fault());
                 };
@@ -204,7 +204,7 @@ impl Peer for StdioPeer {
         answer
     }
 
-    fn notify(&self, method: &'static str, _era: Era<'_>) {
+    fn notify(&self, method: &'static str, _era: RequestEra<'_>) {
         self.outbox.own(line(message::notification(method, None)));
     }
 }
@@ -224,7 +224,7 @@ async fn send(sink: &mut (impl AsyncWrite + Unpin), parts: &[&[u8]]) -> std::io:
 }
 
 impl StdioPeer {
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingCalls> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -234,7 +234,7 @@ impl StdioPeer {
     }
 
     /// Gives an answer to whoever waits for it; false when nobody ever did.
-    fn answer(&self, id: u64, answer: impl FnOnce(&Waiting) -> Result<RawAnswer, RequestFault>) -> bool {
+    fn answer(&self, id: u64, answer: impl FnOnce(&WaitingCall) -> Result<RawAnswer, RequestFault>) -> bool {
         let waiting = self.forget(id);
         if waiting.is_none() && !self.lock().abandoned.remove(&id) {
             return false;
@@ -260,7 +260,7 @@ impl StdioPeer {
         }
     }
 
-    fn enter(&self, id: u64, waiting: Waiting) -> Result<(), RequestFault> {
+    fn enter(&self, id: u64, waiting: WaitingCall) -> Result<(), RequestFault> {
         let mut pending = self.lock();
         if pending.closed.is_some() {
             drop(pending);
@@ -272,7 +272,7 @@ impl StdioPeer {
         Ok(())
     }
 
-    fn forget(&self, id: u64) -> Option<Waiting> {
+    fn forget(&self, id: u64) -> Option<WaitingCall> {
         let mut pending = self.lock();
         let waiting = pending.calls.remove(&id)?;
         if let Some(count) = pending.caps.get_mut(&waiting.cap) {
@@ -292,7 +292,7 @@ impl StdioPeer {
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
-    fn update_cap(&self, pending: &Pending) {
+    fn update_cap(&self, pending: &PendingCalls) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
         self.line_cap.store(largest.max(LINE_FLOOR), Ordering::Relaxed);
     }

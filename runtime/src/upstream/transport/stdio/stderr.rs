@@ -2,7 +2,7 @@
 
 use super::line::{Line, LineReader};
 use crate::secrets::SecretRegistry;
-use crate::upstream::transport::throttle::{Throttle, Verdict};
+use crate::upstream::transport::throttle::{Throttle, Throttled};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -59,9 +59,9 @@ pub(super) async fn log_lines(
             continue;
         }
         match flood.admit(Instant::now()) {
-            Verdict::Pass { suppressed: 0 } => tracing::info!(upstream = %name, "{text}"),
-            Verdict::Pass { suppressed } => tracing::info!(upstream = %name, suppressed, "{text}"),
-            Verdict::Suppress => {}
+            Throttled::Pass { suppressed: 0 } => tracing::info!(upstream = %name, "{text}"),
+            Throttled::Pass { suppressed } => tracing::info!(upstream = %name, suppressed, "{text}"),
+            Throttled::Suppress => {}
         }
         tail.push(text);
     }

@@ -14,15 +14,15 @@ pub const CUT: char = '…';
 
 /// A text of at most [`MOST`] characters.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Brief(String);
+pub struct BoundedText(String);
 
-impl Brief {
+impl BoundedText {
     /// The text of something, cut where it gets too long. No more of it is written than is kept.
-    pub fn of(text: impl fmt::Display) -> Brief {
+    pub fn of(text: impl fmt::Display) -> BoundedText {
         let mut writer = Writer { text: String::new(), room: MOST };
         // The writer ends the rest of a long text with an error.
         let _ = write!(writer, "{text}");
-        Brief(writer.text)
+        BoundedText(writer.text)
     }
 
     /// The text.
@@ -68,7 +68,7 @@ impl Write for Writer {
     }
 }
 
-impl Deref for Brief {
+impl Deref for BoundedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -76,31 +76,31 @@ impl Deref for Brief {
     }
 }
 
-impl fmt::Display for Brief {
+impl fmt::Display for BoundedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl fmt::Debug for Brief {
+impl fmt::Debug for BoundedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
 }
 
-impl From<Brief> for String {
-    fn from(brief: Brief) -> String {
-        brief.0
+impl From<BoundedText> for String {
+    fn from(text: BoundedText) -> String {
+        text.0
     }
 }
 
-impl PartialEq<str> for Brief {
+impl PartialEq<str> for BoundedText {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
     }
 }
 
-impl PartialEq<&str> for Brief {
+impl PartialEq<&str> for BoundedText {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
     }
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn only_long_texts_are_cut_and_at_a_character() {
         let as_long = "ä".repeat(MOST);
-        assert_eq!(Brief::of(&as_long), *as_long);
+        assert_eq!(BoundedText::of(&as_long), *as_long);
         for (before, after) in [("", "ä"), ("a", ""), ("", "a")] {
-            let long = Brief::of(format_args!("{before}{as_long}{after}{}", "b".repeat(5_000)));
+            let long = BoundedText::of(format_args!("{before}{as_long}{after}{}", "b".repeat(5_000)));
             assert_eq!(long.chars().count(), MOST);
             assert!(long.ends_with(['…']) && long.starts_with(before), "{long}");
         }
@@ -131,6 +131,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Brief::of(Endless).chars().count(), MOST);
+        assert_eq!(BoundedText::of(Endless).chars().count(), MOST);
     }
 }
