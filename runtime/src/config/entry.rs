@@ -1,5 +1,6 @@
 //! One server entry: which keys it may have, and what they mean.
 
+use super::credentials::Credentials;
 use super::keys;
 use super::place::Document;
 use super::tools::rule;
@@ -99,6 +100,7 @@ pub(super) struct EntryReader<'a> {
     pub(super) server: &'a str,
     /// The rule that holds for all servers.
     pub(super) tools: Option<&'a NameRule>,
+    pub(super) credentials: &'a Credentials,
     pub(super) secrets: &'a SecretRegistry,
     pub(super) variables: &'a dyn Fn(&str) -> Option<String>,
     /// Values that nothing can hide: whoever wrote them must know.
@@ -124,6 +126,7 @@ impl EntryReader<'_> {
                 self.protect(&["headers", name], &format!("the header {name}"), value);
             }
         }
+        self.headers(entry)?;
         let mut made = ServerEntry::new(server, self.transport(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
         made.handshake_timeout = self
@@ -250,6 +253,11 @@ impl EntryReader<'_> {
 
     pub(super) fn wrong(&self, key: &str, message: &str) -> ConfigError {
         self.error(&[key], format!("upstream {}: {message}", self.server))
+    }
+
+    /// An error about something that the entry does.
+    pub(super) fn about(&self, below: &[&str], what: &str) -> ConfigError {
+        self.error(below, format!("upstream {} {what}", self.server))
     }
 
     pub(super) fn error(&self, below: &[&str], message: impl Into<String>) -> ConfigError {

@@ -14,6 +14,10 @@ pub enum Kind {
     Flag,
     /// A whole number from 1.
     Positive,
+    /// A list of emitters: `{"scheme": …, "binding": …}`.
+    Emitters,
+    /// An object of header names and texts.
+    Headers,
     /// `{"allow": [name]}` or `{"block": [name]}`.
     ToolRule,
     /// Anything: hosts write it, and it means nothing to us.
@@ -44,6 +48,8 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("cd", Kind::Text, "The folder to start it in."),
     row("cwd", Kind::Text, "The same as cd."),
     row("inheritEnv", Kind::Flag, "Give it the whole environment of ptc instead of the usual few variables."),
+    row("auth", Kind::Emitters, "What puts credentials into headers of requests, in order."),
+    row("static_headers", Kind::Headers, "More headers of requests, none of them secret."),
     row("description", Kind::Text, "What models read about the server."),
     row("required", Kind::Flag, "Whether ptc stops when the server does not start."),
     row("disabled", Kind::Flag, "Leave the server out."),

@@ -4,6 +4,7 @@
 //! Errors carry the file, line and column they are about.
 
 mod comments;
+mod credentials;
 mod entry;
 mod error;
 pub mod keys;
@@ -21,6 +22,7 @@ pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
 pub use schema::json_schema;
 
 use crate::secrets::SecretRegistry;
+use credentials::CredentialReader;
 use place::Document;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -140,10 +142,12 @@ impl Config {
                 document.error(&path, message)
             })?,
         };
-        const TOP_KEYS: [&str; 4] = ["$schema", "tools", "inputs", "name"];
+        const TOP_KEYS: [&str; 5] = ["$schema", "tools", "inputs", "name", credentials::KEY];
         let unknown = root.keys().filter(|key| *key != shape.key() && !TOP_KEYS.contains(&key.as_str()));
         let mut warnings: Vec<ConfigError> =
             unknown.map(|key| document.error(&[key], format!("unknown key \"{key}\""))).collect();
+        let reader = CredentialReader { document: &document, secrets, variables, warnings: &mut warnings };
+        let credentials = reader.read(&root)?;
         let mut servers = Vec::with_capacity(entries.len());
         for (server, value) in entries {
             let reader = entry::EntryReader {
@@ -151,6 +155,7 @@ impl Config {
                 shape,
                 server,
                 tools: shared.as_ref(),
+                credentials: &credentials,
                 secrets,
                 variables,
                 unprotected: std::cell::RefCell::default(),

@@ -1,5 +1,6 @@
 //! The JSON Schema of the file, written from the table of keys.
 
+use super::credentials::{SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
 use serde_json::{Map, Value, json};
 
@@ -17,12 +18,28 @@ pub fn json_schema() -> Value {
                 server that does not start, unless it says \"required\": true."),
             "servers": servers("hostEntry", "The same as VS Code writes it."),
             "tools": { "$ref": "#/$defs/toolRule", "description": "Which tools of any server programs may call." },
+            "credentials": {
+                "type": "object", "description": "Secrets by name, for the auth of entries; resolved once, when ptc \
+                    starts.",
+                "additionalProperties": { "$ref": "#/$defs/credential" },
+            },
             "inputs": { "description": "Questions of VS Code; not used." },
         },
         "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
         "$defs": {
             "entry": entry(&[], &["mcp_stdio"]),
             "hostEntry": entry(HOST_KEYS, &["mcp_stdio", "stdio"]),
+            "credential": credential(),
+            "emitter": {
+                "type": "object",
+                "properties": {
+                    "scheme": { "enum": SCHEMES },
+                    "binding": { "type": "string", "description": "The name of a credential." },
+                    "header": { "type": "string", "description": "Of a custom_header: which one." },
+                },
+                "required": ["scheme", "binding"],
+                "additionalProperties": false,
+            },
             "toolRule": {
                 "type": "object",
                 "properties": { "allow": { "$ref": "#/$defs/names" }, "block": { "$ref": "#/$defs/names" } },
@@ -35,6 +52,21 @@ pub fn json_schema() -> Value {
             },
         },
     })
+}
+
+/// One form for each source.
+fn credential() -> Value {
+    let forms = SOURCES.map(|(source, key, help)| {
+        let mut properties = Map::new();
+        properties.insert("source".into(), json!({ "const": source }));
+        properties.insert(key.into(), json!({ "type": "string", "minLength": 1, "description": help }));
+        properties.insert(
+            "scheme_hint".into(),
+            json!({ "type": "string", "description": "The scheme it is made for." }),
+        );
+        json!({ "properties": properties, "required": ["source", key], "additionalProperties": false })
+    });
+    json!({ "type": "object", "oneOf": forms })
 }
 
 fn servers(entry: &str, help: &str) -> Value {
@@ -55,6 +87,8 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
             }
             Kind::Flag => json!({ "type": "boolean" }),
             Kind::Positive => json!({ "type": "integer", "minimum": 1 }),
+            Kind::Emitters => json!({ "type": "array", "items": { "$ref": "#/$defs/emitter" } }),
+            Kind::Headers => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             Kind::ToolRule => json!({ "$ref": "#/$defs/toolRule" }),
             Kind::Foreign => json!({}),
         };

@@ -156,13 +156,13 @@ fn hosts_fill_placeholders_in_every_text() {
 
 #[test]
 fn unknown_keys_are_warned_about_by_name_and_place() {
-    let text = "{\"upstreams\": {\n  \"fs\": {\"command\": \"x\", \"arg\": [], \"sandbox\": 1}},\n \"credentials\": {}}";
+    let text = "{\"upstreams\": {\n  \"fs\": {\"command\": \"x\", \"arg\": [], \"sandbox\": 1}},\n \"credential\": {}}";
     let warnings: Vec<String> =
         parse(text).ok().unwrap().warnings.iter().map(ConfigError::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "u.json:3:2: unknown key \"credentials\"",
+            "u.json:3:2: unknown key \"credential\"",
             "u.json:2:26: upstream fs: unknown key \"arg\"; did you mean \"args\"?",
             "u.json:2:37: upstream fs: unknown key \"sandbox\"",
         ]
@@ -192,6 +192,10 @@ fn the_parser_keeps_to_the_table_of_keys() {
             Kind::Variables => (&["{}", "{\"A\": 1, \"B\": true, \"C\": \"c\"}"], &["[]", "{\"A\": []}"]),
             Kind::Flag => (&["true", "false"], &["\"true\"", "1"]),
             Kind::Positive => (&["1", "60000"], &["0", "-1", "1.5", "\"1\""]),
+            Kind::Emitters => (&["[]", "{}"], &["\"x\"", "[1]", "[{\"scheme\": \"bearer\"}]"]),
+            Kind::Headers => {
+                (&["{}", "{\"X-Tenant\": \"a\"}"], &["[]", "{\"Cookie\": \"a\"}", "{\"X-A\": 1}"])
+            }
             Kind::ToolRule => (
                 &["{}", "{\"allow\": [\"a*\"]}"],
                 &["[]", "{\"allow\": 1}", "{\"allow\": [], \"block\": []}"],

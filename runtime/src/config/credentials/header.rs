@@ -1,0 +1,160 @@
+//! Which headers an entry may set, and `static_headers`, which sets those without secrets.
+
+use crate::config::ConfigError;
+use crate::config::entry::EntryReader;
+use crate::secrets::{Credential, names};
+use serde_json::{Map, Value};
+
+/// What sets a header.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Use {
+    /// `static_headers`: no secrets.
+    Static,
+    /// `auth`: nothing but secrets.
+    Auth,
+}
+
+/// Headers of the protocol.
+const PROTOCOL: [&str; 6] =
+    ["mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "last-event-id", "user-agent"];
+
+/// Headers that say how a message is framed and where it goes.
+const FRAMING: [&str; 10] = [
+    "host",
+    "content-length",
+    "content-type",
+    "accept-encoding",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "upgrade",
+];
+
+/// Headers that hold a secret by their definition.
+const SENSITIVE: [&str; 5] = ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
+
+/// Parts of names of headers that are invented for a secret.
+const SENSITIVE_PARTS: [&str; 10] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "credential",
+    "api-key",
+    "apikey",
+    "access-key",
+    "subscription-key",
+    "cookie",
+];
+
+/// The name of a header as it is sent, in lower case; an error says what is wrong with it.
+pub(super) fn checked(name: &str, purpose: Use) -> Result<String, String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(format!(
+            "header {name:?} is invalid: a name is made of letters, digits and !#$%&'*+-.^_`|~"
+        ));
+    }
+    let lower = name.to_ascii_lowercase();
+    let known = lower.as_str();
+    if PROTOCOL.contains(&known) || FRAMING.contains(&known) || known.starts_with("mcp-param-") {
+        return Err(format!("header \"{name}\" is reserved: ptc sets it itself; leave it out"));
+    }
+    match purpose {
+        Use::Auth if known == "authorization" => {
+            Err("header \"Authorization\" is reserved; use scheme bearer or basic for it".to_owned())
+        }
+        Use::Static if SENSITIVE.contains(&known) => Err(format!("header \"{name}\" is reserved: {MOVE}")),
+        Use::Static if SENSITIVE_PARTS.iter().any(|part| known.contains(part)) => {
+            Err(format!("header \"{name}\" is reserved, because its name is one of a secret: {MOVE}"))
+        }
+        Use::Static | Use::Auth => Ok(lower),
+    }
+}
+
+const MOVE: &str = "secrets belong into credentials; name one in auth";
+
+/// True for what a header can carry: no breaks and no other control characters.
+pub(super) fn is_value(value: &str) -> bool {
+    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
+}
+
+impl EntryReader<'_> {
+    /// The headers of an entry, each once: those of `static_headers`, then those of `auth` in order. Names are in
+    /// lower case.
+    pub(in crate::config) fn headers(
+        &self,
+        entry: &Map<String, Value>,
+    ) -> Result<Vec<(String, Credential)>, ConfigError> {
+        let mut headers = self.static_headers(entry)?;
+        let emitted = self.emitted(entry)?;
+        if let Some((name, _)) =
+            emitted.iter().find(|(name, _)| headers.iter().any(|(known, _)| known == name))
+        {
+            let what =
+                format!("configures header \"{name}\" in both auth and static_headers; keep one of them");
+            return Err(self.about(&["static_headers"], &what));
+        }
+        headers.extend(emitted);
+        Ok(headers)
+    }
+
+    fn static_headers(&self, entry: &Map<String, Value>) -> Result<Vec<(String, Credential)>, ConfigError> {
+        const KEY: &str = "static_headers";
+        let given = match entry.get(KEY) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Object(given)) => given,
+            Some(_) => {
+                return Err(self.about(&[KEY], "static_headers must be an object of header names and texts"));
+            }
+        };
+        let mut headers: Vec<(String, Credential)> = Vec::with_capacity(given.len());
+        for (name, value) in given {
+            let wrong = |what: String| self.about(&[KEY, name], &what);
+            let lower = checked(name, Use::Static).map_err(|why| wrong(format!("static_headers {why}")))?;
+            let Value::String(value) = value else {
+                return Err(wrong(format!("static_headers \"{name}\" value must be a string")));
+            };
+            if !is_value(value) {
+                let why = "holds a line break or another character that no header can carry";
+                return Err(wrong(format!("static_headers \"{name}\" value {why}")));
+            }
+            if headers.iter().any(|(known, _)| *known == lower) {
+                return Err(wrong(format!("static_headers duplicate header \"{name}\"; keep one of them")));
+            }
+            let is_secret = names::is_secret(name);
+            headers.push((
+                lower,
+                match is_secret {
+                    true => self.protect(&[KEY, name], &format!("the header {name}"), value),
+                    false => Credential::composed(value.as_str()),
+                },
+            ));
+        }
+        Ok(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_headers() {
+        use Use::{Auth, Static};
+        for name in ["X-Tenant", "x-mcp-readonly", "Accept", "X-Partition-Key", "X_1!"] {
+            assert_eq!(checked(name, Static), Ok(name.to_ascii_lowercase()), "{name}");
+        }
+        for name in ["X-Api-Key", "Cookie", "X-Auth-Token"] {
+            assert!(checked(name, Auth).is_ok() && checked(name, Static).is_err(), "{name}");
+        }
+        for name in
+            ["", "a b", "a:b", "é", "Authorization", "USER-AGENT", "Mcp-Session-Id", "Host", "mcp-param-x"]
+        {
+            assert!(checked(name, Auth).is_err() && checked(name, Static).is_err(), "{name}");
+        }
+        assert!(is_value("a\tb é") && !is_value("a\nb") && !is_value("a\0"));
+    }
+}
