@@ -95,6 +95,7 @@ fn handler(script: &Script) -> Arc<Handler> {
         facts: Facts::default(),
         changes: true,
         instructions: String::new(),
+        ready: true,
     };
     Arc::new(Handler::new(surface).expect("handler"))
 }

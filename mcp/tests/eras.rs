@@ -56,6 +56,7 @@ fn handler() -> Handler {
         facts: Facts::default(),
         changes: false,
         instructions: "hello".into(),
+        ready: true,
     })
     .expect("handler")
 }

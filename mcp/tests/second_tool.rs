@@ -103,6 +103,7 @@ fn process<const CLIENTS: usize>(jobs: usize, memory_bytes: u64) -> (Waiting, [C
         facts: Facts::default(),
         changes: false,
         instructions: String::new(),
+        ready: true,
     };
     let handler = Arc::new(Handler::new(surface).expect("handler"));
     let gate = Gate::new(Load { jobs, memory_bytes, queued: 2, queued_bytes: 1 << 20 });

@@ -35,6 +35,7 @@ pub use guest::lisp::discovery;
 pub use guest::lisp::inline::Warm;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
-    Capacity, DEFAULT_CACHE_BYTES, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy, Submitted,
+    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy,
+    Submitted,
 };
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

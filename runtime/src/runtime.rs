@@ -17,9 +17,11 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::{Recipient, RunWatcher};
 use crate::secrets::SecretRegistry;
-use crate::startup::{self, Observer, StartError, Starting};
+use crate::startup::{self, Observer, StartError, Starts};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
-use crate::upstream::{Guardian, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState};
+use crate::upstream::{
+    FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState,
+};
 use ptc_vm::Interrupt;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -32,6 +34,9 @@ use tokio::sync::{oneshot, watch};
 
 /// Bytes of compiled programs kept by default.
 pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
+
+/// The pause before a server that did not start is tried again.
+pub const DEFAULT_TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Which servers are started at once; the others start with their first call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +78,11 @@ pub struct RuntimeConfig {
     pub startup: Option<Startup>,
     /// Which servers start at once.
     pub start: StartPolicy,
+    /// How many servers may be starting at one moment; the others wait for their turn.
+    pub places: StartPlaces,
+    /// The pause before a lenient server that did not start is tried again without a call; it doubles with every
+    /// failure. `None` leaves it to calls.
+    pub try_again: Option<Duration>,
     /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
     /// once.
     pub snapshot: Option<SnapshotMode>,
@@ -99,6 +109,8 @@ impl Default for RuntimeConfig {
             servers: Vec::new(),
             startup: None,
             start: StartPolicy::All,
+            places: StartPlaces::default(),
+            try_again: Some(DEFAULT_TRY_AGAIN),
             snapshot: None,
             read_only: false,
             workers: 0,
@@ -147,8 +159,8 @@ pub struct Runtime {
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     runs: AtomicU64,
-    /// Lenient servers on their way.
-    starting: Mutex<Vec<Starting>>,
+    /// Servers on their way.
+    starting: Mutex<Starts>,
 }
 
 impl Runtime {
@@ -161,10 +173,23 @@ impl Runtime {
     /// # Errors
     /// A server that is this very program, a strict server that did not start, no threads.
     pub async fn start(config: RuntimeConfig) -> Result<Runtime, StartError> {
+        let runtime = Runtime::launch(config)?;
+        runtime.started().await?;
+        Ok(runtime)
+    }
+
+    /// [`Runtime::start`] without waiting for any server: whoever uses this calls [`Runtime::started`] before the
+    /// runtime is of use.
+    ///
+    /// # Errors
+    /// A server that is this very program, no threads.
+    pub fn launch(config: RuntimeConfig) -> Result<Runtime, StartError> {
         let RuntimeConfig {
             servers,
             startup,
             start,
+            places,
+            try_again,
             snapshot,
             read_only,
             workers,
@@ -202,6 +227,12 @@ impl Runtime {
                 description: entry.description,
                 transport: entry.transport,
                 handshake_timeout: entry.handshake_timeout,
+                places: places.clone(),
+                failed_start: match (at_once, policy, try_again) {
+                    (true, Startup::Strict, _) => FailedStart::Reported,
+                    (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
+                    (true, Startup::Lenient, None) | (false, ..) => FailedStart::NextCall,
+                },
                 unresponsive_timeout: entry.unresponsive_timeout,
                 guardian: guardian.clone(),
                 mode: match snapshot {
@@ -219,7 +250,7 @@ impl Runtime {
                 starting.push((upstream, policy));
             }
         }
-        let starting = Mutex::new(startup::start_all(starting, observer).await?);
+        let starting = Mutex::new(startup::start_all(starting, observer.as_ref()));
         let workers = match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -251,6 +282,28 @@ impl Runtime {
             runtime.threads.get_mut().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
         Ok(runtime)
+    }
+
+    /// Waits for the strict servers that are to start. If one of them fails, all servers are stopped.
+    ///
+    /// # Errors
+    /// Strict servers that did not start.
+    pub async fn started(&self) -> Result<(), StartError> {
+        let strict = {
+            let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut starting.strict)
+        };
+        let failed = startup::failures(strict).await;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        startup::stop_all(self.broker.upstreams().values()).await;
+        Err(StartError::Upstreams(failed))
+    }
+
+    /// True when no strict server is waited for.
+    pub fn is_started(&self) -> bool {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).strict.is_empty()
     }
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
@@ -359,7 +412,10 @@ impl Runtime {
 
     /// Waits until no server is starting any more.
     pub async fn settle(&self) {
-        let background = std::mem::take(&mut *self.starting.lock().unwrap_or_else(PoisonError::into_inner));
+        let background = {
+            let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut starting.lenient)
+        };
         futures_util::future::join_all(background).await;
         // A program's first call may have begun another start.
         let starting = self

@@ -1,4 +1,4 @@
-//! Starting servers in parallel under their policies, and stopping them (decision 27).
+//! Starting servers side by side under their policies, and stopping them (decision 27).
 
 use crate::config::{ServerEntry, Startup};
 use crate::upstream::{Upstream, UpstreamFault};
@@ -95,21 +95,31 @@ pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {
 /// A start that goes on in the background.
 pub(crate) type Starting = tokio::task::JoinHandle<Result<(), UpstreamFault>>;
 
-/// Starts servers in parallel and waits for the strict ones. If one of those fails, all are stopped.
-/// Gives the starts of the lenient ones.
-pub(crate) async fn start_all(
-    servers: Vec<(Arc<dyn Upstream>, Startup)>,
-    observer: Option<Observer>,
-) -> Result<Vec<Starting>, StartError> {
-    let (mut strict, mut lenient) = (Vec::new(), Vec::new());
-    for (upstream, policy) in &servers {
-        let task = tokio::spawn(start_one(upstream.clone(), observer.clone()));
-        if *policy == Startup::Strict {
-            strict.push((upstream.name().to_owned(), task));
-        } else {
-            lenient.push(task);
+/// Starts under way.
+#[derive(Default)]
+pub(crate) struct Starts {
+    /// Of servers that have to start.
+    pub(crate) strict: Vec<(String, Starting)>,
+    /// Of servers that may be missing.
+    pub(crate) lenient: Vec<Starting>,
+}
+
+/// Starts servers, as many at once as there are places.
+pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Option<&Observer>) -> Starts {
+    let mut starts = Starts::default();
+    for (upstream, policy) in servers {
+        let name = upstream.name().to_owned();
+        let task = tokio::spawn(start_one(upstream, observer.cloned()));
+        match policy {
+            Startup::Strict => starts.strict.push((name, task)),
+            Startup::Lenient => starts.lenient.push(task),
         }
     }
+    starts
+}
+
+/// Waits for all of them: those that failed, with the reasons.
+pub(crate) async fn failures(strict: Vec<(String, Starting)>) -> Vec<(String, String)> {
     let mut failed = Vec::new();
     for (server, task) in strict {
         match task.await {
@@ -118,11 +128,7 @@ pub(crate) async fn start_all(
             Err(error) => failed.push((server, error.to_string())),
         }
     }
-    if failed.is_empty() {
-        return Ok(lenient);
-    }
-    stop_all(servers.iter().map(|(upstream, _)| upstream)).await;
-    Err(StartError::Upstreams(failed))
+    failed
 }
 
 async fn start_one(upstream: Arc<dyn Upstream>, observer: Option<Observer>) -> Result<(), UpstreamFault> {

@@ -170,7 +170,7 @@ async fn one_that_cannot_be_reached_is_tried_again_ever_more_rarely() {
     }
     server.set(Habit::Absent, false);
     server.set(Habit::Unreachable, true);
-    assert_eq!(memory.start().await, Err(unavailable("handshake timed out after 10000 ms")));
+    assert_eq!(memory.start().await, Err(unavailable("handshake timed out after 30000 ms")));
     advance(8 * WINDOW).await;
     server.set(Habit::Unreachable, false);
     echo(&memory).await.unwrap();

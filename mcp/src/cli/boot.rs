@@ -1,5 +1,6 @@
 //! Flags of upstream servers, configuration lookup, and the start of the runtime.
 
+use super::flags::limits::parser;
 use super::flags::variables;
 use crate::console::exit::{Abort, Exit};
 use crate::console::progress::ProgressLine;
@@ -8,14 +9,15 @@ use crate::edge;
 use crate::tools::catalog::CatalogView;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
-use ptc_runtime::config::{self, Config, ServerEntry, Startup};
+use ptc_runtime::config::{self, Config, ConfigError, ServerEntry, Startup};
+use ptc_runtime::limits::Unit;
 use ptc_runtime::tools::SnapshotMode;
-use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_runtime::{DEFAULT_TRY_AGAIN, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use ptc_vm::{Interrupt, InterruptKind};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// Flags of every command that may call upstream servers.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -29,6 +31,10 @@ pub struct UpstreamFlags {
     /// `mcpServers`]
     #[arg(long, value_name = "POLICY", value_enum, hide_possible_values = true)]
     startup: Option<StartupFlag>,
+    /// How long the start of one server may take, its tool list included, if its entry does not say
+    /// `handshake_timeout_ms` [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    handshake_timeout: Option<u64>,
     /// How long tool lists are good for: frozen starts and lists all servers first and keeps the lists,
     /// live lists when a tool is needed and follows every change [default: servers that must start are
     /// frozen, the others live]
@@ -72,9 +78,40 @@ impl UpstreamFlags {
 }
 
 impl UpstreamFlags {
-    /// The files that were named.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.upstreams_config
+    /// The files that are used.
+    pub fn files(&self) -> Vec<PathBuf> {
+        config::find(&self.upstreams_config)
+    }
+
+    /// Reads these files; servers that do not say how long their start may take get what the flag says.
+    pub fn load(&self, files: &[PathBuf]) -> Result<Vec<Config>, LoadError> {
+        let patience = match self.handshake_timeout {
+            Some(patience) => Some(patience),
+            None => variables::read("handshake-timeout", parser(Unit::Millis)).map_err(LoadError::Flag)?,
+        };
+        let mut configs = Config::load_all(files, edge::secrets()).map_err(LoadError::File)?;
+        let servers = configs.iter_mut().flat_map(|config| &mut config.servers);
+        for server in servers.filter(|server| !server.handshake_is_explicit) {
+            server.handshake_timeout = patience.map_or(server.handshake_timeout, Duration::from_millis);
+        }
+        Ok(configs)
+    }
+}
+
+/// Why there is no configuration.
+pub enum LoadError {
+    /// A flag or its variable is wrong.
+    Flag(Abort),
+    /// A file is.
+    File(ConfigError),
+}
+
+impl From<LoadError> for Abort {
+    fn from(error: LoadError) -> Abort {
+        match error {
+            LoadError::Flag(abort) => abort,
+            LoadError::File(error) => Abort::usage(error.to_string()),
+        }
     }
 }
 
@@ -99,8 +136,6 @@ impl From<StartupFlag> for Startup {
 pub enum Need<'a> {
     /// All, under their own policies.
     All,
-    /// All, under their own policies; those that may be missing start in the background.
-    Serve,
     /// All, whatever happens to each: their state is what is asked for.
     State,
     /// Those that this program names.
@@ -117,14 +152,49 @@ pub struct Booted {
     pub has_upstreams: bool,
 }
 
-/// Reads the configuration and starts the runtime; 0 workers are one a core.
+/// Reads the configuration and starts the runtime; 0 workers are one a core. Lenient servers are waited for as well,
+/// so that the first answer shows every tool there is.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
-    let files = config::find(&flags.upstreams_config);
+    let (config, has_upstreams) = configuration(flags, need, workers)?;
+    let runtime = Arc::new(start_runtime(config).await?);
+    Ok(Booted { runtime, has_upstreams })
+}
+
+/// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
+/// those that have to. The others are tried again until they start.
+pub fn launch(flags: &UpstreamFlags) -> Result<Launched, Abort> {
+    let (mut config, has_upstreams) = configuration(flags, Need::All, 0)?;
+    config.try_again = Some(DEFAULT_TRY_AGAIN);
+    let (progress, _) = watch_starts(&mut config);
+    let runtime = Arc::new(Runtime::launch(config).map_err(abort)?);
+    Ok(Launched { booted: Booted { runtime, has_upstreams }, progress })
+}
+
+/// A runtime whose servers are starting.
+pub struct Launched {
+    /// The runtime.
+    pub booted: Booted,
+    progress: Arc<ProgressLine>,
+}
+
+impl Launched {
+    /// Waits for the servers that have to start.
+    pub async fn started(&self) -> Result<(), Abort> {
+        let started = self.booted.runtime.started().await;
+        self.progress.finish();
+        started.map_err(abort)
+    }
+}
+
+fn configuration(
+    flags: &UpstreamFlags,
+    need: Need<'_>,
+    workers: usize,
+) -> Result<(RuntimeConfig, bool), Abort> {
+    let files = flags.files();
     let has_upstreams = !files.is_empty();
     let mut servers = Vec::new();
-    let configs =
-        Config::load_all(&files, edge::secrets()).map_err(|error| Abort::usage(error.to_string()))?;
-    for config in configs {
+    for config in flags.load(&files)? {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
@@ -137,7 +207,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         }
     }
     let start = match need {
-        Need::All | Need::Serve | Need::State => StartPolicy::All,
+        Need::All | Need::State => StartPolicy::All,
         Need::OnDemand => StartPolicy::Lazy,
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
@@ -148,13 +218,14 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
     let (start, startup) = match snapshot {
         // A list that is kept for good must be complete.
         Some(SnapshotMode::Frozen) => (StartPolicy::All, startup.or(Some(Startup::Strict))),
-        Some(SnapshotMode::Live) if matches!(need, Need::All | Need::Serve) => (StartPolicy::Lazy, startup),
+        Some(SnapshotMode::Live) if matches!(need, Need::All) => (StartPolicy::Lazy, startup),
         Some(SnapshotMode::Live) | None => (start, startup),
     };
     let config = RuntimeConfig {
         servers,
         startup,
         start,
+        try_again: None,
         snapshot,
         read_only: flags.read_only()?,
         workers,
@@ -162,8 +233,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };
-    let runtime = launch(config, !matches!(need, Need::Serve)).await?;
-    Ok(Booted { runtime: Arc::new(runtime), has_upstreams })
+    Ok((config, has_upstreams))
 }
 
 /// Starts the sample servers of the demo.
@@ -203,23 +273,19 @@ fn named_by(source: &str) -> StartPolicy {
 }
 
 /// Starts a runtime and all its servers, with a progress line.
-pub async fn start_runtime(config: RuntimeConfig) -> Result<Runtime, Abort> {
-    launch(config, true).await
+pub async fn start_runtime(mut config: RuntimeConfig) -> Result<Runtime, Abort> {
+    let (progress, settled) = watch_starts(&mut config);
+    let started = Runtime::start(config).await;
+    if started.is_ok() {
+        // The observer hears of each server, so there is no moment when one has not begun yet.
+        let _ = settled.await;
+    }
+    progress.finish();
+    started.map_err(abort)
 }
 
-/// Starts a runtime. Strict servers have started when this returns; lenient ones are waited for as well if
-/// `waits`, and tell of their failures in the log otherwise.
-async fn launch(mut config: RuntimeConfig, waits: bool) -> Result<Runtime, Abort> {
-    let is_lenient = |server: &ServerEntry| match config.startup {
-        Some(policy) if !server.startup_is_explicit => policy == Startup::Lenient,
-        _ => server.startup == Startup::Lenient,
-    };
-    let lenient: BTreeSet<String> = config
-        .servers
-        .iter()
-        .filter(|server| is_lenient(server))
-        .map(|server| server.name.to_string())
-        .collect();
+/// A progress line for the servers that are to start; the receiver resolves when the last of them has settled.
+fn watch_starts(config: &mut RuntimeConfig) -> (Arc<ProgressLine>, oneshot::Receiver<()>) {
     let names = config
         .servers
         .iter()
@@ -235,29 +301,18 @@ async fn launch(mut config: RuntimeConfig, waits: bool) -> Result<Runtime, Abort
     let shown = Arc::clone(&progress);
     config.observer = Some(Arc::new(move |event| match event.progress {
         StartProgress::Starting => {}
-        StartProgress::Ready { .. } => shown.settled(&event.server),
-        StartProgress::Failed { error } => {
-            shown.settled(&event.server);
-            if lenient.contains(&event.server) {
-                tracing::error!(server = %event.server, %error, "upstream could not start");
-            }
-        }
+        StartProgress::Ready { .. } | StartProgress::Failed { .. } => shown.settled(&event.server),
     }));
-    let started = Runtime::start(config).await;
-    if started.is_ok() && waits {
-        // Lenient servers are waited for as well, so that the first answer shows every tool there is.
-        // The observer hears of each, so there is no moment when one has not begun yet.
-        let _ = settled.await;
-    }
-    progress.finish();
-    started.map_err(|error| {
-        let exit = match error {
-            StartError::Upstreams(_) => Exit::Upstream,
-            StartError::Threads(_) => Exit::Io,
-            StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } => Exit::Usage,
-        };
-        Abort { exit, message: error.to_string() }
-    })
+    (progress, settled)
+}
+
+fn abort(error: StartError) -> Abort {
+    let exit = match error {
+        StartError::Upstreams(_) => Exit::Upstream,
+        StartError::Threads(_) => Exit::Io,
+        StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } => Exit::Usage,
+    };
+    Abort { exit, message: error.to_string() }
 }
 
 impl Booted {

@@ -1,12 +1,13 @@
 //! `ptc serve`: an MCP server over standard input and output.
 
-use super::boot::{Booted, Need, UpstreamFlags, boot};
+use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
 use super::flags::limits::{LimitFlags, parser};
 use super::flags::variables;
 use super::half_of_ram;
-use super::stop::{Stop, input_gone};
+use super::stop::{GRACE, Stop, input_gone};
 use crate::answer::caps::Profile;
+use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
 use crate::server::{Gate, Handler, Load, Surface, stdio};
@@ -16,6 +17,8 @@ use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::limits::Unit;
 use ptc_runtime::tools::Catalog;
+use std::io::IsTerminal;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -28,6 +31,10 @@ const QUEUED_BYTES: usize = 16 << 20;
 
 const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
     sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
+
+/// For somebody who types `ptc serve` to see what happens.
+const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
+    line (Ctrl-D ends it)";
 
 /// Arguments of `ptc serve`.
 #[derive(Debug, clap::Args)]
@@ -85,13 +92,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
     let stop = Stop::listen();
-    // A start that is given up ends its servers.
-    let booted = tokio::select! {
-        biased;
-        booted = boot(&args.upstreams, Need::Serve, 0) => booted?,
-        () = stop.asked() => return Ok(Exit::Ok),
-        () = input_gone() => return Ok(Exit::Ok),
-    };
+    let launched = launch(&args.upstreams)?;
+    let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let total = match args.max_total_memory {
         Some(total) => Some(total),
@@ -108,7 +110,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();
     let described = Described {
-        booted: &booted,
+        booted,
         catalog_style,
         profile: profile.unwrap_or_default(),
         max_calls: limits.max_upstream_calls,
@@ -122,18 +124,44 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         facts,
         changes: booted.has_servers(),
         instructions: INSTRUCTIONS.into(),
+        ready: booted.runtime.is_started(),
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
     let output = edge::stdout(Form::Json(&shapes::MCP));
-    let serving =
-        stdio::serve(handler, &gate, max_line_bytes, std::io::stdin(), output, new_facts, stop.asked());
-    let served = tokio::select! {
-        served = serving => served,
-        () = described.follow(changes, publish) => Ok(()),
+    let mut serving =
+        pin!(stdio::serve(handler, &gate, max_line_bytes, std::io::stdin(), output, new_facts, stop.asked()));
+    if std::io::stdin().is_terminal() {
+        console::complain(AT_A_TERMINAL);
+    }
+    // What needs no server is answered while those that have to start do; a start that is given up ends them.
+    let mut starting = pin!(launched.started());
+    let started = tokio::select! {
+        biased;
+        started = &mut starting => started.map(|()| true),
+        () = input_gone() => Ok(false),
+        served = &mut serving => match served {
+            Ok(()) => tokio::select! {
+                // One that fails at once still says why.
+                started = tokio::time::timeout(GRACE, starting) => started.unwrap_or(Ok(())),
+                () = stop.asked() => Ok(()),
+            }.map(|()| false),
+            Err(error) => Err(error.into()),
+        },
+    };
+    let served = match started {
+        Ok(true) => {
+            // Nobody listens once the connection has ended.
+            let _ = publish.send(Arc::new(described.facts()));
+            tokio::select! {
+                served = serving => served.map_err(Abort::from),
+                () = described.follow(changes, publish) => Ok(()),
+            }
+        }
+        Ok(false) => Ok(()),
+        Err(abort) => Err(abort),
     };
     booted.runtime.shutdown().await;
-    served?;
-    Ok(Exit::Ok)
+    served.map(|()| Exit::Ok)
 }
 
 /// What the facts behind the tool list are made of.

@@ -8,11 +8,9 @@ use tokio::time::sleep;
 /// How often the input is looked at while servers start.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a start may go on after the end of an input that holds requests: as long as requests in flight.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// How long it may go on after that of an empty one, so that a start that fails can still say why.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a start may go on after the end of its input: as long as requests in flight, and so that one that fails can
+/// still say why.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Signals that ask for an orderly end. The terminal that hangs up is not worse than one that is interrupted.
 const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
@@ -65,13 +63,12 @@ fn is_ignored(kind: SignalKind) -> bool {
     }
 }
 
-/// Resolves when the other end of standard input has gone, so that a start is of no use any more: soon when nothing
-/// is left to read, after a grace otherwise.
+/// Resolves when the other end of standard input has gone for a while, so that a start is of no use any more.
 pub(super) async fn input_gone() {
     while !has_hung_up() {
         sleep(LOOK).await;
     }
-    sleep(if unread() > 0 { GRACE } else { LAST_WORDS }).await;
+    sleep(GRACE).await;
 }
 
 fn has_hung_up() -> bool {
@@ -82,11 +79,4 @@ fn has_hung_up() -> bool {
     let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: GONE, revents: 0 };
     // SAFETY: one pollfd that lives across the call, which does not block.
     unsafe { libc::poll(&raw mut input, 1, 0) > 0 && input.revents & GONE != 0 }
-}
-
-fn unread() -> libc::c_int {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one c_int to the place given.
-    unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut bytes) };
-    bytes
 }

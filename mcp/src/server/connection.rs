@@ -82,6 +82,12 @@ impl<O: Outbox> ClientConnection<O> {
         self.calls.hold(held);
     }
 
+    /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
+    /// behind it.
+    pub fn must_wait(&self, text: &[u8]) -> bool {
+        !self.handler.is_ready() && frame::parse(text).is_ok_and(|message| self.handler.must_wait(&message))
+    }
+
     /// Takes one message. Without room a job is answered with `busy`.
     pub fn message(&mut self, text: &[u8]) {
         if text.len() > self.max_message_bytes {

@@ -12,6 +12,7 @@ use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
 use crate::tools::{Answer, Begun, CallContext, Facts, Job, Registry};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every method we know in either era; parameters of others are not looked at.
 const METHODS: [&str; 8] = [
@@ -123,6 +124,9 @@ pub struct Surface {
     pub changes: bool,
     /// Text for `initialize` and `server/discover`.
     pub instructions: String,
+    /// The facts are good enough for `tools/list` and calls. Otherwise those wait for [`Handler::describe`], while
+    /// everything else is answered.
+    pub ready: bool,
 }
 
 /// The server side of MCP. One serves all connections of a process.
@@ -135,6 +139,7 @@ pub struct Handler {
     server_info: Value,
     result_meta: Box<RawValue>,
     tools: ToolLists,
+    ready: AtomicBool,
 }
 
 impl Handler {
@@ -143,7 +148,7 @@ impl Handler {
     /// # Errors
     /// A definition that is no JSON.
     pub fn new(surface: Surface) -> serde_json::Result<Handler> {
-        let Surface { registry, facts, changes, instructions } = surface;
+        let Surface { registry, facts, changes, instructions, ready } = surface;
         let server_info = json!({
             "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
         });
@@ -157,15 +162,28 @@ impl Handler {
             server_info,
             result_meta,
             tools,
+            ready: AtomicBool::new(ready),
         })
     }
 
-    /// Makes `tools/list` of other facts; false when the lists are the same as before. The response profile stays.
+    /// Makes `tools/list` of other facts; false when nobody can have seen other lists. The response profile stays.
     ///
     /// # Errors
     /// A definition that is no JSON.
     pub fn describe(&self, facts: &Facts) -> serde_json::Result<bool> {
-        self.tools.replace(&self.registry, facts, &self.result_meta)
+        let replaced = self.tools.replace(&self.registry, facts, &self.result_meta);
+        let was_ready = self.ready.swap(true, Ordering::Relaxed);
+        replaced.map(|is_new| is_new && was_ready)
+    }
+
+    /// True for a request that has to wait for [`Handler::describe`].
+    pub fn must_wait(&self, message: &Message<'_>) -> bool {
+        !self.is_ready() && matches!(message, Message::Request { method, .. } if method.starts_with("tools/"))
+    }
+
+    /// False while some requests have to wait.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
     }
 
     /// Reads a message. Everything but a job is answered at once.

@@ -30,7 +30,8 @@ const ENOUGH_OUTPUT: usize = 32 << 10;
 
 /// Serves one connection until its input ends, `exit` arrives, the client stops reading, or `stop`
 /// resolves; then answers what is in flight, within a grace of 2 s. A line is at most `max_line_bytes` long.
-/// Each value of `facts` makes the tool list again, and the client is told when it is another one.
+/// Each value of `facts` makes the tool list again, and the client is told when it is another one. A handler that is
+/// not ready becomes so with the first of them.
 pub async fn serve(
     handler: Arc<Handler>,
     gate: &Arc<Gate>,
@@ -146,7 +147,8 @@ impl Loop<'_> {
     fn take_while_room(&mut self, lines: &[u8]) -> Option<usize> {
         let mut next = 0;
         for (line, end) in lines::split_ends(lines) {
-            if !self.connection.has_room() || !self.output.has_room() {
+            let has_room = self.connection.has_room() && self.output.has_room();
+            if !has_room || self.connection.must_wait(line) {
                 return Some(next);
             }
             self.connection.message(line);

@@ -179,3 +179,50 @@ fn initialize_is_answered_while_a_server_still_starts() {
     assert_eq!(text["isError"], false, "{text}");
     assert_eq!(server.end(), Some(0));
 }
+
+/// Two servers of `upstreams` that have to start: one that does, and one that ends in `how`.
+fn strict(how: Value) -> (TempDir, String) {
+    let (folder, file) = configuration();
+    let text = std::fs::read_to_string(&file).expect("the file");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config["upstreams"]["other"] = how;
+    std::fs::write(&file, config.to_string()).expect("written");
+    (folder, file)
+}
+
+/// Strict servers decide what the tool list is, so the list waits for them. Nothing else does.
+#[test]
+fn initialize_is_answered_while_a_server_that_has_to_start_still_does() {
+    let slow = json!({ "transport": "mcp_stdio", "command": "sh", "handshake_timeout_ms": 600_000,
+        "args": ["-c", "read line; exec sleep 600"] });
+    let (_folder, file) = strict(slow);
+    let mut server = Server::start(&["--upstreams-config", &file]);
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+    assert_eq!(server.ask(1, "initialize", hello)["result"]["serverInfo"]["name"], "ptc_lisp");
+    assert_eq!(server.ask(2, "ping", json!({}))["result"], json!({}));
+    server.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" }));
+    // The list would have to wait for ten minutes; the end of the input does not.
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_list_that_waited_is_that_of_all_strict_servers() {
+    let (_folder, file) = configuration();
+    let mut server = Server::start(&["--upstreams-config", &file]);
+    let list = server.ask(1, "tools/list", json!({}));
+    let text = list["result"]["tools"][0]["description"].as_str().expect("text").to_owned();
+    assert!(text.contains("- shop: 2 tools."), "{text}");
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_strict_start_that_fails_ends_a_server_that_was_greeted_with_the_reason() {
+    let (_folder, file) = strict(json!({ "transport": "mcp_stdio", "command": "no-such-program-for-ptc" }));
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-11-25", "capabilities": {} } });
+    let output = run(&["serve", "--upstreams-config", &file], &format!("{hello}\n"));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stdout(&output).contains("\"protocolVersion\":\"2025-11-25\""), "{}", stdout(&output));
+    let told = stderr(&output);
+    assert_eq!(told.matches("no-such-program-for-ptc").count(), 1, "one line a failure: {told}");
+}

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Wall clock of one start when the entry does not say.
-pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+pub const DEFAULT_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a server may leave us without any answer, once a call to it was given up, when the entry does not say.
 /// With the default limits of a program a hung server is replaced within 30 s.
@@ -32,6 +32,8 @@ pub struct ServerEntry {
     pub transport: TransportSpec,
     /// Wall clock of one start.
     pub handshake_timeout: Duration,
+    /// It was written, so that another default does not apply.
+    pub handshake_is_explicit: bool,
     /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
     /// Which of its tools may be called.
@@ -74,6 +76,7 @@ impl ServerEntry {
             description: None,
             transport,
             handshake_timeout: DEFAULT_HANDSHAKE_TIMEOUT,
+            handshake_is_explicit: false,
             unresponsive_timeout: DEFAULT_UNRESPONSIVE_TIMEOUT,
             tools: ToolPolicy::default(),
             limits: CallLimits::default(),
@@ -129,9 +132,9 @@ impl EntryReader<'_> {
         self.headers(entry)?;
         let mut made = ServerEntry::new(server, self.transport(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
-        made.handshake_timeout = self
-            .positive(entry, "handshake_timeout_ms")?
-            .map_or(DEFAULT_HANDSHAKE_TIMEOUT, Duration::from_millis);
+        let handshake = self.positive(entry, "handshake_timeout_ms")?;
+        made.handshake_is_explicit = handshake.is_some();
+        made.handshake_timeout = handshake.map_or(DEFAULT_HANDSHAKE_TIMEOUT, Duration::from_millis);
         made.unresponsive_timeout = self
             .positive(entry, "unresponsive_timeout_ms")?
             .map_or(DEFAULT_UNRESPONSIVE_TIMEOUT, Duration::from_millis);

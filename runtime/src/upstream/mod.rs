@@ -20,7 +20,7 @@ pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
-pub use supervisor::{SupervisedUpstream, SupervisorOptions};
+pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
 pub use transport::{

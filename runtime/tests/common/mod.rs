@@ -52,6 +52,8 @@ pub(crate) fn upstream_with(
         description: entry.description,
         transport: entry.transport,
         handshake_timeout: entry.handshake_timeout,
+        places: Default::default(),
+        failed_start: Default::default(),
         unresponsive_timeout: entry.unresponsive_timeout,
         guardian: Arc::default(),
         mode,

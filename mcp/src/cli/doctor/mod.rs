@@ -4,13 +4,12 @@ mod remedy;
 
 use crate::answer::profile::millis;
 use crate::cli::OutputFormat;
-use crate::cli::boot::{Need, UpstreamFlags, boot};
+use crate::cli::boot::{LoadError, Need, UpstreamFlags, boot};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use crate::edge;
 use ptc_runtime::ServerStatus;
-use ptc_runtime::config::{self, Config, ServerEntry};
+use ptc_runtime::config::{self, ServerEntry};
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -83,8 +82,8 @@ impl Section {
 
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
-    let files = config::find(args.upstreams.files());
-    let (configuration, entries) = look_at_files(&files);
+    let files = args.upstreams.files();
+    let (configuration, entries) = look_at_files(&args.upstreams, &files)?;
     let is_readable = configuration.level() < Level::Error;
     let mut servers = Vec::new();
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
@@ -117,12 +116,13 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     Ok(exit)
 }
 
-fn look_at_files(files: &[PathBuf]) -> (Section, Vec<ServerEntry>) {
+fn look_at_files(flags: &UpstreamFlags, files: &[PathBuf]) -> Result<(Section, Vec<ServerEntry>), Abort> {
     let mut findings = Vec::new();
     let mut entries = Vec::new();
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    match Config::load_all(files, edge::secrets()) {
-        Err(error) => {
+    match flags.load(files) {
+        Err(LoadError::Flag(abort)) => return Err(abort),
+        Err(LoadError::File(error)) => {
             let remedy = remedy::of_config(&error.message);
             findings.push(Finding::new(Level::Error, "file", error.to_string(), remedy));
         }
@@ -143,7 +143,7 @@ fn look_at_files(files: &[PathBuf]) -> (Section, Vec<ServerEntry>) {
             }
         }
     }
-    (Section { name: "configuration".into(), findings, facts: json!({ "files": names }) }, entries)
+    Ok((Section { name: "configuration".into(), findings, facts: json!({ "files": names }) }, entries))
 }
 
 fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section {

@@ -17,7 +17,7 @@ use calls::CallTracker;
 use owner::Owner;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 /// How to run one server.
@@ -28,8 +28,12 @@ pub struct SupervisorOptions {
     pub description: Option<String>,
     /// How it is reached.
     pub transport: TransportSpec,
-    /// Wall clock of one start, handshake and listing included.
+    /// Wall clock of one start, handshake and listing included, from the moment that it has a place.
     pub handshake_timeout: Duration,
+    /// Where it gets a place for a start.
+    pub places: StartPlaces,
+    /// Who cares for a start that failed.
+    pub failed_start: FailedStart,
     /// How long it may leave us without any answer, once a call to it was given up, before it counts as crashed.
     pub unresponsive_timeout: Duration,
     /// How long its tool list is good for.
@@ -46,6 +50,43 @@ pub struct SupervisorOptions {
     pub secrets: SecretRegistry,
 }
 
+/// How many servers may be starting at one moment: a start is mostly work, so more of them at once than there are
+/// cores only make each of them late. Clones share the places.
+#[derive(Clone, Debug)]
+pub struct StartPlaces(Arc<Semaphore>);
+
+impl StartPlaces {
+    /// This many places, at least one.
+    pub fn new(places: usize) -> StartPlaces {
+        StartPlaces(Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))))
+    }
+
+    /// Waits for a place, first come first served; it is free again when the value is dropped.
+    async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        self.0.clone().acquire_owned().await.ok()
+    }
+}
+
+impl Default for StartPlaces {
+    /// Two more than there are cores, because starts wait as well.
+    fn default() -> StartPlaces {
+        StartPlaces::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get) + 2)
+    }
+}
+
+/// Who cares for a start that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailedStart {
+    /// Whoever asked for it, and reports it.
+    Reported,
+    /// The log tells of it, and the next call tries again.
+    #[default]
+    NextCall,
+    /// The log tells of it, and it is tried again after this pause, which doubles with every failure.
+    TriedAgain(Duration),
+}
+
 /// A server whose life is supervised: started when it is called, and again when it was lost.
 pub struct SupervisedUpstream {
     about: Arc<About>,
@@ -60,6 +101,8 @@ struct About {
     name: Arc<str>,
     description: Option<String>,
     handshake_timeout: Duration,
+    places: StartPlaces,
+    failed_start: FailedStart,
     unresponsive_timeout: Duration,
     mode: SnapshotMode,
     policy: ToolPolicy,
@@ -99,6 +142,8 @@ impl SupervisedUpstream {
             description,
             transport,
             handshake_timeout,
+            places,
+            failed_start,
             unresponsive_timeout,
             mode,
             policy,
@@ -113,6 +158,8 @@ impl SupervisedUpstream {
             name,
             description,
             handshake_timeout,
+            places,
+            failed_start,
             unresponsive_timeout,
             mode,
             policy,

@@ -2,7 +2,7 @@
 //! else touches its link.
 
 use super::calls::CallTracker;
-use super::{About, Command, Phase, ReadyServer};
+use super::{About, Command, FailedStart, Phase, ReadyServer};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::{McpSession, Probe};
@@ -10,7 +10,7 @@ use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The first recovery window; each crash without an answered call in between doubles it.
@@ -18,6 +18,9 @@ const SHORTEST_RECOVERY: Duration = Duration::from_millis(100);
 
 /// The longest recovery window.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(30);
+
+/// The longest pause before a start that failed is tried again without a call.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// The shortest time between two loads of a tool list, however often the server says that it changed.
 const RELIST_PAUSE: Duration = Duration::from_millis(250);
@@ -29,8 +32,22 @@ pub(super) struct Owner {
     inbox: mpsc::UnboundedReceiver<Command>,
     publish: watch::Sender<Phase>,
     recovery: Duration,
+    /// The start that comes without a call.
+    again: Option<Again>,
+    /// The failure that the log told of last; another one like it is no news.
+    told: Option<String>,
+    /// It has taken calls before.
+    was_up: bool,
     /// What the last start taught about the server's era.
     probe: Probe,
+}
+
+/// A start that failed is tried again.
+#[derive(Clone, Copy)]
+struct Again {
+    at: Instant,
+    /// The pause before it.
+    pause: Duration,
 }
 
 /// A server that was reached, and what is noticed of it.
@@ -73,17 +90,31 @@ impl Owner {
         inbox: mpsc::UnboundedReceiver<Command>,
         publish: watch::Sender<Phase>,
     ) -> Owner {
-        Owner { about, transport, inbox, publish, recovery: SHORTEST_RECOVERY, probe: Probe::Discover }
+        Owner {
+            about,
+            transport,
+            inbox,
+            publish,
+            recovery: SHORTEST_RECOVERY,
+            again: None,
+            told: None,
+            was_up: false,
+            probe: Probe::Discover,
+        }
     }
 
     /// Works until the server is stopped for good, or nobody holds the upstream any more.
     pub(super) async fn run(mut self) {
         loop {
-            match self.inbox.recv().await {
-                Some(Command::Start) if self.may_start() => {}
-                Some(Command::Start) => continue,
-                Some(Command::Stop(done)) => return self.finish(Some(done)),
-                None => return self.finish(None),
+            let again = self.again.map(|again| again.at);
+            tokio::select! {
+                command = self.inbox.recv() => match command {
+                    Some(Command::Start) if self.may_start() => {}
+                    Some(Command::Start) => continue,
+                    Some(Command::Stop(done)) => return self.finish(Some(done)),
+                    None => return self.finish(None),
+                },
+                () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
             }
             if let Err(done) = self.live().await {
                 return self.finish(done);
@@ -95,6 +126,7 @@ impl Owner {
     async fn live(&mut self) -> Result<(), Option<oneshot::Sender<()>>> {
         self.publish.send_replace(Phase::Starting);
         loop {
+            let place = self.place().await?;
             let begun = Instant::now();
             let mut reached = match self.reach(begun).await {
                 Ok(reached) => reached,
@@ -104,7 +136,7 @@ impl Owner {
                     return Ok(());
                 }
             };
-            match self.attend(&mut reached, begun).await {
+            match self.attend(&mut reached, begun, place).await {
                 End::Stop(done) => {
                     reached.link.shut_down().await;
                     return Err(done);
@@ -157,15 +189,50 @@ impl Owner {
         }
     }
 
-    /// Arms the recovery window.
+    /// Waits for a place to start in. An error means that it was shut down for good.
+    async fn place(&mut self) -> Result<Option<OwnedSemaphorePermit>, Option<oneshot::Sender<()>>> {
+        let place = self.about.places.take();
+        tokio::pin!(place);
+        loop {
+            tokio::select! {
+                biased;
+                place = &mut place => return Ok(place),
+                command = self.inbox.recv() => match command {
+                    Some(Command::Start) => {}
+                    Some(Command::Stop(done)) => return Err(Some(done)),
+                    None => return Err(None),
+                },
+            }
+        }
+    }
+
+    /// Arms the recovery window, and the start that comes without a call.
     fn down(&mut self, why: String, crashed: bool) {
         let why = self.about.secrets.scrub(&why).into_owned();
-        let state = if crashed { "crashed" } else { "could not start" };
-        let retry_ms = self.recovery.as_millis();
-        tracing::warn!(upstream = %self.about.name, retry_ms, "{state}: {why}");
+        self.tell(&why, crashed);
+        self.again = match self.about.failed_start {
+            FailedStart::TriedAgain(first) if !crashed => {
+                let pause = self.again.map_or(first, |again| (again.pause * 2).min(LONGEST_PAUSE));
+                Some(Again { at: Instant::now() + pause, pause })
+            }
+            _ => None,
+        };
         let until = Instant::now() + self.recovery;
         self.recovery = (self.recovery * 2).min(LONGEST_RECOVERY);
         self.publish.send_replace(Phase::Down { until, why: why.into(), crashed });
+    }
+
+    /// One line a failure: neither what somebody else reports, nor the same again.
+    fn tell(&mut self, why: &str, crashed: bool) {
+        let name = &self.about.name;
+        let is_news = self.told.as_deref() != Some(why);
+        let is_reported = self.about.failed_start == FailedStart::Reported && !self.was_up;
+        match (crashed, is_news && !is_reported) {
+            (true, _) => tracing::warn!(upstream = %name, "crashed: {why}"),
+            (false, true) => tracing::warn!(upstream = %name, "could not start: {why}"),
+            (false, false) => tracing::debug!(upstream = %name, "could not start: {why}"),
+        }
+        self.told = (!crashed).then(|| why.to_owned());
     }
 
     /// Publishes a list on a thread for blocking work: it may be long, and is compared with the one before.
@@ -211,9 +278,16 @@ impl Owner {
         }
     }
 
-    /// Brings a server up and watches it to its end.
-    async fn attend(&mut self, reached: &mut Reached, begun: Instant) -> End {
-        match self.start(reached, begun).await {
+    /// Brings a server up, which needs a place, and watches it to its end.
+    async fn attend(
+        &mut self,
+        reached: &mut Reached,
+        begun: Instant,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> End {
+        let started = self.start(reached, begun).await;
+        drop(place);
+        match started {
             Ok(server) => self.watch(reached, &server.session).await,
             Err(End::Gone { why, how }) => {
                 let said = reached.link.diagnostics().map(|text| format!("; {text}"));
@@ -245,6 +319,7 @@ impl Owner {
                 let tools = self.publish_tools(tools).await;
                 tracing::info!(upstream = %about.name, tools, protocol = session.version(),
                     ms = started_in.as_millis(), "ready");
+                (self.again, self.told, self.was_up) = (None, None, true);
                 let server = Arc::new(ReadyServer { session, calls: reached.calls.clone(), started_in });
                 self.publish.send_replace(Phase::Ready(server.clone()));
                 return Ok(server);
