@@ -3,7 +3,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ptc_benches::roomy;
 use ptc_vm::Isolate;
-use ptc_vm::json::{Dialect, decode, encode};
+use ptc_vm::json::{Keys, decode, encode};
 use std::fmt::Write as _;
 use std::hint::black_box;
 
@@ -43,7 +43,7 @@ fn json(criterion: &mut Criterion) {
         let mut isolate = Isolate::new(roomy());
         isolate.with(|cx| {
             let Ok(value) = decode(cx, text.as_bytes()) else { return };
-            bencher.iter(|| black_box(encode(cx, &value, Dialect::Names, usize::MAX).is_ok()));
+            bencher.iter(|| black_box(encode(cx, &value, Keys::Names, usize::MAX).is_ok()));
         });
     });
     group.finish();

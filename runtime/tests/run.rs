@@ -97,6 +97,25 @@ async fn answers_are_cut_and_rendered_as_json() {
     assert!(matches!(refused, Some(Err(JsonRefusal::NotEncodable { path })) if path.contains('a')));
     let refused = runtime.run("(vec (range 100))", json).await.result.unwrap().json;
     assert!(matches!(refused, Some(Err(JsonRefusal::TooLarge { .. }))));
+    let both = RunOptions { want_json: true, ..RunOptions::default() };
+    let refused =
+        runtime.run("{:rows [{:n 1 \"n\" 2}]}", both).await.result.unwrap().json.unwrap().unwrap_err();
+    assert_eq!(refused.to_string(), "the keys \"n\" and :n have the same name in JSON (at rows[0].n)");
+}
+
+/// The first run is by a worker, later ones might be by the caller.
+#[tokio::test]
+async fn nil_for_text_that_is_not_json_is_noted() {
+    let runtime = bare().await;
+    for _ in 0..3 {
+        let outcome = run(&runtime, "(map json/parse-string [\"{\" \"1\" \"x\"])").await;
+        assert_eq!(outcome.result.unwrap().text, "[nil 1 nil]");
+        let [note] = &outcome.notes[..] else { panic!("{:?}", outcome.notes) };
+        assert!(
+            note.starts_with("json: nil stands for a text that is not JSON (") && note.contains("2 texts")
+        );
+    }
+    assert!(run(&runtime, "(json/parse-string \"1\")").await.notes.is_empty());
 }
 
 #[tokio::test]

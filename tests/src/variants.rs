@@ -4,7 +4,7 @@
 use crate::guest::VISITED;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::builtins::HostFunction;
-use ptc_vm::json::{self, Dialect};
+use ptc_vm::json::{self, Keys};
 use ptc_vm::{BoundedText, CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn answer(isolate: &mut Isolate, call: CallId) {
     let echo = isolate.call(call, |cx, function, arguments| match function {
         HostFunction::Now => Ok(Some("1700000000000".to_owned())),
         _ => match arguments.last() {
-            Some(argument) => json::encode(cx, argument, Dialect::Names, 4_096).map(Result::ok),
+            Some(argument) => json::encode(cx, argument, Keys::Names, 4_096).map(Result::ok),
             None => Ok(None),
         },
     });

@@ -182,6 +182,9 @@ fn put_value(map: &mut Map<String, Value>, answer: &RenderedValue, caps: &Caps) 
         Some(Err(JsonRefusal::NotEncodable { path })) => {
             map.insert("value_hint".into(), format!("not JSON-encodable at {path}").into());
         }
+        Some(Err(clash @ JsonRefusal::SameName { .. })) => {
+            map.insert("value_hint".into(), format!("not JSON-encodable: {clash}").into());
+        }
         None => {}
     }
 }

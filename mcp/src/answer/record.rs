@@ -134,8 +134,8 @@ impl ErrorEnding {
 fn judge(answer: &RenderedValue, schema: &Schema) -> Result<Validated, String> {
     let json = match &answer.json {
         Some(Ok(json)) => json,
-        Some(Err(JsonRefusal::NotEncodable { path })) => {
-            return Err(format!("validated value: non-JSON-encodable value at {path}"));
+        Some(Err(refusal @ (JsonRefusal::NotEncodable { .. } | JsonRefusal::SameName { .. }))) => {
+            return Err(format!("validated value: {refusal}"));
         }
         Some(Err(JsonRefusal::TooLarge { .. })) | None => {
             return Err(format!("validated value: larger than {MAX_VALIDATED_BYTES} bytes of JSON"));

@@ -3,7 +3,7 @@
 
 use super::clock;
 use ptc_runtime::probe;
-use ptc_vm::json::{Dialect, encode};
+use ptc_vm::json::{Keys, encode};
 use ptc_vm::{Isolate, IsolateOptions, Value};
 use serde::Deserialize;
 use serde_json::json;
@@ -94,7 +94,7 @@ fn ours<T>(
 
 /// What the program gets as `:value`.
 fn encoded(cx: &mut ptc_vm::Context, value: &Value) -> Result<serde_json::Value, String> {
-    let text = encode(cx, value, Dialect::Names, usize::MAX).map_err(|fault| fault.message)?;
+    let text = encode(cx, value, Keys::Names, usize::MAX).map_err(|fault| fault.message)?;
     let text = text.map_err(|failure| format!("{failure:?}"))?;
     let mut all: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     Ok(all["value"].take())

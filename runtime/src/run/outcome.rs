@@ -89,11 +89,32 @@ pub enum JsonRefusal {
         /// Where.
         path: String,
     },
+    /// Two keys of the map around this path have the same name in JSON, as `:n` and `"n"` have.
+    SameName {
+        /// Where the value of one of them is.
+        path: String,
+        /// One key as the program writes it.
+        key: String,
+        /// The other one.
+        other: String,
+    },
     /// The JSON text is longer than `RunOptions::json_bytes`.
     TooLarge {
         /// Bytes written before giving up.
         bytes: u64,
     },
+}
+
+impl std::fmt::Display for JsonRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            JsonRefusal::NotEncodable { path } => write!(f, "non-JSON-encodable value at {path}"),
+            JsonRefusal::SameName { path, key, other } => {
+                write!(f, "the keys {key} and {other} have the same name in JSON (at {path})")
+            }
+            JsonRefusal::TooLarge { bytes } => write!(f, "larger than {bytes} bytes of JSON"),
+        }
+    }
 }
 
 /// What kind of failure: a name of its own, which may be one of the language that ran, and the class that clients

@@ -48,6 +48,9 @@ fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
             }
         }
         Some(Err(JsonRefusal::NotEncodable { path })) => secrets.scrub_string(path),
+        Some(Err(JsonRefusal::SameName { path, key, other })) => {
+            [path, key, other].into_iter().for_each(|text| secrets.scrub_string(text));
+        }
         Some(Err(JsonRefusal::TooLarge { bytes: _ })) | None => {}
     }
 }

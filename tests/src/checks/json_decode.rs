@@ -1,4 +1,4 @@
-use ptc_vm::json::{DecodeFailure, Dialect, decode, encode};
+use ptc_vm::json::{DecodeFailure, Keys, decode, encode};
 use ptc_vm::value::relation::equal::equal;
 use ptc_vm::{Context, Isolate, IsolateOptions, Value};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -113,7 +113,7 @@ pub fn json_decode(data: &[u8]) {
 
 fn check_way_back(cx: &mut Context, value: &Value) {
     let write = |cx: &mut Context, value: &Value| {
-        let written = encode(cx, value, Dialect::Strict, usize::MAX);
+        let written = encode(cx, value, Keys::NamesAndIntegers, usize::MAX);
         written.expect("within limits").expect("what JSON gave has a JSON form")
     };
     let text = write(cx, value);

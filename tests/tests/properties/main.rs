@@ -6,6 +6,7 @@
 //! - [`printing`]: what is printed reads back as itself
 //! - [`relations`]: equality, hashes and the order agree
 //! - [`maps`]: maps that share keys against a naive model; [`floods`]: maps whose keys collide
+//! - [`writes`]: programs that write by keyword against a naive model
 //! - [`sorting`]: sorts are stable permutations
 //! - [`callbacks`]: every function that calls functions against a naive model, with calls that suspend
 //! - [`forwarding`]: functions without a frame behave as functions with one
@@ -30,6 +31,7 @@ mod relations;
 mod sorting;
 mod values;
 mod waiting;
+mod writes;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};

@@ -83,14 +83,14 @@ fn json_gives_back_what_it_took() {
     for_all(1_500, values(), |plain| {
         in_isolate(|cx| {
             let value = plain.build(cx, Build::Usual);
-            let encoded = ptc_vm::json::encode(cx, &value, ptc_vm::json::Dialect::Strict, usize::MAX);
+            let encoded = ptc_vm::json::encode(cx, &value, ptc_vm::json::Keys::NamesAndIntegers, usize::MAX);
             let Ok(text) = encoded.expect("within limits") else { return };
             let back = ptc_vm::json::decode(cx, text.as_bytes()).expect("our own JSON");
             // Integers as keys become strings.
             if !text_has_integer_keys(&plain) {
                 assert!(equal(cx, &value, &back).expect("within limits"), "{text}");
             }
-            let again = ptc_vm::json::encode(cx, &back, ptc_vm::json::Dialect::Strict, usize::MAX);
+            let again = ptc_vm::json::encode(cx, &back, ptc_vm::json::Keys::NamesAndIntegers, usize::MAX);
             let again = again.expect("within limits").expect("JSON again");
             assert!(text_has_integer_keys(&plain) || again == text, "{text} {again}");
         });

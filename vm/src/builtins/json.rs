@@ -1,11 +1,13 @@
-//! JSON text: nil for what is not JSON, so that programs can test for it.
+//! JSON text: nil for what is not JSON, so that programs can test for it, and a remark, because many do not.
 
 use crate::builtins::{Builtin, Category, plain};
+use crate::collection::seq::expected;
 use crate::context::Context;
-use crate::fault::Result;
-use crate::json::{DecodeFailure, Dialect, decode_text, encode_text};
+use crate::fault::{BoundedText, Fault, Result};
+use crate::json::{DecodeFailure, Keys, decode_text, encode_text};
 use crate::memory::List;
 use crate::value::Value;
+use std::mem::take;
 
 const JSON: Category = Category::Json;
 
@@ -16,7 +18,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         JSON,
         "1",
         "(json/parse-string text)",
-        "The value of a JSON text, with string keys; nil when it is not JSON.",
+        "The value of a JSON text, with string keys; nil, and a note beside the result, when it is not JSON. A value that is data already is returned as it is.",
         parse_string,
     ),
     plain(
@@ -24,7 +26,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         JSON,
         "1",
         "(json/parse-lines text)",
-        "The values of the lines of a text; nil for a line that is not JSON; blank lines are skipped.",
+        "The values of the lines of a text; nil, and a note beside the result, for a line that is not JSON; blank lines are skipped.",
         parse_lines,
     ),
     plain(
@@ -32,32 +34,40 @@ pub(crate) const TABLE: &[Builtin] = &[
         JSON,
         "1",
         "(json/generate-string value)",
-        "The JSON text of a value; nil when it holds keywords, sets or anything else that JSON does not have.",
+        "The JSON text of a value; keywords are their names, sets lists, dates ISO 8601 texts. What JSON does not have is an error.",
         generate_string,
     ),
 ];
 
-/// The decoded value; nil for text that is not JSON.
+/// The decoded value; nil, and a remark, for text that is not JSON.
 fn decoded(cx: &mut Context, text: &str) -> Result<Value> {
     match decode_text(cx, text) {
         Ok(value) => Ok(value),
-        Err(DecodeFailure::Invalid(_)) => Ok(Value::Nil),
+        Err(DecodeFailure::Invalid(error)) => {
+            cx.remarks.not_json(BoundedText::of(&error));
+            Ok(Value::Nil)
+        }
         Err(DecodeFailure::Fault(fault)) => Err(fault),
     }
 }
 
+/// Results of tools arrive decoded, so what is data already is what was asked for.
 fn parse_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Str(node) => {
             let text = cx.read(node)?;
             decoded(cx, text)
         }
-        _ => Ok(Value::Nil),
+        _ => Ok(take(&mut arguments[0])),
     }
 }
 
 fn parse_lines(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let Value::Str(node) = &arguments[0] else { return Ok(Value::Nil) };
+    let node = match &arguments[0] {
+        Value::Str(node) => node,
+        Value::Nil | Value::Vector(_) => return Ok(take(&mut arguments[0])),
+        other => return Err(expected("json/parse-lines", 1, "string", other)),
+    };
     let text = cx.read(node)?;
     let mut values = List::default();
     for line in text.lines().map(str::trim) {
@@ -72,8 +82,8 @@ fn parse_lines(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn generate_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    Ok(match encode_text(cx, &arguments[0], Dialect::Strict, usize::MAX)? {
-        Ok(text) => text.into_value(),
-        Err(_) => Value::Nil,
-    })
+    match encode_text(cx, &arguments[0], Keys::NamesAndIntegers, usize::MAX)? {
+        Ok(text) => Ok(text.into_value()),
+        Err(failure) => Err(Fault::type_error(format_args!("json/generate-string: {failure}"))),
+    }
 }

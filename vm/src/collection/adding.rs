@@ -6,6 +6,7 @@ use crate::fault::{Fault, Result};
 use crate::value::Value;
 use crate::value::map::{ENTRY_BYTES, MapNode};
 use crate::value::set::SetNode;
+use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use std::rc::Rc;
 
@@ -27,7 +28,7 @@ pub(crate) fn add_entries(
     name: &'static str,
 ) -> Result<Rc<MapNode>> {
     if let Some((key, value)) = seq::halves(&item) {
-        return MapNode::insert(map, cx, key, value);
+        return MapNode::write(map, cx, key, value);
     }
     match item {
         Value::Nil => Ok(map),
@@ -43,7 +44,8 @@ pub(crate) fn add_entries(
     }
 }
 
-/// Adds all entries of one map to another.
+/// Adds all entries of one map to another. A keyword meets a string key of the other as in any write, but none
+/// that comes from its own map, which was written with both on purpose.
 pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> Result<Rc<MapNode>> {
     if Rc::ptr_eq(&into, from) {
         return Ok(into);
@@ -55,9 +57,27 @@ pub(crate) fn merge(cx: &mut Context, into: Rc<MapNode>, from: &Rc<MapNode>) -> 
     let mut into = into;
     for entry in from.entries() {
         cx.tick(1)?;
-        into = MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?;
+        into = match entry.key {
+            Value::Keyword(keyword) if !meets_alone(cx, &into, from, *keyword)? => {
+                MapNode::insert(into, cx, entry.key.clone(), entry.value.clone())?
+            }
+            key => MapNode::write(into, cx, key.clone(), entry.value.clone())?,
+        };
     }
     Ok(into)
+}
+
+/// Whether a keyword of `from` may be written to what it meets in `into`: no other key of `from` has that name.
+fn meets_alone(cx: &mut Context, into: &MapNode, from: &MapNode, keyword: Symbol) -> Result<bool> {
+    let Some(row) = into.find_written(cx, &Value::Keyword(keyword))? else { return Ok(true) };
+    let met = into.key(row);
+    if !matches!(met, Value::Str(_)) {
+        return Ok(true);
+    }
+    let own_name = Value::Str(cx.symbols.string(keyword).clone());
+    let own = from.find_keyword(cx, keyword);
+    let named = from.find_flexible(cx, met)?;
+    Ok((named.is_none() || named == own) && from.find(cx, &own_name)?.is_none())
 }
 
 /// Adds the items of a collection to a set.

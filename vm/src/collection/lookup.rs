@@ -69,7 +69,7 @@ pub(crate) fn associate(
 ) -> Result<Value> {
     match target {
         Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::empty(), cx, key, value)?)),
-        Value::Map(map) => Ok(Value::Map(MapNode::insert(map, cx, key, value)?)),
+        Value::Map(map) => Ok(Value::Map(MapNode::write(map, cx, key, value)?)),
         Value::Vector(vector) => {
             let at = writable_index(&vector, &key, name)?;
             let mut vector = vector;
@@ -171,7 +171,7 @@ pub(crate) fn open(
     match parent {
         Value::Nil => Ok((Value::Nil, Value::Nil)),
         Value::Map(mut map) => {
-            let child = match map.find(cx, key)? {
+            let child = match map.find_written(cx, key)? {
                 Some(row) => match MapNode::take_at(&mut map, row) {
                     Some(child) => child,
                     None => map.value(row).clone(),

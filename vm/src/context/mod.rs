@@ -4,6 +4,7 @@
 
 mod memos;
 mod prints;
+mod remarks;
 mod unit;
 
 use crate::bytecode::Arity;
@@ -13,6 +14,7 @@ use crate::regex::{self, RegexCache, RegexNode, Spans};
 use crate::value::{Store, Value};
 pub use memos::Memos;
 pub use prints::Prints;
+pub use remarks::Remarks;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 pub(crate) use unit::Unit;
@@ -37,6 +39,8 @@ pub struct Context {
     pub(crate) plain: &'static [Plain],
     /// Lines written by `println`.
     pub prints: Prints,
+    /// What a reader of the result should know.
+    pub remarks: Remarks,
     /// Compiled regular expressions.
     pub regexes: RegexCache,
     /// The map behind `data/…`.
@@ -61,6 +65,7 @@ impl Context {
             store,
             plain,
             prints,
+            remarks: Remarks::default(),
             regexes: RegexCache::default(),
             data: Value::Nil,
             strict_data: false,

@@ -268,6 +268,11 @@ impl Isolate {
         self.scope(|world, _| world.cx.prints.take())
     }
 
+    /// Takes what a reader of the result should know.
+    pub fn remarks(&mut self) -> Option<String> {
+        self.world.as_mut()?.cx.remarks.take()
+    }
+
     /// Fuel spent so far.
     pub fn fuel_used(&self) -> u64 {
         self.world.as_ref().map_or(0, |world| world.cx.fuel.used())

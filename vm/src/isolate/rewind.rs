@@ -75,6 +75,7 @@ impl World {
         }
         cx.extensions.clear();
         cx.prints.restart();
+        cx.remarks.take();
         cx.fuel.restore(mark.fuel);
         cx.key_depth = 0;
         while garbage::drain(usize::MAX) {}

@@ -11,14 +11,14 @@ use crate::value::set::SetNode;
 use crate::value::vector::VectorNode;
 use std::fmt;
 
-/// Which values have a JSON form.
+/// Which keys have a JSON form. In both, keywords and symbols are their names, sets are arrays, dates and instants
+/// are ISO 8601 texts, durations milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// `json/generate-string`: what JSON itself knows, and integers as keys.
-    Strict,
-    /// Results for the host: keywords and symbols are their names, sets are arrays, dates and instants are
-    /// ISO 8601 texts, durations milliseconds; keys are names.
+pub enum Keys {
+    /// Results for the host: keywords and strings.
     Names,
+    /// Text for a program, as arguments of a tool: integers as well.
+    NamesAndIntegers,
 }
 
 /// Why a value has no JSON text.
@@ -31,6 +31,15 @@ pub enum EncodeFailure {
         /// What it is.
         kind: &'static str,
     },
+    /// Two keys of a map that JSON cannot tell apart, such as `:n` and `"n"`.
+    SameName {
+        /// Where the value of one of them is.
+        path: String,
+        /// One key as the program writes it.
+        key: String,
+        /// The other one.
+        other: String,
+    },
     /// The text is longer than the limit.
     TooLarge {
         /// The limit in bytes.
@@ -42,10 +51,19 @@ impl fmt::Display for EncodeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EncodeFailure::NotJson { path, .. } => write!(f, "non-JSON-encodable value at {path}"),
+            EncodeFailure::SameName { path, key, other } => {
+                write!(f, "the keys {key} and {other} have the same name in JSON (at {path})")
+            }
             EncodeFailure::TooLarge { limit } => write!(f, "the JSON text is longer than {limit} bytes"),
         }
     }
 }
+
+/// Bytes shown of a key.
+const SHOWN_BYTES: usize = 256;
+
+/// An integer of 64 bits has no more.
+const INTEGER_BYTES: usize = 20;
 
 /// A collection whose first elements are written.
 enum Open<'v> {
@@ -63,10 +81,10 @@ items!(at_once: Open<'_>);
 pub fn encode(
     cx: &mut Context,
     value: &Value,
-    dialect: Dialect,
+    keys: Keys,
     limit_bytes: usize,
 ) -> Result<std::result::Result<String, EncodeFailure>> {
-    Ok(encode_text(cx, value, dialect, limit_bytes)?.map(Text::into_text))
+    Ok(encode_text(cx, value, keys, limit_bytes)?.map(Text::into_text))
 }
 
 /// [`encode`] into text that is on the account.
@@ -76,10 +94,10 @@ pub fn encode(
 pub(crate) fn encode_text(
     cx: &mut Context,
     value: &Value,
-    dialect: Dialect,
+    keys: Keys,
     limit_bytes: usize,
 ) -> Result<std::result::Result<Text, EncodeFailure>> {
-    let mut encoder = Encoder { buffer: Text::limited(limit_bytes), dialect };
+    let mut encoder = Encoder { buffer: Text::limited(limit_bytes), keys };
     let mut open: List<Open<'_>> = List::default();
     if !encoder.begin(cx, &mut open, value)? {
         return Ok(Err(not_json(cx, &open, value)));
@@ -134,8 +152,14 @@ pub(crate) fn encode_text(
                 *at += 1;
                 encoder.separate(cx, index)?;
                 let entry = node.entry(row as usize);
-                if !encoder.key(cx, node, entry.key)? {
-                    return Ok(Err(not_json(cx, &open, entry.key)));
+                match encoder.key(cx, node, entry.key)? {
+                    Key::Written => {}
+                    Key::NotJson => return Ok(Err(not_json(cx, &open, entry.key))),
+                    Key::SameAs(other) => {
+                        let path = path_of(cx, &open);
+                        let [key, other] = [entry.key, &other].map(|key| shown(cx, key));
+                        return Ok(Err(EncodeFailure::SameName { path, key, other }));
+                    }
                 }
                 encoder.buffer.push(cx, ":")?;
                 (entry.value, encoder.begin(cx, &mut open, entry.value)?)
@@ -153,7 +177,15 @@ pub(crate) fn encode_text(
 
 struct Encoder {
     buffer: Text,
-    dialect: Dialect,
+    keys: Keys,
+}
+
+/// What became of a key.
+enum Key {
+    Written,
+    NotJson,
+    /// Another key of the map has the same name.
+    SameAs(Value),
 }
 
 impl Encoder {
@@ -163,7 +195,6 @@ impl Encoder {
 
     /// Writes a leaf, or the opening bracket of a collection; false when the value has no JSON form.
     fn begin<'v>(&mut self, cx: &mut Context, open: &mut List<Open<'v>>, value: &'v Value) -> Result<bool> {
-        let names = self.dialect == Dialect::Names;
         match value {
             Value::Nil => self.buffer.push(cx, "null")?,
             Value::Bool(true) => self.buffer.push(cx, "true")?,
@@ -174,13 +205,13 @@ impl Encoder {
             }
             Value::Float(value) if value.is_finite() => self.buffer.push(cx, &float_text(*value))?,
             Value::Str(node) => self.quoted(cx, node.as_str())?,
-            Value::Keyword(symbol) | Value::Symbol(symbol) if names => {
+            Value::Keyword(symbol) | Value::Symbol(symbol) => {
                 let node = cx.symbols.string(*symbol).clone();
                 self.quoted(cx, node.as_str())?;
             }
-            Value::LocalDate(date) if names => self.quoted(cx, &date.to_string())?,
-            Value::DateTime(date_time) if names => self.quoted(cx, &date_time.to_string())?,
-            Value::Duration(duration) if names => write_int(cx, &mut self.buffer, duration.millis())?,
+            Value::LocalDate(date) => self.quoted(cx, &date.to_string())?,
+            Value::DateTime(date_time) => self.quoted(cx, &date_time.to_string())?,
+            Value::Duration(duration) => write_int(cx, &mut self.buffer, duration.millis())?,
             Value::Vector(node) => {
                 self.buffer.push(cx, "[")?;
                 open.push(cx, Open::Vector(node, 0))?;
@@ -190,7 +221,7 @@ impl Encoder {
                 let order = node.order(cx)?;
                 open.push(cx, Open::Map(node, order, 0))?;
             }
-            Value::Set(node) if names => {
+            Value::Set(node) => {
                 self.buffer.push(cx, "[")?;
                 let order = node.order(cx)?;
                 open.push(cx, Open::Set(node, order, 0))?;
@@ -200,34 +231,44 @@ impl Encoder {
         Ok(true)
     }
 
-    /// Writes a key; false when it has no JSON form, or when another key has the same.
-    fn key(&mut self, cx: &mut Context, map: &MapNode, key: &Value) -> Result<bool> {
-        match (key, self.dialect) {
-            (Value::Str(node), Dialect::Strict) => self.quoted(cx, node.as_str())?,
-            (Value::Str(node), Dialect::Names) => {
+    /// Writes a key, unless it has no JSON form or another key has the same. Of two such keys the string, which
+    /// comes last, is the one that is refused.
+    fn key(&mut self, cx: &mut Context, map: &MapNode, key: &Value) -> Result<Key> {
+        match key {
+            Value::Str(node) => {
                 let symbol = node.symbol().or_else(|| cx.symbols.find(node.as_str()));
-                if symbol.is_some_and(|symbol| map.find_keyword(cx, symbol).is_some()) {
-                    return Ok(false);
+                if let Some(symbol) = symbol
+                    && map.find_keyword(cx, symbol).is_some()
+                {
+                    return Ok(Key::SameAs(Value::Keyword(symbol)));
+                }
+                if self.keys == Keys::NamesAndIntegers
+                    && node.as_str().len() <= INTEGER_BYTES
+                    && let Ok(number) = node.as_str().parse::<i64>()
+                    && number.to_string() == node.as_str()
+                    && map.find(cx, &Value::Int(number))?.is_some()
+                {
+                    return Ok(Key::SameAs(Value::Int(number)));
                 }
                 self.quoted(cx, node.as_str())?;
             }
-            (Value::Keyword(symbol), Dialect::Names) => {
+            Value::Keyword(symbol) => {
                 let node = cx.symbols.string(*symbol).clone();
                 self.quoted(cx, node.as_str())?;
             }
-            (Value::Int(value), Dialect::Strict) => {
+            Value::Int(value) if self.keys == Keys::NamesAndIntegers => {
                 self.buffer.push(cx, "\"")?;
                 write_int(cx, &mut self.buffer, *value)?;
                 self.buffer.push(cx, "\"")?;
             }
-            (Value::BigInt(value), Dialect::Strict) => {
+            Value::BigInt(value) if self.keys == Keys::NamesAndIntegers => {
                 self.buffer.push(cx, "\"")?;
                 write_integer(cx, &mut self.buffer, value)?;
                 self.buffer.push(cx, "\"")?;
             }
-            _ => return Ok(false),
+            _ => return Ok(Key::NotJson),
         }
-        Ok(true)
+        Ok(Key::Written)
     }
 
     fn quoted(&mut self, cx: &mut Context, text: &str) -> Result<()> {
@@ -257,10 +298,26 @@ fn escape(byte: u8) -> Option<&'static str> {
 
 /// The failure of a value, reached through these collections.
 fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
+    EncodeFailure::NotJson { path: path_of(cx, open), kind: value.type_word() }
+}
+
+/// A key as the program writes it.
+fn shown(cx: &Context, key: &Value) -> String {
+    let name = || {
+        let name = cx.name(key).unwrap_or_default();
+        &name[..name.floor_char_boundary(SHOWN_BYTES)]
+    };
+    match key {
+        Value::Keyword(_) => format!(":{}", name()),
+        Value::Int(number) => number.to_string(),
+        _ => format!("{:?}", name()),
+    }
+}
+
+/// Where the encoder is, as in `rows[0].ts`.
+fn path_of(cx: &Context, open: &[Open<'_>]) -> String {
     /// Levels shown of a path.
     const SHOWN: usize = 16;
-    /// Bytes shown of a key.
-    const SHOWN_BYTES: usize = 256;
     let mut path = String::new();
     for (level, innermost) in open.iter().enumerate() {
         if level == SHOWN {
@@ -291,5 +348,5 @@ fn not_json(cx: &Context, open: &[Open<'_>], value: &Value) -> EncodeFailure {
     if path.is_empty() {
         path.push_str("<root>");
     }
-    EncodeFailure::NotJson { path, kind: value.type_word() }
+    path
 }

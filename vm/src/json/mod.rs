@@ -12,4 +12,4 @@ mod text;
 pub(crate) use decode::decode_text;
 pub use decode::{DecodeError, DecodeFailure, decode};
 pub(crate) use encode::encode_text;
-pub use encode::{Dialect, EncodeFailure, encode};
+pub use encode::{EncodeFailure, Keys, encode};

@@ -35,7 +35,7 @@ impl Merge {
         }
         while let (Some(key), Some(value)) = (self.entries.pop(), self.entries.pop()) {
             cx.tick(1)?;
-            match self.merged.find(cx, &key)? {
+            match self.merged.find_written(cx, &key)? {
                 Some(row) => {
                     let old = match MapNode::take_at(&mut self.merged, row) {
                         Some(old) => old,
@@ -52,7 +52,7 @@ impl Merge {
 
     fn insert(&mut self, cx: &mut Context, key: Value, value: Value) -> Result<()> {
         let merged = std::mem::replace(&mut self.merged, MapNode::empty());
-        self.merged = MapNode::insert(merged, cx, key, value)?;
+        self.merged = MapNode::write(merged, cx, key, value)?;
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub struct Update {
     target: Value,
     path: Arguments,
     parents: List<Parent>,
-    /// Reads by the flexible key rule (`update-in`); writes are always exact.
+    /// Strings read by the flexible key rule (`update-in`), though they write exactly.
     flexible: bool,
 }
 
@@ -104,7 +104,7 @@ impl Update {
             let child = match &mut here {
                 Value::Nil => Value::Nil,
                 Value::Map(map) => {
-                    row = map.find(cx, &key)?;
+                    row = map.find_written(cx, &key)?;
                     match row {
                         Some(row) => match MapNode::take_at(map, row) {
                             Some(child) => child,
@@ -138,7 +138,7 @@ impl Update {
 fn store(cx: &mut Context, parent: Value, key: Value, value: Value) -> Result<Value> {
     match parent {
         Value::Nil => Ok(Value::Map(MapNode::insert(MapNode::with_capacity(1), cx, key, value)?)),
-        Value::Map(map) => Ok(Value::Map(MapNode::insert(map, cx, key, value)?)),
+        Value::Map(map) => Ok(Value::Map(MapNode::write(map, cx, key, value)?)),
         Value::Vector(vector) => {
             let len = vector.len();
             match key {
@@ -179,7 +179,7 @@ fn update_at_once(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     };
     // One unit for the way down, one for the way back.
     cx.tick(2)?;
-    let row = map.find(cx, &key)?;
+    let row = map.find_written(cx, &key)?;
     if let Some(row) = row
         && let Some(slot) = MapNode::value_mut(&mut map, row)
     {

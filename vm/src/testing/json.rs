@@ -3,7 +3,7 @@
 use super::{with_context, with_limits};
 use crate::context::Context;
 use crate::fault::Reason;
-use crate::json::{DecodeFailure, Dialect, EncodeFailure, decode, encode};
+use crate::json::{DecodeFailure, EncodeFailure, Keys, decode, encode};
 use crate::print::pr_str;
 use crate::value::Value;
 use crate::value::map::MapNode;
@@ -21,8 +21,9 @@ fn agrees(cx: &mut Context, bytes: &[u8]) {
     let theirs: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     match decode(cx, bytes) {
         Ok(value) => {
-            let text =
-                encode(cx, &value, Dialect::Strict, usize::MAX).expect("within limits").expect("is JSON");
+            let text = encode(cx, &value, Keys::NamesAndIntegers, usize::MAX)
+                .expect("within limits")
+                .expect("is JSON");
             let ours: serde_json::Value = serde_json::from_str(&text).expect("encodes to JSON");
             let theirs =
                 theirs.unwrap_or_else(|| panic!("only we accept {:?}", String::from_utf8_lossy(bytes)));
@@ -176,7 +177,7 @@ fn depth_is_limited_by_memory_only() {
     with_context(|cx| {
         let text = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         let value = decode(cx, text.as_bytes()).expect("decodes");
-        assert_eq!(encode(cx, &value, Dialect::Strict, usize::MAX).expect("within limits"), Ok(text));
+        assert_eq!(encode(cx, &value, Keys::NamesAndIntegers, usize::MAX).expect("within limits"), Ok(text));
     });
     let fault = with_limits(1_000_000_000, 1 << 20, |cx| decode(cx, "[".repeat(200_000).as_bytes()).err());
     assert!(matches!(fault, Some(DecodeFailure::Fault(fault)) if fault.reason == Reason::MemoryExceeded));
@@ -192,7 +193,7 @@ fn a_long_text_ends_in_a_typed_fault() {
     assert!(matches!(fault, Some(DecodeFailure::Fault(fault)) if fault.reason == Reason::FuelExceeded));
     with_context(move |cx| {
         let value = decode(cx, text.as_bytes()).expect("decodes");
-        let cut = encode(cx, &value, Dialect::Strict, 1_000).expect("within limits");
+        let cut = encode(cx, &value, Keys::NamesAndIntegers, 1_000).expect("within limits");
         assert_eq!(cut, Err(EncodeFailure::TooLarge { limit: 1_000 }));
     });
 }
@@ -209,39 +210,42 @@ fn shared_structure_ends_in_a_typed_fault() {
             }
             let printed = pr_str(cx, &value, 100).expect("within limits");
             assert_eq!((printed.text.len(), printed.truncated, printed.bytes), (100, true, 101));
-            encode(cx, &value, Dialect::Strict, usize::MAX).expect_err("too much")
+            encode(cx, &value, Keys::NamesAndIntegers, usize::MAX).expect_err("too much")
         });
         assert_eq!(fault.reason, reason);
     }
 }
 
 #[test]
-fn dialects() {
+fn what_has_no_json_form_is_named_with_its_place() {
     with_context(|cx| {
         let key = cx.keyword("a");
         let map =
             Value::Map(MapNode::insert(MapNode::empty(), cx, key.clone(), key.clone()).expect("inserts"));
         let rows = Value::vector(vec![Value::Int(1), map]);
         assert_eq!(
-            encode(cx, &rows, Dialect::Names, 99).expect("within limits"),
+            encode(cx, &rows, Keys::Names, 99).expect("within limits"),
             Ok(r#"[1,{"a":"a"}]"#.to_owned())
         );
         let refused = |path: &str, kind| Err(EncodeFailure::NotJson { path: path.to_owned(), kind });
-        assert_eq!(
-            encode(cx, &rows, Dialect::Strict, 99).expect("within limits"),
-            refused("[1].a", "keyword")
-        );
-        assert_eq!(
-            encode(cx, &key, Dialect::Strict, 99).expect("within limits"),
-            refused("<root>", "keyword")
-        );
+        let number =
+            Value::Map(MapNode::insert(MapNode::empty(), cx, Value::Int(1), key.clone()).expect("inserts"));
+        assert_eq!(encode(cx, &number, Keys::Names, 99).expect("within limits"), refused("1", "number"));
+        let text = encode(cx, &number, Keys::NamesAndIntegers, 99).expect("within limits");
+        assert_eq!(text, Ok(r#"{"1":"a"}"#.to_owned()));
+        for (other, shown) in [(key.clone(), ":a"), (Value::string("a"), "\"a\"")] {
+            let both = MapNode::insert(MapNode::empty(), cx, other, Value::Int(1)).expect("inserts");
+            let third = if shown == ":a" { Value::string("a") } else { key.clone() };
+            let both = MapNode::insert(both, cx, third, Value::Int(2)).expect("inserts");
+            let rows = Value::vector(vec![Value::Map(both)]);
+            let clash =
+                EncodeFailure::SameName { path: "[0].a".into(), key: "\"a\"".into(), other: ":a".into() };
+            assert_eq!(encode(cx, &rows, Keys::Names, 99).expect("within limits"), Err(clash));
+        }
         let nan = Value::Float(f64::NAN);
         let name = Value::string("rows");
         let deep = Value::vector(vec![nan]);
         let deep = Value::Map(MapNode::insert(MapNode::empty(), cx, name, deep).expect("inserts"));
-        assert_eq!(
-            encode(cx, &deep, Dialect::Names, 99).expect("within limits"),
-            refused("rows[0]", "number")
-        );
+        assert_eq!(encode(cx, &deep, Keys::Names, 99).expect("within limits"), refused("rows[0]", "number"));
     });
 }

@@ -292,6 +292,15 @@ impl MapNode {
         self.keys.find(cx, key)
     }
 
+    /// Position of the key that a write to this key goes to: see [`SetNode::find_written`].
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    #[inline]
+    pub fn find_written(&self, cx: &mut Store, key: &Value) -> Result<Option<usize>> {
+        self.keys.find_written(cx, key)
+    }
+
     /// Position of a key with the flexible rule: see [`SetNode::find_flexible`].
     ///
     /// # Errors
@@ -315,15 +324,39 @@ impl MapNode {
         Ok(self.find_flexible(cx, key)?.map(|row| self.value(row)))
     }
 
-    /// Adds or replaces an entry (the stored key stays): in place when nobody else holds the map.
+    /// Writes an entry as programs do (`assoc` and its kin): a keyword meets the string key of its name, see
+    /// [`SetNode::find_written`]. What makes a map of given keys uses [`MapNode::insert`].
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn write(this: Rc<MapNode>, cx: &mut Store, key: Value, value: Value) -> Result<Rc<MapNode>> {
+        let row = this.find_written(cx, &key)?;
+        MapNode::put(this, cx, row, key, value)
+    }
+
+    /// Adds or replaces an entry of exactly this key (the stored key stays): in place when nobody else holds
+    /// the map.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
     pub fn insert(this: Rc<MapNode>, cx: &mut Store, key: Value, value: Value) -> Result<Rc<MapNode>> {
+        let row = this.find(cx, &key)?;
+        MapNode::put(this, cx, row, key, value)
+    }
+
+    /// Replaces the value at the position of the key, or adds the key, which is absent.
+    #[inline]
+    fn put(
+        this: Rc<MapNode>,
+        cx: &mut Store,
+        row: Option<usize>,
+        key: Value,
+        value: Value,
+    ) -> Result<Rc<MapNode>> {
         let mut this = MapNode::unique(this, cx)?;
         // `unique` has just made sure that nobody else holds it.
         if let Some(map) = Rc::get_mut(&mut this) {
-            match map.keys.find(cx, &key)? {
+            match row {
                 Some(row) => map.values.held_mut()[row] = value,
                 None => map.push_new(cx, key, value)?,
             }
@@ -365,12 +398,29 @@ impl MapNode {
         Ok(())
     }
 
-    /// Removes a key if it is there: in place when nobody else holds the map.
+    /// Removes what a write to this key would replace: see [`SetNode::find_written`].
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    pub fn erase(this: Rc<MapNode>, cx: &mut Store, key: &Value) -> Result<Rc<MapNode>> {
+        match this.find_written(cx, key)? {
+            Some(row) => MapNode::remove_row(this, cx, row),
+            None => Ok(this),
+        }
+    }
+
+    /// Removes exactly this key if it is there: in place when nobody else holds the map.
     ///
     /// # Errors
     /// Comparing collections as keys pays fuel.
     pub fn remove(this: Rc<MapNode>, cx: &mut Store, key: &Value) -> Result<Rc<MapNode>> {
-        let Some(row) = this.find(cx, key)? else { return Ok(this) };
+        match this.find(cx, key)? {
+            Some(row) => MapNode::remove_row(this, cx, row),
+            None => Ok(this),
+        }
+    }
+
+    fn remove_row(this: Rc<MapNode>, cx: &mut Store, row: usize) -> Result<Rc<MapNode>> {
         let mut this = MapNode::unique(this, cx)?;
         if let Some(map) = Rc::get_mut(&mut this) {
             map.remove_at(cx, row)?;

@@ -35,6 +35,8 @@ pub struct SetNode {
     members: SmallVec<[Value; INLINE]>,
     /// False when none of them is a keyword.
     has_keyword: bool,
+    /// False when none of them is a string.
+    has_text: bool,
     /// What small sets that nobody iterates do without.
     extra: OnceCell<Box<Extra>>,
 }
@@ -62,6 +64,10 @@ fn is_keyword(member: &Value) -> bool {
     matches!(member, Value::Keyword(_))
 }
 
+fn is_text(member: &Value) -> bool {
+    matches!(member, Value::Str(_))
+}
+
 impl SetNode {
     /// An empty set.
     pub fn empty() -> Rc<SetNode> {
@@ -71,7 +77,7 @@ impl SetNode {
     /// An empty set with room for this many members.
     pub fn with_capacity(capacity: usize) -> Rc<SetNode> {
         let members = SmallVec::with_capacity(capacity);
-        let set = SetNode { members, has_keyword: false, extra: OnceCell::new() };
+        let set = SetNode { members, has_keyword: false, has_text: false, extra: OnceCell::new() };
         account::charge(set.bytes());
         Rc::new(set)
     }
@@ -81,8 +87,8 @@ impl SetNode {
         debug_assert!(members.len() <= SCAN);
         let mut held = SmallVec::with_capacity(members.len());
         held.extend(members);
-        let has_keyword = held.iter().any(is_keyword);
-        let set = SetNode { members: held, has_keyword, extra: OnceCell::new() };
+        let (has_keyword, has_text) = (held.iter().any(is_keyword), held.iter().any(is_text));
+        let set = SetNode { members: held, has_keyword, has_text, extra: OnceCell::new() };
         account::charge(set.bytes());
         Rc::new(set)
     }
@@ -163,11 +169,14 @@ impl SetNode {
             cx.reserve(2 * self.len() * (size_of::<Value>() + INDEX_BYTES))?;
         }
         self.forget_order();
-        let is_name = is_keyword(&member);
+        let (is_keyword, is_text) = (is_keyword(&member), is_text(&member));
         self.members.push(member);
         let indexed = self.index_last(cx);
         match indexed {
-            Ok(()) => self.has_keyword |= is_name,
+            Ok(()) => {
+                self.has_keyword |= is_keyword;
+                self.has_text |= is_text;
+            }
             Err(_) => drop(self.members.pop()),
         }
         account::recharge(before, self.bytes());
@@ -284,7 +293,7 @@ impl SetNode {
             // A copy is made to be changed, which the order would not outlive.
             extra.get_or_init(|| Box::new(Extra { index, order: OnceCell::new() }));
         }
-        let copy = SetNode { members, has_keyword: self.has_keyword, extra };
+        let copy = SetNode { members, has_keyword: self.has_keyword, has_text: self.has_text, extra };
         account::charge(copy.bytes());
         Ok(Rc::new(copy))
     }

@@ -4,7 +4,7 @@
 use ptc_benches::{SLICE, roomy};
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile, inspect};
 use ptc_vm::bytecode::{Program, verify};
-use ptc_vm::json::{Dialect, decode, encode};
+use ptc_vm::json::{Keys, decode, encode};
 use ptc_vm::{Exit, Isolate, IsolateOptions, Value};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ fn json_encode(_: usize) -> Result<Prepared, String> {
     let mut isolate = Isolate::new(roomy());
     let value = isolate.with(|cx| decode(cx, text.as_bytes()).map_err(|error| format!("{error:?}")))?;
     Ok(Box::new(move || {
-        isolate.with(|cx| match encode(cx, &value, Dialect::Names, usize::MAX) {
+        isolate.with(|cx| match encode(cx, &value, Keys::Names, usize::MAX) {
             Ok(Ok(text)) => {
                 black_box(text);
                 Ok(())

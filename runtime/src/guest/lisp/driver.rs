@@ -203,6 +203,9 @@ impl Execution {
         // In the order in which they began, and before the work on them stops.
         self.seat.account.cancel_calls();
         self.in_flight.clear();
+        if let Some(remark) = self.isolate.remarks() {
+            self.seat.account.note(remark);
+        }
         let ending = Ending {
             result,
             prints: self.isolate.prints(),

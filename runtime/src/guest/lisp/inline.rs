@@ -217,6 +217,10 @@ impl Loaded {
                 Exit::Return => Completion::Return,
                 _ => return None,
             };
+            if !cx.remarks.is_empty() {
+                // Only a worker has somebody to tell.
+                return None;
+            }
             let extent = pr_str_into(cx, ended.value, options.result_bytes, text).ok()?;
             let json = match options.want_json {
                 true => {

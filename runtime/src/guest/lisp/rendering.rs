@@ -4,7 +4,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Report};
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
-use ptc_vm::json::{Dialect, EncodeFailure, encode};
+use ptc_vm::json::{EncodeFailure, Keys, encode};
 use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason};
 
 /// Findings of the compiler that are rendered.
@@ -55,8 +55,9 @@ pub(crate) fn json(
     value: &ptc_vm::Value,
     limit: usize,
 ) -> Result<Result<String, JsonRefusal>, Box<Fault>> {
-    Ok(encode(cx, value, Dialect::Names, limit)?.map_err(|failure| match failure {
+    Ok(encode(cx, value, Keys::Names, limit)?.map_err(|failure| match failure {
         EncodeFailure::NotJson { path, .. } => JsonRefusal::NotEncodable { path },
+        EncodeFailure::SameName { path, key, other } => JsonRefusal::SameName { path, key, other },
         EncodeFailure::TooLarge { limit } => JsonRefusal::TooLarge { bytes: limit as u64 },
     }))
 }

@@ -114,7 +114,7 @@ fn dissoc(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     };
     for key in &arguments[1..] {
         cx.tick(1)?;
-        map = MapNode::remove(map, cx, key)?;
+        map = MapNode::erase(map, cx, key)?;
     }
     Ok(Value::Map(map))
 }

@@ -108,7 +108,7 @@ fn renamed(cx: &mut Context, row: Value, names: &MapNode) -> Result<Value> {
         map = MapNode::remove(map, cx, old)?;
     }
     for (_, new, value) in found {
-        map = MapNode::insert(map, cx, new, value)?;
+        map = MapNode::write(map, cx, new, value)?;
     }
     Ok(Value::Map(map))
 }

@@ -219,6 +219,22 @@ impl SetNode {
         if found { Some(place) } else { self.search_named(cx, symbol) }
     }
 
+    /// Position of the key that a write to `key` goes to: the exact key; else, for a keyword, the string key
+    /// that reading by it finds. So a keyword changes rows of JSON, whose keys are strings, as it reads them.
+    ///
+    /// # Errors
+    /// Comparing collections as keys pays fuel.
+    #[inline]
+    pub fn find_written(&self, cx: &mut Store, key: &Value) -> Result<Option<usize>> {
+        match key {
+            Value::Keyword(symbol) if self.has_text => Ok(self.find_named(cx, *symbol).filter(|&row| {
+                // Names with `-` and `_` are the same to a reader; as keywords they stay two keys.
+                !matches!(self.members.get(row), Some(Value::Keyword(other)) if other != symbol)
+            })),
+            other => self.find(cx, other),
+        }
+    }
+
     #[inline(never)]
     fn search_named(&self, cx: &Store, symbol: Symbol) -> Option<usize> {
         let (text, hash) = (cx.symbols.text(symbol), cx.symbols.hash(symbol));

@@ -179,15 +179,14 @@ impl<'s> Writer<'s> {
         schema: Option<&'s Json>,
     ) -> Result<(), ArgumentError> {
         let names = self.names(schema);
-        let mut given = HashSet::with_capacity(node.len());
+        let mut given: HashSet<Cow<'_, str>> = HashSet::with_capacity(node.len());
         for entry in node.entries() {
             let name = key_name(cx, entry.key, names.as_ref())?;
             if entry.value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
                 continue;
             }
             if given.contains(&name) {
-                let name = BoundedText::of(&name);
-                return Err(ArgumentError::NotEncodable(format!("two keys are both called {name:?}")));
+                return Err(ArgumentError::NotEncodable(clash(cx, node, &name, names.as_ref())));
             }
             given.insert(name);
         }
@@ -382,6 +381,18 @@ impl io::Write for ArgumentSink<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The keys of a map that all have this name in JSON.
+fn clash(cx: &Context, node: &MapNode, name: &str, names: Option<&Names<'_>>) -> String {
+    let is_called = |key: &&Value| key_name(cx, key, names).is_ok_and(|other| other == name);
+    let shown = |key: &Value| match key {
+        Value::Keyword(symbol) | Value::Symbol(symbol) => format!(":{}", BoundedText::of(cx.text(*symbol))),
+        Value::Str(text) => format!("{:?}", BoundedText::of(text.as_str())),
+        _ => BoundedText::of(name).into(),
+    };
+    let keys: Vec<String> = node.keys().iter().filter(is_called).take(2).map(shown).collect();
+    format!("the keys {} are both called {:?}", keys.join(" and "), BoundedText::of(name))
 }
 
 /// The JSON name of a key.

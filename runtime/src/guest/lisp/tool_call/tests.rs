@@ -3,7 +3,7 @@ use crate::broker::Payload;
 use crate::run::outcome::CallFault;
 use crate::tools::UpstreamTool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
-use ptc_vm::json::{Dialect, encode as to_json};
+use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Isolate, IsolateOptions};
 use serde_json::json;
@@ -172,7 +172,14 @@ fn what_has_no_json_form_is_a_programmer_fault() {
         let args = map(cx, &[(underscore, Value::Int(1)), (hyphen, Value::Int(2))]);
         let tool = tool(json!({"properties": {"a_b": {}}}));
         let fault = encode(cx, &call(), &args, Some(&tool)).unwrap_err();
-        assert!(fault.message.contains("two keys are both called \"a_b\""), "{}", fault.message);
+        assert!(fault.message.contains("the keys :a"), "{}", fault.message);
+        assert!(fault.message.contains("are both called \"a_b\""), "{}", fault.message);
+        let text = cx.host_text("x").unwrap();
+        let both = map(cx, &[(key.clone(), Value::Int(1)), (text, Value::Int(2))]);
+        let args = map(cx, &[(key, both)]);
+        let fault = encode(cx, &call(), &args, None).unwrap_err();
+        let why = "the keys :x and \"x\" are both called \"x\"";
+        assert!(fault.message.contains(why), "{}", fault.message);
     });
 }
 
@@ -236,7 +243,7 @@ fn long_names_and_many_of_them_make_no_long_messages() {
         let one = cx.host_text("1").unwrap();
         let twice = map(cx, &[(Value::Int(1), Value::Nil), (one, Value::Nil)]);
         let fault = encode(cx, &call(), &twice, None).unwrap_err();
-        assert!(fault.message.contains("two keys are both called \"1\""), "{}", fault.message);
+        assert!(fault.message.contains("are both called \"1\""), "{}", fault.message);
         let wide = wide(cx, 5_000);
         let open = tool(json!({"type": "object", "properties": {"description": {}}}));
         let encoded = encode(cx, &call(), &wide, Some(&open)).unwrap();
@@ -256,7 +263,7 @@ fn unwrapped_as(
     with(|cx| {
         let payload = Payload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
         let unwrapped = unwrap(cx, &payload).unwrap();
-        let text = to_json(cx, &unwrapped.value, Dialect::Names, usize::MAX).unwrap().unwrap();
+        let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
     })
 }
