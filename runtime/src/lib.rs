@@ -12,6 +12,7 @@
 //! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
+//! - [`net`]: HTTP as a client speaks it.
 //! - [`secrets`]: what must not leave the process.
 //!
 //! Architecture invariant: isolates live on worker threads (a tiny one lives and dies within one call on its
@@ -22,6 +23,7 @@ pub mod broker;
 pub mod config;
 mod exec;
 pub mod guest;
+pub mod net;
 #[doc(hidden)]
 pub mod probe;
 pub mod run;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
+pub(crate) mod http;
 pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod programs;

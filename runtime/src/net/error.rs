@@ -1,0 +1,165 @@
+//! What goes wrong with HTTP, told apart by what people can do about it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetFault {
+    /// A file or an option of the client is wrong.
+    Setup,
+    /// The name of the host has no address.
+    Dns,
+    /// Nobody listens there.
+    Refused,
+    /// No way to the host, or through the proxy.
+    Unreachable,
+    /// No connection within its time.
+    ConnectTimeout,
+    /// The other side is not believed, does not believe us, or speaks no TLS.
+    Tls,
+    /// The connection broke.
+    Reset,
+    /// Nothing came for too long.
+    Idle,
+    /// What came is not HTTP, or not what its headers promise.
+    Garbage,
+    /// A redirect that is not followed.
+    Redirect,
+    /// More decoded bytes than the cap.
+    TooLarge {
+        /// Bytes seen; there may be more.
+        bytes: u64,
+        /// The cap.
+        cap: u64,
+    },
+}
+
+/// How a message about each fault begins, and what to do about it.
+const FAULTS: [(NetFault, &str, &str); 10] = [
+    (NetFault::Setup, "HTTP client: ", "correct the files and options that the entry names"),
+    (
+        NetFault::Dns,
+        "host not found: ",
+        "check the host name in url, and that this machine can resolve names",
+    ),
+    (
+        NetFault::Refused,
+        "connection refused: ",
+        "start the server, or check host and port in url; nothing listens there",
+    ),
+    (NetFault::Unreachable, "cannot connect: ", "check the network, the proxy, and the address in url"),
+    (
+        NetFault::ConnectTimeout,
+        "connecting timed out: ",
+        "check the address and the firewall, or raise connect_timeout_ms",
+    ),
+    (
+        NetFault::Tls,
+        "TLS: ",
+        "check that url names the host of its certificate; for a private authority set ca_file to its PEM file",
+    ),
+    (
+        NetFault::Reset,
+        "connection lost: ",
+        "the server or something before it closed the connection; look at its log",
+    ),
+    (NetFault::Idle, "no data: ", "look at the log of the server, or raise request_timeout_ms"),
+    (
+        NetFault::Garbage,
+        "not understood: ",
+        "check that an HTTP server of the right kind answers at url (https:// for http://, or the port, is often wrong)",
+    ),
+    (NetFault::Redirect, "redirected: ", "put the address that the server names into url, if you trust it"),
+];
+
+/// What to do about an error with this text, if it is one of [`NetError`].
+pub fn remedy(text: &str) -> Option<&'static str> {
+    FAULTS.iter().find(|(_, phrase, _)| text.contains(phrase)).map(|(_, _, remedy)| *remedy)
+}
+
+/// A failure, in words for people. Holds no address with a query, where secrets may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetError {
+    /// What went wrong.
+    pub fault: NetFault,
+    text: String,
+}
+
+impl NetError {
+    pub(super) fn new(fault: NetFault, text: impl Into<String>) -> NetError {
+        NetError { fault, text: text.into() }
+    }
+
+    pub(super) fn too_large(bytes: u64, cap: u64) -> NetError {
+        NetError::new(NetFault::TooLarge { bytes, cap }, String::new())
+    }
+
+    /// Classifies a failure of the HTTP library; `place` is `host:port`.
+    pub(super) fn classify(error: reqwest::Error, place: &str) -> NetError {
+        let is_connect = error.is_connect();
+        let is_timeout = error.is_timeout();
+        let is_decode = error.is_decode();
+        let mut fault = match (is_connect, is_timeout) {
+            (true, true) => NetFault::ConnectTimeout,
+            (true, false) => NetFault::Unreachable,
+            (false, true) => NetFault::Idle,
+            (false, false) if error.is_builder() => NetFault::Setup,
+            (false, false) if is_decode => NetFault::Garbage,
+            (false, false) => NetFault::Reset,
+        };
+        let error = error.without_url();
+        let mut innermost = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            innermost = cause.to_string();
+            if innermost == "dns error" {
+                fault = NetFault::Dns;
+            } else if cause.is::<rustls::Error>() {
+                fault = NetFault::Tls;
+                break;
+            } else if let Some(mut io) = cause.downcast_ref::<io::Error>() {
+                // The error inside an I/O error is no source of it.
+                while let Some(inner) = io.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>()) {
+                    io = inner;
+                }
+                match io.kind() {
+                    io::ErrorKind::ConnectionRefused => fault = NetFault::Refused,
+                    io::ErrorKind::TimedOut if is_connect => fault = NetFault::ConnectTimeout,
+                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+                        if !is_connect && fault != NetFault::Tls =>
+                    {
+                        fault = NetFault::Garbage;
+                    }
+                    // While connecting only TLS expects anything.
+                    io::ErrorKind::UnexpectedEof if is_connect => fault = NetFault::Tls,
+                    io::ErrorKind::UnexpectedEof => fault = NetFault::Reset,
+                    _ => {}
+                }
+                if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+                    fault = NetFault::Tls;
+                    break;
+                }
+            } else if let Some(http) = cause.downcast_ref::<hyper::Error>()
+                && http.is_parse()
+            {
+                fault = NetFault::Garbage;
+            }
+            source = cause.source();
+        }
+        NetError::new(fault, format!("{innermost} ({place})"))
+    }
+}
+
+impl fmt::Display for NetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let NetFault::TooLarge { bytes, cap } = self.fault {
+            return write!(f, "response of more than {cap} bytes ({bytes} seen)");
+        }
+        let phrase = FAULTS.iter().find(|(fault, _, _)| *fault == self.fault).map_or("", |row| row.1);
+        write!(f, "{phrase}{}", self.text)
+    }
+}
+
+impl Error for NetError {}

@@ -1,0 +1,23 @@
+//! HTTP as everything in this crate speaks it: one way to make a client, one policy of redirects, one set of errors.
+//!
+//! - [`HttpClient`] (`client`): connections, and requests that follow redirects without carrying secrets elsewhere.
+//! - [`TlsOptions`] (`tls`): whom we trust, and who we say that we are.
+//! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
+//! - [`Response`], [`Body`] (`response`): answers, read in chunks, whose decoded bytes are counted.
+//! - [`NetError`] (`error`): what went wrong, in words for people, and what to do about it.
+
+mod client;
+mod error;
+mod header;
+mod payload;
+mod response;
+mod tls;
+
+pub use client::{ClientOptions, HttpClient, Request};
+pub use error::{NetError, NetFault, remedy};
+pub use header::{HeaderError, Headers};
+pub use payload::Payload;
+pub use reqwest::header::HeaderName;
+pub use reqwest::{Method, StatusCode, Url};
+pub use response::{Body, Response};
+pub use tls::{ClientCertificate, TlsOptions};

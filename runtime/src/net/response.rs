@@ -1,0 +1,95 @@
+//! Answers, read in chunks: nothing is held that was not asked for, and what is decoded is counted.
+
+use super::{NetError, NetFault};
+use bytes::Bytes;
+use reqwest::{StatusCode, Url};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// An answer whose body has not been read.
+pub struct Response {
+    /// Status line.
+    pub status: StatusCode,
+    /// Where it came from, after redirects.
+    pub url: Url,
+    headers: reqwest::header::HeaderMap,
+    /// What follows the headers.
+    pub body: Body,
+}
+
+impl Response {
+    pub(super) fn new(response: reqwest::Response, place: String, idle: Option<Duration>) -> Response {
+        Response {
+            status: response.status(),
+            url: response.url().clone(),
+            headers: response.headers().clone(),
+            body: Body { response, place, idle },
+        }
+    }
+
+    /// A header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// All headers of a name that are text.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
+    }
+
+    /// The media type without its parameters, in lower case; empty when there is none.
+    pub fn media_type(&self) -> String {
+        let value = self.header("content-type").unwrap_or_default();
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+}
+
+/// A body being read. Dropping it before its end closes the connection, or resets the stream of one.
+pub struct Body {
+    response: reqwest::Response,
+    place: String,
+    idle: Option<Duration>,
+}
+
+impl Body {
+    /// The next decoded bytes, at most some ten thousand; `None` at the end. Cancel safe.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
+        let chunk = match self.idle {
+            None => self.response.chunk().await,
+            Some(idle) => match timeout(idle, self.response.chunk()).await {
+                Ok(chunk) => chunk,
+                Err(_) => {
+                    let text = format!("nothing came for {} ms ({})", idle.as_millis(), self.place);
+                    return Err(NetError::new(NetFault::Idle, text));
+                }
+            },
+        };
+        chunk.map_err(|error| NetError::classify(error, &self.place))
+    }
+
+    /// Reads to the end, but not more than `cap` decoded bytes.
+    pub async fn read(&mut self, cap: usize) -> Result<Vec<u8>, NetError> {
+        let mut text = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            let seen = text.len() + chunk.len();
+            if seen > cap {
+                return Err(NetError::too_large(seen as u64, cap as u64));
+            }
+            text.extend_from_slice(&chunk);
+        }
+        Ok(text)
+    }
+
+    /// The beginning of a body that is read for what it says only: at most `cap` bytes. Whatever goes wrong ends it.
+    pub async fn beginning(&mut self, cap: usize) -> Vec<u8> {
+        let mut text = Vec::new();
+        while let Ok(Some(chunk)) = self.chunk().await {
+            let room = cap - text.len();
+            text.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if text.len() == cap {
+                break;
+            }
+        }
+        text
+    }
+}

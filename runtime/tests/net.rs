@@ -1,0 +1,171 @@
+//! What the HTTP client promises to all who use it: errors told apart, caps, redirects that carry no secrets.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::http::{Authority, Got, HttpServer, Reply, Step, free_port};
+use ptc_runtime::net::{
+    ClientCertificate, ClientOptions, Headers, HttpClient, Method, NetError, NetFault, Request, TlsOptions,
+    remedy,
+};
+use ptc_runtime::secrets::{Credential, SecretRegistry};
+use std::time::Duration;
+
+fn headers() -> Headers {
+    let mut headers = Headers::default();
+    let (secret, _) = Credential::secret("Bearer tok-1234567890", &SecretRegistry::new());
+    headers.secret("authorization", &secret).unwrap();
+    headers.plain("x-plain", "p").unwrap();
+    headers
+}
+
+/// Status and body of an answer.
+async fn fetch(options: &ClientOptions, method: Method, url: &str, cap: usize) -> Result<String, NetError> {
+    let client = HttpClient::new(options)?;
+    let request = Request { method, url: url.parse().unwrap(), headers: &headers(), body: None };
+    let mut response = client.send(request).await?;
+    let body = response.body.read(cap).await?;
+    Ok(format!("{} {}", response.status.as_u16(), String::from_utf8_lossy(&body)))
+}
+
+async fn get(url: &str) -> Result<String, NetError> {
+    fetch(&ClientOptions::default(), Method::GET, url, 1 << 20).await
+}
+
+fn faulty(reply: impl Fn() -> Reply + Send + Sync + 'static) -> impl Future<Output = HttpServer> {
+    HttpServer::new(move |_| reply())
+}
+
+#[tokio::test]
+async fn errors_are_told_apart_and_have_remedies() {
+    let body = || Reply::chunked(200, &[]).chunk("abc");
+    let reset = faulty(move || body().then(Step::Close)).await;
+    let garbage = faulty(move || body().then(Step::Send(b"zz\r\n".to_vec()))).await;
+    let silent = faulty(|| Reply(vec![Step::Close])).await;
+    let bad_gzip = faulty(|| Reply::new(200, &[("content-encoding", "gzip")], "this is not gzip")).await;
+    let endless = faulty(|| Reply::new(302, &[("location", "/")], "")).await;
+    let elsewhere = faulty(|| Reply::new(307, &[("location", "ftp://example.org/")], "")).await;
+    let hangs = faulty(move || body().then(Step::Hang)).await;
+    let plain = faulty(|| Reply::new(200, &[], "")).await;
+    let strange = faulty(|| Reply(vec![Step::Send(b"220 mail.example.org ESMTP\r\n".to_vec())])).await;
+    let self_signed = HttpServer::tls(&Authority::new(false), |_| Reply::new(200, &[], "")).await;
+    let cases: [(String, NetFault, &str); 11] = [
+        (format!("http://127.0.0.1:{}/", free_port().await), NetFault::Refused, "nothing listens there"),
+        ("http://nobody.invalid/".to_owned(), NetFault::Dns, "host name"),
+        (reset.url("/"), NetFault::Reset, "log"),
+        (garbage.url("/"), NetFault::Garbage, "right kind"),
+        (silent.url("/"), NetFault::Reset, "log"),
+        (bad_gzip.url("/"), NetFault::Garbage, "right kind"),
+        (endless.url("/"), NetFault::Redirect, "trust"),
+        (elsewhere.url("/"), NetFault::Redirect, "trust"),
+        (plain.url("/").replace("http:", "https:"), NetFault::Tls, "ca_file"),
+        (strange.url("/"), NetFault::Garbage, "right kind"),
+        (self_signed.url("/"), NetFault::Tls, "ca_file"),
+    ];
+    for (url, fault, advice) in cases {
+        let error = get(&url).await.unwrap_err();
+        assert_eq!(error.fault, fault, "{url}: {error}");
+        assert!(remedy(&error.to_string()).unwrap().contains(advice), "{error}");
+    }
+    let options = ClientOptions { idle_timeout: Some(Duration::from_millis(50)), ..Default::default() };
+    let error = fetch(&options, Method::GET, &hangs.url("/"), 100).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("no data: nothing came for 50 ms (127.0.0.1:{})", hangs.port));
+}
+
+#[tokio::test]
+async fn a_cap_counts_decoded_bytes_while_they_stream() {
+    // The server would never end.
+    let bomb = faulty(|| {
+        let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+        // One stored block of 65,535 zeros, again and again.
+        let mut block = vec![0, 0xff, 0xff, 0, 0];
+        block.resize(5 + 0xffff, 0);
+        let reply = Reply::chunked(200, &[("content-encoding", "gzip")]).chunk(header);
+        reply.then(Step::Forever(common::http::chunk(&block)))
+    })
+    .await;
+    let error = get(&bomb.url("/")).await.unwrap_err();
+    let NetFault::TooLarge { bytes, cap } = error.fault else { panic!("{error}") };
+    assert!(cap == 1 << 20 && bytes > cap && bytes < 2 * cap, "{error}");
+    let exact = faulty(|| Reply::new(200, &[], "x".repeat(1 << 20))).await;
+    assert_eq!(get(&exact.url("/")).await.unwrap().len(), 4 + (1 << 20));
+}
+
+fn redirecting(status: u16, to: String) -> impl Future<Output = HttpServer> {
+    HttpServer::new(move |got: &Got| match got.path.as_str() {
+        "/there" => Reply::new(200, &[], format!("{} here", got.method)),
+        _ => Reply::new(status, &[("location", &to)], ""),
+    })
+}
+
+#[tokio::test]
+async fn redirects_carry_no_secret_to_another_origin() {
+    let other = redirecting(307, String::new()).await;
+    for status in [301, 302, 307, 308] {
+        let near = redirecting(status, "/there".to_owned()).await;
+        let options = ClientOptions::default();
+        assert_eq!(fetch(&options, Method::POST, &near.url("/"), 99).await.unwrap(), "200 POST here");
+        assert_eq!(near.got()[1].header("authorization"), Some("Bearer tok-1234567890"));
+        let far = redirecting(status, other.url("/there")).await;
+        assert_eq!(get(&far.url("/")).await.unwrap(), "200 GET here");
+        let there = other.got().remove(0);
+        assert_eq!((there.header("authorization"), there.header("x-plain")), (None, Some("p")));
+        let error = fetch(&options, Method::POST, &far.url("/"), 99).await.unwrap_err();
+        assert_eq!(error.fault, NetFault::Redirect);
+        assert!(error.to_string().contains(&other.url("/there")), "{error}");
+        assert!(other.got().is_empty());
+    }
+    let post = redirecting(303, "/there".to_owned()).await;
+    let error = fetch(&ClientOptions::default(), Method::POST, &post.url("/"), 99).await.unwrap_err();
+    assert_eq!(error.fault, NetFault::Redirect);
+}
+
+#[tokio::test]
+async fn certificates_of_both_sides() {
+    let authority = Authority::new(true);
+    let to = redirecting(307, String::new()).await.url("/there");
+    let server = HttpServer::tls(&authority, move |got| match got.path.as_str() {
+        "/down" => Reply::new(302, &[("location", &to)], ""),
+        _ => Reply::new(200, &[], "in"),
+    })
+    .await;
+    let with = |client: bool| {
+        let client_certificate = client.then(|| ClientCertificate {
+            certificate: authority.file("client.pem"),
+            key: authority.file("client.key"),
+        });
+        let tls = TlsOptions { ca_file: Some(authority.file("ca.pem")), client_certificate };
+        ClientOptions { tls, ..Default::default() }
+    };
+    let fetch =
+        async |options: &ClientOptions, path| fetch(options, Method::GET, &server.url(path), 99).await;
+    assert_eq!(fetch(&with(true), "/").await.unwrap(), "200 in");
+    let error = fetch(&with(true), "/down").await.unwrap_err();
+    assert!(error.to_string().contains("which is not https"), "{error}");
+    let error = fetch(&with(false), "/").await.unwrap_err();
+    assert_eq!(error.fault, NetFault::Tls, "{error}");
+    let mut wrong = with(false);
+    wrong.tls.ca_file = Some(authority.file("client.key"));
+    let error = HttpClient::new(&wrong).err().unwrap();
+    assert!(error.fault == NetFault::Setup && error.to_string().contains("client.key"), "{error}");
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let server = faulty(|| Reply::new(200, &[], "x")).await;
+    let client = HttpClient::new(&ClientOptions::default()).unwrap();
+    for _ in 0..5 {
+        let url = server.url("/").parse().unwrap();
+        let request = Request { method: Method::POST, url, headers: &headers(), body: None };
+        client.send(request).await.unwrap().body.read(9).await.unwrap();
+    }
+    assert!(server.got().iter().all(|got| got.connection == 0));
+}
+
+#[tokio::test]
+async fn a_proxy_is_asked_for_what_it_shall_fetch() {
+    let proxy = faulty(|| Reply::new(200, &[], "through")).await;
+    let options = ClientOptions { proxy: Some(proxy.url("/").parse().unwrap()), ..Default::default() };
+    assert_eq!(fetch(&options, Method::GET, "http://far.invalid/a", 99).await.unwrap(), "200 through");
+    assert_eq!(proxy.got()[0].path, "http://far.invalid/a");
+}
