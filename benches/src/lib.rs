@@ -8,15 +8,15 @@
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::bytecode::Program;
-use ptc_vm::{Exit, Isolate, IsolateOptions};
+use ptc_vm::{Budget, Exit, Isolate};
 use std::sync::Arc;
 
 /// Fuel of one slice.
 pub const SLICE: u64 = 1_000_000;
 
 /// Options that no bench runs into.
-pub fn roomy() -> IsolateOptions {
-    IsolateOptions { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() }
+pub fn roomy() -> Budget {
+    Budget { memory_bytes: 1 << 30, fuel: u64::MAX >> 1, ..Budget::default() }
 }
 
 /// Compiles a program.

@@ -3,12 +3,12 @@
 
 use proptest::prelude::*;
 use ptc_compiler::{CompileOptions, Externals, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Exit, Isolate, Value};
 
 /// Compiles; if that works, runs with little fuel. The live bytes at the end must be 0.
 fn check(source: &str) {
     let Ok(compiled) = compile(source, &Externals::default(), &CompileOptions::default()) else { return };
-    let options = IsolateOptions { fuel: 20_000, memory_bytes: 4 << 20, ..IsolateOptions::default() };
+    let options = Budget { fuel: 20_000, memory_bytes: 4 << 20, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let unit = isolate.load(compiled.program.clone()).expect("a small program loads");
     isolate.start(unit);

@@ -51,11 +51,11 @@ pub fn texts(count: usize, bits: u32) -> Vec<String> {
 mod tests {
     use super::{float, integer, long_text};
     use ptc_vm::value::relation::hash::hash_value;
-    use ptc_vm::{Isolate, IsolateOptions, Value};
+    use ptc_vm::{Budget, Isolate, Value};
 
     #[test]
     fn they_collide() {
-        let mut isolate = Isolate::new(IsolateOptions::default());
+        let mut isolate = Isolate::new(Budget::default());
         isolate.with(|cx| {
             let mut hash = |value: Value| hash_value(cx, &value).unwrap();
             let (known, long) = (hash(Value::Int(integer(0))), hash(Value::string(&long_text(0))));

@@ -3,7 +3,7 @@
 
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
-use ptc_vm::{Exit, Isolate, IsolateOptions, Preempt, Preemption};
+use ptc_vm::{Budget, Exit, Isolate, Preempt, Preemption};
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
@@ -33,7 +33,7 @@ impl Preempt for Guest {
 
     fn suspend(&self, _live_bytes: u64) {
         IS_HERE.set(true);
-        let mut isolate = Isolate::new(IsolateOptions { preemption: VISITED, ..IsolateOptions::default() });
+        let mut isolate = Isolate::new(Budget { preemption: VISITED, ..Budget::default() });
         let unit = isolate.load(PROGRAM.clone()).expect("the guest has room");
         isolate.start(unit);
         assert!(matches!(isolate.run(1_000_000), Exit::Fault(_)), "the guest faults");

@@ -5,7 +5,7 @@ use crate::guest::VISITED;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::json::{self, Keys};
-use ptc_vm::{BoundedText, CallId, Exit, Isolate, IsolateOptions, Preemption, Reason, Span, Value};
+use ptc_vm::{BoundedText, CallId, Exit, Isolate, Preemption, Reason, Span, Tuning, Value};
 use std::sync::Arc;
 
 /// What a run may spend.
@@ -15,6 +15,18 @@ pub struct Budget {
     pub fuel: u64,
     /// Logical bytes alive at once.
     pub memory_bytes: u64,
+}
+
+impl Budget {
+    fn of_run(&self) -> ptc_vm::Budget {
+        ptc_vm::Budget {
+            fuel: self.fuel,
+            memory_bytes: self.memory_bytes,
+            parallel_width: 3,
+            print_bytes: 4_096,
+            ..ptc_vm::Budget::default()
+        }
+    }
 }
 
 /// A way to run.
@@ -106,17 +118,9 @@ const SHOWN: usize = 1 << 16;
 pub fn run(source: &str, budget: &Budget, variant: &Variant) -> Option<Ran> {
     let options = CompileOptions { last_uses: variant.last_uses, ..CompileOptions::default() };
     let program = ptc_compiler::compile(source, &Externals::default(), &options).ok()?.program;
-    let mut isolate = Isolate::new(IsolateOptions {
-        fuel: budget.fuel,
-        memory_bytes: budget.memory_bytes,
-        loop_limit: None,
-        parallel_width: 3,
-        print_bytes: 4_096,
-        hot_loop: variant.hot_loop,
-        intern_keys: variant.intern_keys,
-        preemption: if variant.visited { VISITED } else { Preemption::default() },
-        ..IsolateOptions::default()
-    });
+    let preemption = if variant.visited { VISITED } else { Preemption::default() };
+    let tuning = Tuning { hot_loop: variant.hot_loop, intern_keys: variant.intern_keys };
+    let mut isolate = Isolate::tuned(ptc_vm::Budget { preemption, ..budget.of_run() }, tuning);
     let started = isolate.set_context(CONTEXT.as_bytes()).and_then(|()| isolate.load(Arc::clone(&program)));
     let ending = match started {
         Ok(unit) => {
@@ -206,7 +210,7 @@ pub fn compare(source: &str, budget: &Budget) -> Option<Ran> {
     Some(usual)
 }
 
-/// Runs a program in a new isolate, and twice in one that is taken back after each run.
+/// Runs a program in a new isolate, and twice in one in which each run is rolled back.
 ///
 /// # Panics
 /// When the runs differ in anything, memory included.
@@ -216,26 +220,20 @@ fn run_again(source: &str, budget: &Budget) {
         return;
     };
     let load = || {
-        let mut isolate = Isolate::new(IsolateOptions {
-            fuel: budget.fuel,
-            memory_bytes: budget.memory_bytes,
-            parallel_width: 3,
-            print_bytes: 4_096,
-            ..IsolateOptions::default()
-        });
-        let unit = isolate.load(compiled.program.clone()).ok()?;
+        let mut isolate = Isolate::new(budget.of_run());
+        let unit = isolate.attach(compiled.program.clone()).ok()?;
         Some((isolate, unit))
     };
-    let (Some((mut new, unit)), Some((mut again, marked))) = (load(), load()) else { return };
+    let (Some((mut new, unit)), Some((mut again, attached))) = (load(), load()) else { return };
     new.start(unit);
     let exit = drive(&mut new, USUAL.slice);
     let (fuel, peak) = (new.fuel_used(), new.peak_bytes());
     let ending = new.result(|cx, value| ending_of(cx, &exit, value));
     let first = (Ran { ending, prints: new.prints(), fuel }, peak);
     assert_eq!(new.close(), 0, "bytes left behind: {source}");
-    let mark = again.mark(marked);
+    again.commit(u64::MAX).expect("no limit");
     for _ in 0..2 {
-        let (ran, is_reusable) = again.rerun(&mark, budget.fuel, |cx, ended| {
+        let ran = again.attempt(attached, budget.fuel, |cx, ended| {
             // What asks its host for something does not end in one go.
             let ends = matches!(ended.exit, Exit::Done | Exit::Return | Exit::Fail(_) | Exit::Fault(_));
             ends.then(|| {
@@ -248,9 +246,6 @@ fn run_again(source: &str, budget: &Budget) {
             && first.0.reason() != Some(Reason::MemoryExceeded)
         {
             assert_eq!(first, ran, "run again differs: {source}");
-        }
-        if !is_reusable {
-            break;
         }
     }
     assert_eq!(again.close(), 0, "bytes left behind: {source}");

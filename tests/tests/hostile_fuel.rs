@@ -2,7 +2,7 @@
 //! each other. Whatever a program does, its fuel runs out in a time that its limit bounds.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions, Reason};
+use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::time::Duration;
 
 const MEMORY: u64 = 10 << 20;
@@ -49,7 +49,7 @@ fn processor_time() -> Duration {
 fn run(source: &str) -> (Option<Reason>, Duration) {
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
-    let options = IsolateOptions { memory_bytes: MEMORY, fuel: FUEL, ..IsolateOptions::default() };
+    let options = Budget { memory_bytes: MEMORY, fuel: FUEL, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let begin = processor_time();
     let unit = isolate.load(program).expect("loads");
@@ -91,7 +91,7 @@ fn the_last_grapheme_is_the_same_as_in_the_whole_text() {
                    (= (last s) (last (vec s))))"
             );
             let compiled = compile(&source, &Externals::default(), &CompileOptions::default());
-            let mut isolate = Isolate::new(IsolateOptions::default());
+            let mut isolate = Isolate::new(Budget::default());
             let unit = isolate.load(compiled.expect("compiles").program).expect("loads");
             isolate.start(unit);
             while matches!(isolate.run(100_000), Exit::SliceEnd) {}

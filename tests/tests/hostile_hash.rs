@@ -4,7 +4,7 @@
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::collisions;
-use ptc_vm::{Exit, Isolate, IsolateOptions, Reason};
+use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ struct Ran {
 fn run(source: &str, context: &str) -> Ran {
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
-    let mut isolate = Isolate::new(IsolateOptions { memory_bytes: MEMORY, ..IsolateOptions::default() });
+    let mut isolate = Isolate::new(Budget { memory_bytes: MEMORY, ..Budget::default() });
     isolate.set_context(context.as_bytes()).expect("the context fits");
     let begin = processor_time();
     let unit = isolate.load(program).expect("loads");

@@ -2,7 +2,7 @@
 //! the polls of the isolate say, without looking at a clock.
 
 use ptc_compiler::{CompileOptions, Externals, compile};
-use ptc_vm::{Exit, Interrupt, InterruptKind, Isolate, IsolateOptions, Preempt, Preemption, Reason};
+use ptc_vm::{Budget, Exit, Interrupt, InterruptKind, Isolate, Preempt, Preemption, Reason};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
@@ -31,12 +31,12 @@ fn run(source: &str, memory_bytes: u64) -> (Isolate, Exit) {
     POLLS.set(0);
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
-    let mut isolate = Isolate::new(IsolateOptions {
+    let mut isolate = Isolate::new(Budget {
         memory_bytes,
         fuel: 20_000_000,
         preemption: Preemption::by(&Counter),
         interrupt: INTERRUPT.with_borrow(Interrupt::clone),
-        ..IsolateOptions::default()
+        ..Budget::default()
     });
     let unit = isolate.load(program).expect("loads");
     isolate.start(unit);

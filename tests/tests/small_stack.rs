@@ -2,7 +2,7 @@
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::small_stack::on_small_stack;
-use ptc_vm::{Exit, Isolate, IsolateOptions, Reason};
+use ptc_vm::{Budget, Exit, Isolate, Reason};
 use std::hint::black_box;
 use std::process::Command;
 
@@ -37,7 +37,7 @@ fn run(source: String, memory_bytes: u64) -> Result<String, Reason> {
     on_small_stack(move || {
         let compiled = compile(&source, &Externals::default(), &CompileOptions::default());
         let program = compiled.map_err(|errors| errors[0].reason)?.program;
-        let mut isolate = Isolate::new(IsolateOptions { memory_bytes, ..IsolateOptions::default() });
+        let mut isolate = Isolate::new(Budget { memory_bytes, ..Budget::default() });
         let unit = isolate.load(program).map_err(|fault| fault.reason)?;
         isolate.start(unit);
         let result = loop {

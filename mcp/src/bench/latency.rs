@@ -1,7 +1,7 @@
 //! Latency of small programs: source text to value, compiled every time, in a new and in a reused isolate.
 
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions};
+use ptc_vm::{Budget, Exit, Isolate};
 use std::time::Instant;
 
 /// The smallest program.
@@ -31,11 +31,11 @@ pub struct Row {
 pub fn measure(runs: usize) -> Result<Vec<Row>, String> {
     let new = |source: &'static str| {
         move || {
-            let mut isolate = Isolate::new(IsolateOptions::default());
+            let mut isolate = Isolate::new(Budget::default());
             evaluate(&mut isolate, source, &[])
         }
     };
-    let mut reused = Isolate::new(IsolateOptions::default());
+    let mut reused = Isolate::new(Budget::default());
     // What the programs define is there from the second run on.
     let session: Vec<SessionName<'_>> =
         ["orders", "discount", "paid", "sums"].map(|name| SessionName { name, arity: None }).into();

@@ -2,7 +2,7 @@
 
 use super::resident::resident;
 use ptc_compiler::{CompileOptions, Externals, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions};
+use ptc_vm::{Budget, Exit, Isolate};
 
 /// Two functions deep in a call of a tool, with rows of its own.
 const PROGRAM: &str = r#"
@@ -34,7 +34,7 @@ pub fn measure(programs: usize) -> Result<Measured, String> {
     let before = resident()?;
     let mut isolates = Vec::with_capacity(programs);
     for _ in 0..programs {
-        let mut isolate = Isolate::new(IsolateOptions::default());
+        let mut isolate = Isolate::new(Budget::default());
         let unit = isolate.load(compiled.program.clone()).map_err(|fault| fault.message)?;
         isolate.start(unit);
         match isolate.run(1_000_000) {

@@ -4,7 +4,7 @@
 use super::clock;
 use ptc_runtime::probe;
 use ptc_vm::json::{Keys, encode};
-use ptc_vm::{Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Isolate, Value};
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn ours<T>(
     frame: &str,
     look: impl FnOnce(&mut ptc_vm::Context, Value) -> T,
 ) -> Result<(Duration, T), String> {
-    let options = IsolateOptions { memory_bytes: u64::MAX, fuel: u64::MAX, ..IsolateOptions::default() };
+    let options = Budget { memory_bytes: u64::MAX, fuel: u64::MAX, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let line = frame.as_bytes().to_vec();
     isolate.with(|cx| {

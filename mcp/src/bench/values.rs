@@ -2,7 +2,7 @@
 
 use super::resident::resident;
 use super::workload::evaluate;
-use ptc_vm::{Isolate, IsolateOptions};
+use ptc_vm::{Budget, Isolate};
 
 /// A kind of value.
 #[derive(Debug)]
@@ -51,8 +51,7 @@ pub fn measure(count: usize) -> Result<Vec<Measured>, String> {
     let mut kept = Vec::with_capacity(KINDS.len());
     let mut all = Vec::with_capacity(KINDS.len());
     for kind in KINDS {
-        let options =
-            IsolateOptions { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() };
+        let options = Budget { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..Budget::default() };
         let mut isolate = Isolate::new(options);
         let (before, resident_before) = (isolate.live_bytes(), resident()?);
         let source = format!("(def kept (mapv (fn [i] {}) (range {count})))", kind.expression);

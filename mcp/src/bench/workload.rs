@@ -2,7 +2,7 @@
 
 use super::clock::cpu_millis;
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions};
+use ptc_vm::{Budget, Exit, Isolate};
 use std::path::Path;
 
 /// Timed runs after one warm-up.
@@ -83,8 +83,7 @@ impl Workload {
     /// # Errors
     /// A missing [`ISSUES`] file; what the program said instead of a result.
     pub fn run(&self, folder: &Path) -> Result<Measured, String> {
-        let options =
-            IsolateOptions { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..IsolateOptions::default() };
+        let options = Budget { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..Budget::default() };
         let mut isolate = Isolate::new(options);
         if self.reads_issues() {
             let path = folder.join(ISSUES);

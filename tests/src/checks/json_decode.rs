@@ -1,6 +1,6 @@
 use ptc_vm::json::{DecodeFailure, Keys, decode, encode};
 use ptc_vm::value::relation::equal::equal;
-use ptc_vm::{Context, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Context, Isolate, Value};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -76,11 +76,7 @@ const THEIR_DEPTH: usize = 127;
 /// equal; no byte stays behind.
 pub fn json_decode(data: &[u8]) {
     let theirs = serde_json::from_slice::<Theirs>(data);
-    let mut isolate = Isolate::new(IsolateOptions {
-        memory_bytes: 64 << 20,
-        fuel: 100_000_000,
-        ..IsolateOptions::default()
-    });
+    let mut isolate = Isolate::new(Budget { memory_bytes: 64 << 20, fuel: 100_000_000, ..Budget::default() });
     let accepted = isolate.with(|cx| match decode(cx, data) {
         Ok(value) => {
             if let Ok(theirs) = &theirs {

@@ -1,7 +1,7 @@
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_vm::bytecode::Program;
 use ptc_vm::regex::{check_pattern, translated};
-use ptc_vm::{Exit, Isolate, IsolateOptions};
+use ptc_vm::{Budget, Exit, Isolate};
 use std::sync::{Arc, LazyLock};
 
 /// Everything that uses a pattern, and what must hold between the results.
@@ -70,7 +70,7 @@ fn is_common(pattern: &str) -> bool {
 
 /// The texts of all matches, as `{:?}` of a slice prints them. `None`: a limit of the program.
 fn search(pattern: &str, text: &str) -> Option<String> {
-    let options = IsolateOptions { memory_bytes: 64 << 20, fuel: 2_000_000, ..IsolateOptions::default() };
+    let options = Budget { memory_bytes: 64 << 20, fuel: 2_000_000, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let context = serde_json::json!({"pattern": pattern, "text": text}).to_string();
     let unit = isolate.set_context(context.as_bytes()).and_then(|()| isolate.load(COMPILED.clone()));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ptc_tests::collisions;
 use ptc_vm::value::map::MapNode;
 use ptc_vm::value::relation::order::compare_keys;
-use ptc_vm::{Context, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Context, Isolate, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -117,8 +117,7 @@ fn check(cx: &mut Context, map: &Rc<MapNode>, model: &BTreeMap<u32, i64>, keys: 
 #[test]
 fn a_flooded_map_is_on_the_account_like_any_other() {
     let live = |key: fn(u32) -> i64| {
-        let mut isolate =
-            Isolate::new(IsolateOptions { memory_bytes: 64 << 20, ..IsolateOptions::default() });
+        let mut isolate = Isolate::new(Budget { memory_bytes: 64 << 20, ..Budget::default() });
         let map = isolate.with(|cx| {
             let fill =
                 |map, nth| MapNode::insert(map, cx, Value::Int(key(nth)), Value::Nil).expect("inserts");

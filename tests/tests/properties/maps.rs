@@ -2,7 +2,7 @@ use crate::for_all;
 use crate::values::in_isolate;
 use proptest::prelude::*;
 use ptc_vm::value::map::MapNode;
-use ptc_vm::{Context, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Context, Isolate, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -128,7 +128,7 @@ fn as_int(value: Option<&Value>) -> Option<i64> {
 #[test]
 fn a_row_costs_the_same_however_many_keys_it_has() {
     let live = |rows: usize, row: &str| {
-        let mut isolate = Isolate::new(IsolateOptions::default());
+        let mut isolate = Isolate::new(Budget::default());
         let context = format!("{{\"rows\":[{}]}}", vec![row; rows].join(","));
         isolate.set_context(context.as_bytes()).expect("within limits");
         isolate.live_bytes()

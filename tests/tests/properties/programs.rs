@@ -4,9 +4,9 @@ use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_tests::grammar;
 use ptc_tests::small_stack::on_small_stack;
 use ptc_tests::variants::{self, Budget, Ending};
+use ptc_vm::Isolate;
 use ptc_vm::bytecode::verify::verify;
 use ptc_vm::bytecode::{Const, Program};
-use ptc_vm::{Isolate, IsolateOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BUDGET: Budget = Budget { fuel: 50_000, memory_bytes: 4 << 20 };
@@ -35,7 +35,7 @@ fn without_moves_an_update_copies() {
         let options = CompileOptions { last_uses, ..CompileOptions::default() };
         let source = "(let [v (mapv inc (range 100))] (let [w (assoc v 0 :changed)] (count w)))";
         let compiled = compile(source, &Externals::default(), &options).expect("compiles");
-        let mut isolate = Isolate::new(IsolateOptions::default());
+        let mut isolate = Isolate::new(ptc_vm::Budget::default());
         let unit = isolate.load(compiled.program).expect("loads");
         isolate.start(unit);
         assert_eq!(isolate.run(1_000_000), ptc_vm::Exit::Done);

@@ -6,7 +6,7 @@ use ptc_vm::value::map::MapNode;
 use ptc_vm::value::set::SetNode;
 use ptc_vm::value::temporal::{DateTime, LocalDate};
 use ptc_vm::value::vector::VectorNode;
-use ptc_vm::{Context, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Context, Isolate, Value};
 
 /// A value as plain data.
 #[derive(Clone, Debug)]
@@ -243,7 +243,7 @@ fn other_vector(plain: &[Plain], items: Vec<Value>) -> Value {
 
 /// Runs `work` in an isolate of its own, which must leave no byte behind.
 pub(crate) fn in_isolate<T>(work: impl FnOnce(&mut Context) -> T) -> T {
-    let options = IsolateOptions { memory_bytes: 256 << 20, ..IsolateOptions::default() };
+    let options = Budget { memory_bytes: 256 << 20, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let result = isolate.with(work);
     assert_eq!(isolate.close(), 0, "bytes left behind");

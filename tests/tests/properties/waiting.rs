@@ -1,12 +1,12 @@
 //! A program that waits for its host holds what it would hold on a thread that ran nothing before.
 
 use ptc_compiler::{CompileOptions, Externals};
-use ptc_vm::{Exit, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Exit, Isolate, Value};
 
 /// Runs a program to its first host call; the bytes alive then, and at most.
 fn held_while_waiting(source: &str) -> (u64, u64) {
     let program = ptc_compiler::compile(source, &Externals::default(), &CompileOptions::default());
-    let mut isolate = Isolate::new(IsolateOptions::default());
+    let mut isolate = Isolate::new(Budget::default());
     let unit = isolate.load(program.expect("a program").program).expect("room for it");
     isolate.start(unit);
     let held = match isolate.run(10_000) {

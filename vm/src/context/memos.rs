@@ -2,30 +2,113 @@
 
 use super::Context;
 use crate::fault::Result;
-use crate::memory::List;
+use crate::memory::{Fuel, Interrupt, account};
+use crate::value::Value;
 use crate::value::map::MapNode;
-use std::mem::take;
+use std::collections::BTreeMap;
+use std::mem::{replace, take};
 use std::rc::Rc;
 
-/// The tables of an isolate: from the vector of arguments to the result.
+/// The tables of an isolate: from the vector of arguments to the result. What a run adds to tables that it has found lies
+/// over them until the run is committed.
 #[derive(Default)]
-pub struct Memos(pub(crate) List<Rc<MapNode>>);
+pub struct Memos {
+    tables: Vec<Rc<MapNode>>,
+    /// Tables of earlier runs.
+    kept: usize,
+    /// What this run has added to those, by their numbers.
+    added: BTreeMap<usize, Rc<MapNode>>,
+}
+
+/// Logical bytes of a table beside its map.
+const TABLE_BYTES: usize = 16;
 
 impl Memos {
-    /// True when nothing was memoized.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// A new table, and its number.
     ///
     /// # Errors
     /// Memory.
     pub fn add(cx: &mut Context) -> Result<i64> {
-        let mut tables = take(&mut cx.memos.0);
-        let added = tables.push(cx, MapNode::empty());
-        cx.memos.0 = tables;
-        added?;
-        Ok(i64::try_from(cx.memos.0.len()).unwrap_or(i64::MAX) - 1)
+        cx.reserve(TABLE_BYTES)?;
+        account::charge(TABLE_BYTES);
+        cx.memos.tables.push(MapNode::empty());
+        Ok(i64::try_from(cx.memos.tables.len()).unwrap_or(i64::MAX) - 1)
+    }
+
+    /// The result for a vector of arguments, if it is known.
+    ///
+    /// # Errors
+    /// Comparing arguments pays fuel.
+    pub(crate) fn find(cx: &mut Context, table: usize, key: &Value) -> Result<Option<Value>> {
+        let layers = [cx.memos.tables.get(table).cloned(), cx.memos.added.get(&table).cloned()];
+        for map in layers.into_iter().flatten() {
+            if let Some(row) = map.find(cx, key)? {
+                return Ok(Some(map.value(row).clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers a result.
+    ///
+    /// # Errors
+    /// Fuel and memory.
+    pub(crate) fn insert(cx: &mut Context, table: usize, key: Value, result: Value) -> Result<()> {
+        // Taken out and put back, so that the only holder changes it in place.
+        let is_kept = table < cx.memos.kept;
+        let map = match is_kept {
+            true => cx.memos.added.remove(&table),
+            false => cx.memos.tables.get_mut(table).map(|slot| replace(slot, MapNode::empty())),
+        };
+        let map = MapNode::insert(map.unwrap_or_else(MapNode::empty), cx, key, result)?;
+        if is_kept {
+            cx.memos.added.insert(table, map);
+        } else if let Some(slot) = cx.memos.tables.get_mut(table) {
+            *slot = map;
+        }
+        Ok(())
+    }
+
+    /// Keeps what the run has added.
+    pub(crate) fn commit(cx: &mut Context) {
+        cx.memos.kept = cx.memos.tables.len();
+        if cx.memos.added.is_empty() {
+            return;
+        }
+        // The run has paid for its results, and its limits are behind it: what they need from now on was looked at.
+        let fuel = replace(&mut cx.fuel, Fuel::new(u64::MAX, Interrupt::default()));
+        account::unlimited(|| {
+            for (table, added) in take(&mut cx.memos.added) {
+                let Some(slot) = cx.memos.tables.get_mut(table) else { continue };
+                let mut map = replace(slot, MapNode::empty());
+                for entry in added.entries() {
+                    // A result that cannot be kept will be computed again.
+                    match MapNode::insert(map, cx, entry.key.clone(), entry.value.clone()) {
+                        Ok(grown) => map = grown,
+                        Err(_) => {
+                            map = MapNode::empty();
+                            break;
+                        }
+                    }
+                }
+                if let Some(slot) = cx.memos.tables.get_mut(table) {
+                    *slot = map;
+                }
+            }
+        });
+        cx.fuel = fuel;
+    }
+
+    /// Forgets what the run has added.
+    pub(crate) fn roll_back(&mut self) {
+        self.added.clear();
+        account::release((self.tables.len() - self.kept) * TABLE_BYTES);
+        self.tables.truncate(self.kept);
+    }
+}
+
+impl Drop for Memos {
+    fn drop(&mut self) {
+        account::release(self.tables.len() * TABLE_BYTES);
     }
 }

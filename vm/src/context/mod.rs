@@ -17,7 +17,7 @@ pub use prints::Prints;
 pub use remarks::Remarks;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-pub(crate) use unit::Unit;
+pub(crate) use unit::{Linking, Unit};
 
 /// A builtin that may be called without a frame, as far as such a call needs it.
 #[derive(Clone, Copy)]

@@ -464,7 +464,7 @@ impl Machine<'_> {
                                 if account::attention() {
                                     leave!();
                                 }
-                                make_closure(registers, unit_id, proto, captures, dst);
+                                make_closure(registers, unit, proto, captures, dst);
                             }
                             Instruction::MakeRecord { keys, items, dst } => {
                                 cold_path();

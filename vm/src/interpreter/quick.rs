@@ -11,7 +11,7 @@ use crate::builtins::Implementation;
 use crate::bytecode::instruction::{Args, Constant, Dst, Instruction, Pinned, Relation, Src, Window};
 use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
 use crate::context::{Context, Unit};
-use crate::fault::{Result, UnitId};
+use crate::fault::Result;
 use crate::memory::account;
 use crate::native::{Native, Step};
 use crate::value::slot::{clear, fill, fill_copy};
@@ -199,12 +199,12 @@ pub(super) fn make_vector(registers: &mut Registers, items: Args, dst: Dst) {
 #[inline(never)]
 pub(super) fn make_closure(
     registers: &mut Registers,
-    unit: UnitId,
+    unit: &Unit,
     proto: ProtoIndex,
     captures: Args,
     dst: Dst,
 ) {
-    let closure = Closure::new(unit, proto, take_args(registers, captures));
+    let closure = Closure::new(&unit.code, proto, take_args(registers, captures));
     fill(&mut registers[usize::from(dst.0)], Value::Closure(closure));
 }
 

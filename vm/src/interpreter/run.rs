@@ -379,10 +379,7 @@ impl Machine<'_> {
                     safepoint!();
                 }
                 Instruction::MakeClosure { proto, captures, dst } => {
-                    let Some(&Frame::Code { unit: unit_id, .. }) = self.fiber.frames.last() else {
-                        break 'one;
-                    };
-                    let closure = Closure::new(unit_id, proto, take_args(registers, captures));
+                    let closure = Closure::new(&unit.code, proto, take_args(registers, captures));
                     put(registers, dst.0, Value::Closure(closure));
                     safepoint!();
                 }

@@ -3,24 +3,59 @@
 use crate::bytecode::entry::Entry;
 use crate::bytecode::leaf::Leaf;
 use crate::bytecode::{Const, Instruction, Program, Proto};
-use crate::context::{Context, Unit};
+use crate::context::{Context, Linking, Unit};
 use crate::fault::{Fault, Result};
 use crate::interpreter::globals::Globals;
-use crate::memory::List;
+use crate::memory::{List, account};
 use crate::regex::RegexNode;
 use crate::value::Value;
+use crate::value::code_ref::CodeRef;
 use crate::value::combinator::Combinator;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
 use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use num_bigint::BigInt;
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Slots of the user namespace by name.
-pub(crate) type GlobalSlots = std::collections::HashMap<Symbol, u32, foldhash::fast::RandomState>;
+#[derive(Default)]
+pub(crate) struct GlobalSlots {
+    slots: HashMap<Symbol, u32, foldhash::fast::RandomState>,
+    /// The names, by slot.
+    names: Vec<Symbol>,
+}
 
-/// Links a program.
+impl GlobalSlots {
+    /// The slot of a name, added if need be.
+    pub(crate) fn slot(&mut self, globals: &mut Globals, name: Symbol) -> u32 {
+        *self.slots.entry(name).or_insert_with(|| {
+            self.names.push(name);
+            globals.add()
+        })
+    }
+
+    /// The slot of a name that has one.
+    pub(crate) fn find(&self, name: Symbol) -> Option<u32> {
+        self.slots.get(&name).copied()
+    }
+
+    /// The names, by slot.
+    pub(crate) fn names(&self) -> &[Symbol] {
+        &self.names
+    }
+
+    /// Forgets all but the first names.
+    pub(crate) fn truncate(&mut self, kept: usize) {
+        for name in self.names.drain(kept..) {
+            self.slots.remove(&name);
+        }
+    }
+}
+
+/// Links a program for the run of this number.
 ///
 /// # Errors
 /// Memory; fuel for the patterns of regex literals.
@@ -29,14 +64,14 @@ pub(crate) fn link(
     slots: &mut GlobalSlots,
     globals: &mut Globals,
     program: Arc<Program>,
+    code: CodeRef,
+    run: u64,
 ) -> Result<Unit> {
+    let (fuel, peak) = (cx.fuel.used(), account::peak());
     cx.reserve(program.symbols.len() * 64 + program.constants.len() * size_of::<Value>())?;
     let symbols: Vec<Symbol> = program.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
-    let linked_globals = program
-        .globals
-        .iter()
-        .map(|name| *slots.entry(symbols[name.symbol as usize]).or_insert_with(|| globals.add()))
-        .collect();
+    let linked_globals =
+        program.globals.iter().map(|name| slots.slot(globals, symbols[name.symbol as usize])).collect();
     let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
     for constant in &program.constants {
         cx.fuel.poll()?;
@@ -45,7 +80,23 @@ pub(crate) fn link(
     }
     let mut leaves = Vec::new();
     let entries = program.protos.iter().map(|proto| entry(proto, &program.constants, &mut leaves)).collect();
-    Ok(Unit { constants, globals: linked_globals, entries, leaves, program })
+    let is_highest = account::peak() > peak;
+    let linking = Linking {
+        run,
+        fuel: cx.fuel.used() - fuel,
+        bytes: if is_highest { account::peak() - account::live() } else { 0 },
+    };
+    Ok(Unit {
+        program,
+        constants,
+        globals: linked_globals,
+        entries,
+        leaves,
+        code,
+        linking,
+        charged: Cell::new(0),
+        is_attached: Cell::new(false),
+    })
 }
 
 fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {

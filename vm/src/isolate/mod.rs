@@ -14,13 +14,22 @@
 //! } }
 //! ```
 //!
+//! # Runs
+//! Whatever an isolate does belongs to a *run*, and a run ends in one of two ways: [`Isolate::commit`] keeps what it has
+//! defined for later runs, [`Isolate::rollback`] leaves no trace of it. A new isolate is in its first run; the next one
+//! begins where one ends, with the same budget or, after [`Isolate::begin`], with another.
+//!
 //! # Layout
+//! - `run`: beginning, committing and rolling back; `budget`: what a run may spend
+//! - `definitions`: what is kept under names; `link`, `units`: programs that are loaded
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
-//! - `rewind`: running a loaded program once more
 
+mod budget;
+mod definitions;
 mod link;
-mod rewind;
+mod run;
 mod schedule;
+mod units;
 
 use crate::builtins::{FACTS, HostFunction, PLAIN};
 use crate::bytecode::instruction::Signal;
@@ -30,61 +39,19 @@ use crate::fault::{Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
 use crate::isolate::link::{GlobalSlots, link};
-use crate::memory::{Fuel, Interrupt, Meter, Preemption};
+use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
-use crate::value::symbol::Symbols;
+use crate::value::symbol::{Symbols, SymbolsMark};
 use crate::value::{Store, Value};
-pub use rewind::{Ended, Mark};
+pub use budget::{Budget, Tuning};
+pub use definitions::{Arity, Definition};
+pub use run::Ended;
 use schedule::Schedule;
-use std::rc::Rc;
 use std::sync::Arc;
+use units::Units;
 
 /// Values freed at the end of an isolate between two points at which others may run.
 const FREE_STEP: usize = 1 << 14;
-
-/// Budgets and settings of an isolate.
-#[derive(Clone, Debug)]
-pub struct IsolateOptions {
-    /// Most logical bytes alive at once.
-    pub memory_bytes: u64,
-    /// Fuel for the whole program.
-    pub fuel: u64,
-    /// Most rounds of one loop activation; `None` for no limit.
-    pub loop_limit: Option<u64>,
-    /// Most branches of `pmap` and `pcalls` alive at once.
-    pub parallel_width: usize,
-    /// Bytes of printed lines to keep.
-    pub print_bytes: usize,
-    /// Reading an absent `data/…` key is an error.
-    pub strict_data: bool,
-    /// Raised by the driver at the deadline or on cancellation.
-    pub interrupt: Interrupt,
-    /// How the driver takes the thread away in the middle of a native operation.
-    pub preemption: Preemption,
-    /// Runs frequent instructions in the hot loop. No program may tell: tests turn it off to see that.
-    #[doc(hidden)]
-    pub hot_loop: bool,
-    /// Interns keys met in data. No program may tell: tests turn it off to see that.
-    #[doc(hidden)]
-    pub intern_keys: bool,
-}
-
-impl Default for IsolateOptions {
-    fn default() -> IsolateOptions {
-        IsolateOptions {
-            memory_bytes: 10 << 20,
-            fuel: 1_000_000_000,
-            loop_limit: None,
-            parallel_width: 1_000,
-            print_bytes: 1 << 20,
-            strict_data: false,
-            interrupt: Interrupt::default(),
-            preemption: Preemption::default(),
-            hot_loop: true,
-            intern_keys: true,
-        }
-    }
-}
 
 /// Number of a host call in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,6 +81,8 @@ pub struct Isolate {
     heap: Heap,
     world: Option<World>,
     cancelled: Vec<CallId>,
+    /// Logical bytes that were alive when the run began.
+    begun_with: u64,
 }
 
 /// Everything that holds values; touched only inside the heap's scope.
@@ -121,31 +90,47 @@ struct World {
     cx: Context,
     globals: Globals,
     slots: GlobalSlots,
+    units: Units,
     schedule: Schedule,
     result: Value,
+    /// The program that was started last.
+    started: UnitId,
+    /// Names that earlier runs have left.
+    kept_symbols: SymbolsMark,
+    /// Runs that have ended.
+    runs: u64,
 }
 
 impl Isolate {
-    /// An empty isolate.
-    pub fn new(options: IsolateOptions) -> Isolate {
+    /// An empty isolate in its first run.
+    pub fn new(budget: Budget) -> Isolate {
+        Isolate::tuned(budget, Tuning::default())
+    }
+
+    /// An empty isolate that runs in another way, which no program may tell.
+    #[doc(hidden)]
+    pub fn tuned(budget: Budget, tuning: Tuning) -> Isolate {
         let mut symbols = Symbols::default();
-        symbols.plain_keys = !options.intern_keys;
-        let mut fuel = Fuel::new(options.fuel, options.interrupt);
-        fuel.preemption = options.preemption;
-        let store = Store::new(Meter::new(fuel), symbols, Builtins::new(&FACTS));
-        let mut cx = Context::new(store, &PLAIN, Prints::new(options.print_bytes));
-        cx.strict_data = options.strict_data;
-        cx.loop_limit = options.loop_limit.unwrap_or(u64::MAX);
-        cx.parallel_width = options.parallel_width.max(1);
-        cx.hot_loop = options.hot_loop;
-        let world = World {
+        symbols.plain_keys = !tuning.intern_keys;
+        let memory_bytes = budget.memory_bytes;
+        let store =
+            Store::new(Meter::new(Fuel::new(0, Interrupt::default())), symbols, Builtins::new(&FACTS));
+        let mut cx = Context::new(store, &PLAIN, Prints::default());
+        cx.hot_loop = tuning.hot_loop;
+        let mut world = World {
             cx,
             globals: Globals::default(),
             slots: GlobalSlots::default(),
+            units: Units::default(),
             schedule: Schedule::default(),
             result: Value::Nil,
+            started: UnitId(0),
+            kept_symbols: SymbolsMark::default(),
+            runs: 0,
         };
-        Isolate { heap: Heap::new(options.memory_bytes), world: Some(world), cancelled: Vec::new() }
+        world.set_budget(budget);
+        let heap = Heap::new(memory_bytes);
+        Isolate { heap, world: Some(world), cancelled: Vec::new(), begun_with: 0 }
     }
 
     /// Runs `work` inside the scope of the isolate's memory account.
@@ -183,16 +168,24 @@ impl Isolate {
         })
     }
 
-    /// Adds a program.
+    /// Adds a program. It stays as long as the run, and beyond that while something that is kept reaches it.
     ///
     /// # Errors
-    /// Memory.
+    /// Memory; fuel for the patterns of regex literals.
     pub fn load(&mut self, program: Arc<Program>) -> Result<UnitId> {
+        self.scope(|world, _| world.load(program))
+    }
+
+    /// Adds a program that stays, if the run is committed, as long as the isolate. It is the host's: its code is on no
+    /// account.
+    ///
+    /// # Errors
+    /// As [`Isolate::load`].
+    pub fn attach(&mut self, program: Arc<Program>) -> Result<UnitId> {
         self.scope(|world, _| {
-            let unit = link(&mut world.cx, &mut world.slots, &mut world.globals, program)?;
-            let units = Rc::make_mut(&mut world.cx.units);
-            units.push(Rc::new(unit));
-            Ok(UnitId(units.len() as u32 - 1))
+            let unit = world.load(program)?;
+            world.cx.units[unit.0 as usize].is_attached.set(true);
+            Ok(unit)
         })
     }
 
@@ -250,12 +243,11 @@ impl Isolate {
     /// Gives a fault of looking at the result the place that the result comes from.
     pub fn locate_result(&mut self, fault: &mut Fault) {
         self.scope(|world, _| {
-            let last = world.cx.units.last().and_then(|unit| {
+            let last = world.cx.units.get(world.started.0 as usize).and_then(|unit| {
                 let entry = unit.program.protos.get(usize::from(unit.program.entry.0))?;
                 entry.spans.last().copied()
             });
-            let unit = UnitId(world.cx.units.len().saturating_sub(1) as u32);
-            fault.place = fault.place.or(last.map(|span| (unit, span)));
+            fault.place = fault.place.or(last.map(|span| (world.started, span)));
             hints::complete(fault, None, 0);
         });
     }
@@ -273,12 +265,12 @@ impl Isolate {
         self.world.as_mut()?.cx.remarks.take()
     }
 
-    /// Fuel spent so far.
+    /// Fuel spent by the run so far.
     pub fn fuel_used(&self) -> u64 {
         self.world.as_ref().map_or(0, |world| world.cx.fuel.used())
     }
 
-    /// Most logical bytes alive at once so far.
+    /// Most logical bytes alive at once in the run so far.
     pub fn peak_bytes(&self) -> u64 {
         self.heap.peak()
     }
@@ -288,7 +280,12 @@ impl Isolate {
         self.heap.live()
     }
 
-    /// Elements copied because a collection was shared.
+    /// Programs that are loaded.
+    pub fn programs(&self) -> usize {
+        self.world.as_ref().map_or(0, |world| world.units.count(&world.cx))
+    }
+
+    /// Elements that the run has copied because a collection was shared.
     pub fn copied_elements(&self) -> u64 {
         self.heap.copied()
     }
@@ -324,8 +321,22 @@ impl World {
         self.result = Value::Nil;
         self.cx.extensions.clear();
         self.cx.run = self.cx.run.next();
-        let entry = self.cx.units[unit.0 as usize].program.entry;
+        self.started = unit;
+        let loaded = &self.cx.units[unit.0 as usize];
+        let (entry, linking) = (loaded.program.entry, loaded.linking);
+        if linking.run != self.runs {
+            // What a run costs does not depend on who has linked its program.
+            self.cx.fuel.spend(linking.fuel);
+            account::charge(linking.bytes as usize);
+            account::release(linking.bytes as usize);
+        }
         self.schedule.start(unit, entry);
+    }
+
+    fn load(&mut self, program: Arc<Program>) -> Result<UnitId> {
+        let World { cx, slots, globals, units, runs, .. } = self;
+        let unit = link(cx, slots, globals, program, units.next(cx), *runs)?;
+        Ok(units.add(cx, unit))
     }
 
     fn run(&mut self, slice: u64) -> Exit {

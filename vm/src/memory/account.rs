@@ -144,34 +144,35 @@ pub(crate) fn parked(work: impl FnOnce(u64)) {
     });
 }
 
-/// What an account said at some moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AccountMark {
-    live: u64,
-    peak: u64,
-    copied: u64,
+impl Account {
+    /// Begins to look at peak and copies anew; what is alive stays.
+    pub(crate) fn restart(&mut self) {
+        self.peak = self.live;
+        self.copied = 0;
+    }
+
+    /// Sets the limit in logical bytes.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
 }
 
-impl Account {
-    /// What the account says now.
-    pub(crate) fn mark(&self) -> AccountMark {
-        AccountMark { live: self.live, peak: self.peak, copied: self.copied }
-    }
-
-    /// Takes the account back to a mark, if as much is alive as then.
-    pub(crate) fn restore(&mut self, mark: &AccountMark) -> bool {
-        let same = self.live == mark.live;
-        if same {
-            self.peak = mark.peak;
-            self.copied = mark.copied;
-        }
-        same
-    }
+/// Logical bytes alive.
+pub(crate) fn live() -> u64 {
+    COUNTERS.with(|counters| counters.live.get())
 }
 
 /// Most logical bytes alive at once.
 pub(crate) fn peak() -> u64 {
     COUNTERS.with(|counters| counters.peak.get())
+}
+
+/// Runs `work`, which was looked at before, without a limit.
+pub(crate) fn unlimited<T>(work: impl FnOnce() -> T) -> T {
+    let limit = COUNTERS.with(|counters| counters.limit.replace(u64::MAX));
+    let done = work();
+    COUNTERS.with(|counters| counters.limit.set(limit));
+    done
 }
 
 /// The memory limit.

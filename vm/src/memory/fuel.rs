@@ -12,7 +12,7 @@ use crate::fault::{Fault, Reason, Result};
 /// Units granted at a time inside native work.
 const NATIVE_SLICE: u64 = 16_384;
 
-/// The fuel of one program.
+/// The fuel of one run.
 #[derive(Debug)]
 pub struct Fuel {
     /// Left of the current slice; negative when a bulk operation overdrew it.
@@ -24,23 +24,19 @@ pub struct Fuel {
     pub(crate) preemption: Preemption,
 }
 
-/// How much fuel was left at some moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FuelMark {
-    slice: i64,
-    left: u64,
-}
-
 impl Fuel {
-    /// What is left now.
-    pub(crate) fn mark(&self) -> FuelMark {
-        FuelMark { slice: self.slice, left: self.left }
+    /// Gives everything back that was spent, for another run.
+    pub(crate) fn refill_all(&mut self) {
+        self.slice = 0;
+        self.left = self.limit;
     }
 
-    /// Gives back what was spent since the mark.
-    pub(crate) fn restore(&mut self, mark: FuelMark) {
-        self.slice = mark.slice;
-        self.left = mark.left;
+    /// Spends units of work that was done before the run; what there is not fails at the next safepoint.
+    pub(crate) fn spend(&mut self, units: u64) {
+        if units > self.left {
+            self.slice = self.slice.min(0) - 1;
+        }
+        self.left = self.left.saturating_sub(units);
     }
 
     /// A full tank.

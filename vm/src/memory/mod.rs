@@ -9,7 +9,6 @@ mod meter;
 
 pub(crate) use copy::STEP;
 pub use fuel::Fuel;
-pub(crate) use fuel::FuelMark;
 pub use interrupt::{Interrupt, InterruptKind, Preempt, Preemption};
 pub(crate) use list::items;
 pub use list::{Dropped, Item, List};

@@ -1,12 +1,11 @@
 //! Calls of memoized functions. Values are immutable and functions keep nothing, so the results are kept by
-//! the isolate, in a table for each `memoize`, until the program ends.
+//! the isolate, in a table for each `memoize`.
 
 use super::Action;
-use crate::context::Context;
+use crate::context::{Context, Memos};
 use crate::fault::Result;
 use crate::value::Value;
 use crate::value::build::Arguments;
-use crate::value::map::MapNode;
 use std::mem::take;
 
 /// The machine.
@@ -32,12 +31,9 @@ impl Memoize {
     }
 
     pub(super) fn resume(&mut self, cx: &mut Context, returned: Option<Value>) -> Result<Action> {
-        let table = cx.memos.0.get(self.table).cloned();
         let Some(result) = returned else {
-            if let Some(table) = table
-                && let Some(row) = table.find(cx, &self.key)?
-            {
-                return Ok(Action::Return(table.value(row).clone()));
+            if let Some(result) = Memos::find(cx, self.table, &self.key)? {
+                return Ok(Action::Return(result));
             }
             let arguments = match &self.key {
                 Value::Vector(arguments) => cx.arguments(arguments.iter())?,
@@ -45,15 +41,7 @@ impl Memoize {
             };
             return Ok(Action::Call(take(&mut self.function), arguments));
         };
-        drop(table);
-        // Taken out and put back, so that the only holder changes it in place.
-        if let Some(slot) = cx.memos.0.get_mut(self.table) {
-            let table = std::mem::replace(slot, MapNode::empty());
-            let table = MapNode::insert(table, cx, take(&mut self.key), result.clone())?;
-            if let Some(slot) = cx.memos.0.get_mut(self.table) {
-                *slot = table;
-            }
-        }
+        Memos::insert(cx, self.table, take(&mut self.key), result.clone())?;
         Ok(Action::Return(result))
     }
 }

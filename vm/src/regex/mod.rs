@@ -41,7 +41,7 @@ use program::{Direction, Program};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use smallvec::{SmallVec, smallvec};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 pub use pattern::Pattern;
@@ -179,11 +179,14 @@ fn word_sets(meter: &mut Meter, program: &Program) -> Result<Vec<Set>> {
     Ok(vec![Set::new(&all), Set::new(&ascii)])
 }
 
+/// The automata of a pattern: made by the first search of a long text, taken out while a search runs, and dropped at the
+/// end of the run.
+type Kept = RefCell<Option<Box<Automata>>>;
+
 /// A pattern in an isolate.
 pub struct RegexNode {
     pattern: Arc<Pattern>,
-    /// Made by the first search of a long text; taken out while a search runs.
-    automata: RefCell<Option<Box<Automata>>>,
+    automata: Rc<Kept>,
     /// What was searched by trying, and the run in which: an earlier run of the isolate must not show.
     tried: Cell<(Run, usize)>,
     bytes: usize,
@@ -203,7 +206,7 @@ impl RegexNode {
         let bytes = REGEX_BYTES + pattern.bytes();
         meter.reserve(bytes)?;
         account::charge(bytes);
-        Ok(Rc::new(RegexNode { pattern, automata: RefCell::new(None), tried: Cell::default(), bytes }))
+        Ok(Rc::new(RegexNode { pattern, automata: Rc::default(), tried: Cell::default(), bytes }))
     }
 
     /// The pattern as written.
@@ -254,7 +257,8 @@ impl RegexNode {
         if self.is_to_be_tried(meter, text.len() - at, tried) {
             return self.try_all(meter, cache, text, Try { at, anchored: false, whole: false });
         }
-        match self.with_automata(meter, |meter, automata| automata.find(meter, pattern, text, at))? {
+        let find = |meter: &mut Meter, automata: &mut Automata| automata.find(meter, pattern, text, at);
+        match self.with_automata(meter, cache, find)? {
             None => Ok(None),
             Some(span) => self.with_groups(meter, cache, text, span, false, tried).map(Some),
         }
@@ -287,7 +291,8 @@ impl RegexNode {
         if pattern.is_backtracking() || self.is_to_be_tried(meter, text.len(), tried) {
             return self.try_all(meter, cache, text, Try { at: 0, anchored: true, whole: true });
         }
-        if !self.with_automata(meter, |meter, automata| automata.is_match(meter, pattern, text))? {
+        let is_match = |meter: &mut Meter, automata: &mut Automata| automata.is_match(meter, pattern, text);
+        if !self.with_automata(meter, cache, is_match)? {
             return Ok(None);
         }
         self.with_groups(meter, cache, text, (0, text.len()), true, tried).map(Some)
@@ -309,12 +314,16 @@ impl RegexNode {
     fn with_automata<T>(
         &self,
         meter: &mut Meter,
+        cache: &mut RegexCache,
         search: impl FnOnce(&mut Meter, &mut Automata) -> Result<T>,
     ) -> Result<T> {
         let kept = self.automata.borrow_mut().take();
         let mut automata = match kept {
             Some(automata) => automata,
-            None => Automata::new(meter, &self.pattern)?,
+            None => {
+                cache.note(&self.automata);
+                Automata::new(meter, &self.pattern)?
+            }
         };
         let found = search(meter, &mut automata);
         *self.automata.borrow_mut() = Some(automata);
@@ -442,6 +451,25 @@ fn fault(wrong: Wrong<Box<Fault>>) -> Box<Fault> {
 pub struct RegexCache {
     rows: Vec<Rc<RegexNode>>,
     scratch: Scratch,
+    /// The automata of this run, of patterns that may have gone since.
+    automata: Vec<Weak<Kept>>,
+}
+
+impl RegexCache {
+    fn note(&mut self, automata: &Rc<Kept>) {
+        if self.automata.len() == self.automata.capacity() {
+            self.automata.retain(|automata| automata.strong_count() > 0);
+        }
+        self.automata.push(Rc::downgrade(automata));
+    }
+
+    /// Forgets what the run has remembered of its searches, so that neither fuel nor memory of the next shows it.
+    pub(crate) fn end_run(&mut self) {
+        self.rows.clear();
+        for automata in self.automata.drain(..).filter_map(|automata| automata.upgrade()) {
+            automata.take();
+        }
+    }
 }
 
 /// The regex of a pattern that a program has made. It costs the same whether the isolate has it already or not.

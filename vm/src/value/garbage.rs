@@ -2,7 +2,7 @@
 //! in bounded steps, the rest at the next safepoint.
 
 use super::Value;
-use crate::memory::account::{self, Account, AccountMark, Backlog, DRAIN_STEP};
+use crate::memory::account::{self, Account, Backlog, DRAIN_STEP};
 use crate::memory::{Dropped, Item};
 use std::cell::RefCell;
 use std::mem;
@@ -112,14 +112,14 @@ impl Heap {
         });
     }
 
-    /// What the account says now.
-    pub(crate) fn mark(&self) -> AccountMark {
-        self.account.mark()
+    /// Another run begins: peak and copies are its own, what is alive stays.
+    pub(crate) fn restart(&mut self) {
+        self.account.restart();
     }
 
-    /// Takes the account back to a mark, if as much is alive as then and nothing waits to be freed.
-    pub(crate) fn restore(&mut self, mark: &AccountMark) -> bool {
-        self.garbage.is_empty() && self.account.restore(mark)
+    /// Sets the most logical bytes alive.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.account.set_limit(limit);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::bytecode::{BuiltinId, ProtoIndex};
 pub mod build;
+pub(crate) mod code_ref;
 pub mod combinator;
 pub(crate) mod extensions;
 pub(crate) mod garbage;
@@ -27,6 +28,7 @@ use crate::bytecode::{CombinatorKind, Endless};
 use crate::fault::UnitId;
 use crate::memory::account;
 use crate::regex::RegexNode;
+use crate::value::code_ref::CodeRef;
 use crate::value::combinator::Combinator;
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
@@ -293,6 +295,8 @@ pub struct Closure {
     /// The function; further arities hang on it.
     pub proto: ProtoIndex,
     captures: Vec<Value>,
+    /// Keeps the program.
+    _code: CodeRef,
 }
 
 /// Logical bytes of a closure beside its captures.
@@ -300,9 +304,9 @@ pub const CLOSURE_BYTES: usize = 56;
 
 impl Closure {
     /// A closure.
-    pub fn new(unit: UnitId, proto: ProtoIndex, captures: Vec<Value>) -> Rc<Closure> {
+    pub(crate) fn new(code: &CodeRef, proto: ProtoIndex, captures: Vec<Value>) -> Rc<Closure> {
         account::charge(CLOSURE_BYTES + captures.capacity() * size_of::<Value>());
-        Rc::new(Closure { unit, proto, captures })
+        Rc::new(Closure { unit: code.unit(), proto, captures, _code: code.clone() })
     }
 
     /// The captured values.

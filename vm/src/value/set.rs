@@ -27,8 +27,9 @@ const INLINE: usize = 4;
 /// Up to this many members a scan beats hashing.
 pub(crate) const SCAN: usize = 16;
 
-/// Logical bytes of the index for one member.
-const INDEX_BYTES: usize = 8;
+/// Logical bytes of index and order for one member. The order is counted whether it is known or not: finding it
+/// must not show in the account, which goes back to what it was when a run is rolled back.
+const INDEX_BYTES: usize = 8 + size_of::<u32>();
 
 /// A set.
 pub struct SetNode {
@@ -93,19 +94,11 @@ impl SetNode {
         Rc::new(set)
     }
 
-    /// The order of a small set is not counted: whether it is known must not show in the account of a map
-    /// that shares its keys with others.
     #[inline]
     fn bytes(&self) -> usize {
         let spilled = if self.members.spilled() { self.members.capacity() * size_of::<Value>() } else { 0 };
-        let extra = match self.extra.get() {
-            Some(extra) if self.members.len() > SCAN => {
-                let index = if extra.index.is_some() { self.members.capacity() * INDEX_BYTES } else { 0 };
-                index + extra.order.get().map_or(0, |order| order.rows.len() * size_of::<u32>())
-            }
-            _ => 0,
-        };
-        SET_BYTES + spilled + extra
+        let indexed = if self.members.len() > SCAN { self.members.capacity() * INDEX_BYTES } else { 0 };
+        SET_BYTES + spilled + indexed
     }
 
     /// The index where it is worth asking. A small set is scanned, even one that was large.
@@ -334,9 +327,6 @@ impl SetNode {
         let rows = self.sorted(cx)?;
         let is_flat = !self.members.iter().any(Value::is_composite);
         let fuel = is_flat.then(|| cx.fuel.used() - before);
-        if rows.len() > SCAN {
-            account::charge(rows.len() * size_of::<u32>());
-        }
         let extra = self.extra.get_or_init(Box::default);
         Ok(extra.order.get_or_init(|| Order { rows, fuel, paid: Cell::default() }))
     }

@@ -35,6 +35,13 @@ pub const MOST_DYNAMIC: usize = 4_096;
 /// Logical bytes of a table entry beside its string node.
 const ENTRY_BYTES: usize = 24;
 
+/// How many names there were at some moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SymbolsMark {
+    len: usize,
+    dynamic: usize,
+}
+
 /// The names of an isolate.
 #[derive(Default)]
 pub struct Symbols {
@@ -111,6 +118,29 @@ impl Symbols {
             self.sort_index();
         }
         symbol
+    }
+
+    /// How many there are.
+    pub(crate) fn mark(&self) -> SymbolsMark {
+        SymbolsMark { len: self.entries.len(), dynamic: self.dynamic }
+    }
+
+    /// Forgets the names since the mark, which no value has any more.
+    pub(crate) fn forget_since(&mut self, mark: SymbolsMark) {
+        self.dynamic = mark.dynamic;
+        while self.entries.len() > mark.len {
+            let row = self.entries.len() - 1;
+            let (entries, last) = (&self.entries, &self.entries[row]);
+            let gone = Entry::new(last.hash(), row as u32);
+            let order =
+                |_: &mut (), row: usize| Ok::<_, Infallible>(entries[row].as_str().cmp(last.as_str()));
+            if let Some(index) = &mut self.index {
+                let Ok(()) = index.remove(&mut (), gone, None, order, order);
+            }
+            self.entries.pop();
+            crate::memory::account::release(ENTRY_BYTES);
+        }
+        self.places.truncate(mark.len);
     }
 
     /// Goes on with a sorted index: names collide too often.

@@ -5,7 +5,7 @@ use ptc_benches::{SLICE, roomy};
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile, inspect};
 use ptc_vm::bytecode::{Program, verify};
 use ptc_vm::json::{Keys, decode, encode};
-use ptc_vm::{Exit, Isolate, IsolateOptions, Value};
+use ptc_vm::{Budget, Exit, Isolate, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -144,7 +144,7 @@ fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String
         "" => source.to_owned(),
         literal => source.replace(literal, &size.to_string()),
     };
-    let mut isolate = Isolate::new(IsolateOptions { memory_bytes: 4 << 30, ..roomy() });
+    let mut isolate = Isolate::new(Budget { memory_bytes: 4 << 30, ..roomy() });
     if source.contains("data/issues") {
         let context = serde_json::json!({ "issues": issues()? }).to_string();
         isolate.set_context(context.as_bytes()).map_err(|fault| fault.message)?;
@@ -181,14 +181,14 @@ fn verifying() -> Result<Prepared, String> {
 }
 
 fn new_isolate(source: &'static str) -> Result<Prepared, String> {
-    Ok(Box::new(move || answer(&mut Isolate::new(IsolateOptions::default()), source, &[])))
+    Ok(Box::new(move || answer(&mut Isolate::new(Budget::default()), source, &[])))
 }
 
 /// The names that the program defines are known to the session from the second time on.
 const P25_NAMES: [&str; 4] = ["orders", "discount", "paid", "sums"];
 
 fn reused_isolate(source: &'static str) -> Result<Prepared, String> {
-    let mut isolate = Isolate::new(IsolateOptions::default());
+    let mut isolate = Isolate::new(Budget::default());
     evaluate(&mut isolate, P25, &[])?;
     let session = P25_NAMES.map(|name| SessionName { name, arity: None });
     Ok(Box::new(move || answer(&mut isolate, source, &session)))
@@ -198,7 +198,7 @@ fn reused_isolate(source: &'static str) -> Result<Prepared, String> {
 fn run_only() -> Result<Prepared, String> {
     let program = translate(P25, &[])?;
     Ok(Box::new(move || {
-        let mut isolate = Isolate::new(IsolateOptions::default());
+        let mut isolate = Isolate::new(Budget::default());
         let unit = isolate.load(program.clone()).map_err(|fault| fault.message)?;
         isolate.start(unit);
         finish(&mut isolate)

@@ -7,13 +7,13 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
 use ptc_compiler::CompileBudget;
 use ptc_compiler::tool_catalog::ToolCatalog;
-use ptc_vm::{Interrupt, InterruptKind, IsolateOptions, Preemption, Reason};
+use ptc_vm::{Budget, Interrupt, InterruptKind, Preemption, Reason};
 use std::sync::Arc;
 
-/// The isolate that a run's options describe.
-pub(super) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> IsolateOptions {
+/// What the isolate of a run with these options may spend.
+pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
     let limits = &options.limits;
-    IsolateOptions {
+    Budget {
         memory_bytes: limits.memory_bytes,
         fuel: limits.fuel,
         loop_limit: (limits.loop_limit > 0).then_some(limits.loop_limit),
@@ -21,7 +21,7 @@ pub(super) fn isolate_options(options: &RunOptions, interrupt: Interrupt) -> Iso
         print_bytes: usize::try_from(limits.print_bytes).unwrap_or(usize::MAX),
         strict_data: options.strict_data,
         interrupt,
-        ..IsolateOptions::default()
+        ..Budget::default()
     }
 }
 

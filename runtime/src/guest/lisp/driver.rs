@@ -1,7 +1,7 @@
 //! Drives one program: runs slices of its isolate, hands its host calls out, answers them, and turns the
 //! end into an ending.
 
-use super::compile::{compile, isolate_options};
+use super::compile::{compile, run_budget};
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::{Lisp, inline, rendering, tool_call};
@@ -10,7 +10,7 @@ use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure};
-use ptc_vm::{CallId as HostCall, Context, Exit, Fault, Isolate, IsolateOptions, Reason, Value};
+use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -48,10 +48,8 @@ impl Execution {
         let interrupt = seat.account.interrupt_flag();
         let compiled = compile(&lisp, &source, &options, interrupt, seat.preemption);
         let program = compiled.map_err(|failure| Box::new(Ending::failed(failure)))?;
-        let isolate = Isolate::new(IsolateOptions {
-            preemption: seat.preemption,
-            ..isolate_options(&options, interrupt.clone())
-        });
+        let isolate =
+            Isolate::new(Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) });
         let in_flight = HashMap::new();
         let mut execution =
             Execution { seat, isolate, lisp, source, options, in_flight, program, host_calls: false };

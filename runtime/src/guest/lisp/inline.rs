@@ -8,7 +8,7 @@
 //! A caller that runs many keeps some isolates with their programs loaded; see [`Warm`].
 
 use super::Lisp;
-use super::compile::isolate_options;
+use super::compile::run_budget;
 use crate::guest::lisp::program_cache::{CachedProgram, has_usual_symbols};
 use crate::guest::lisp::rendering;
 use crate::run::limits::Limits;
@@ -16,7 +16,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Ending, JsonRefusal, Outcome, RenderedValue, Usage};
 use crate::run::release::release;
 use ptc_vm::print::{Extent, pr_str_into};
-use ptc_vm::{Exit, Interrupt, Isolate, IsolateOptions, Mark};
+use ptc_vm::{Budget, Exit, Interrupt, Isolate, UnitId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,7 +80,7 @@ struct Loaded {
     limits: Limits,
     strict_data: bool,
     isolate: Isolate,
-    mark: Mark,
+    unit: UnitId,
     /// The run that used it last.
     used: u64,
 }
@@ -127,21 +127,25 @@ impl Loaded {
     /// Loads a program that was tiny the last time.
     fn new(lisp: &Lisp, source: &str, options: &RunOptions, used: u64) -> Option<Loaded> {
         let program = lisp.cache.get(source, lisp.broker.catalog()).filter(|program| program.is_tiny())?;
-        let full = isolate_options(options, Interrupt::default());
-        let mut isolate = Isolate::new(IsolateOptions {
+        let full = run_budget(options, Interrupt::default());
+        let mut isolate = Isolate::new(Budget {
             memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
             fuel: full.fuel.min(ALLOWED_FUEL),
             ..full
         });
         let context = options.context.as_deref().map_or(Ok(()), |text| isolate.set_context(text.as_bytes()));
-        let Ok(unit) = context.and_then(|()| isolate.load(program.program.clone())) else {
+        let loaded = context.and_then(|()| {
+            let unit = isolate.attach(program.program.clone())?;
+            // A context is one run's, and so is what was loaded beside it.
+            if options.context.is_none() { isolate.commit(u64::MAX) } else { Ok(()) }.map(|()| unit)
+        });
+        let Ok(unit) = loaded else {
             // What cannot be loaded within the allowance is not tiny.
             program.set_tiny(false);
             return None;
         };
-        let mark = isolate.mark(unit);
         let (limits, strict_data) = (options.limits, options.strict_data);
-        Some(Loaded { source: source.into(), program, limits, strict_data, isolate, mark, used })
+        Some(Loaded { source: source.into(), program, limits, strict_data, isolate, unit, used })
     }
 
     fn close(self) {
@@ -192,15 +196,11 @@ fn attempt(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> 
     if options.context.is_some() {
         // A context is read before the program is loaded, so the isolate is of no use for another one.
         let mut loaded = Loaded::new(lisp, source, options, 0)?;
-        seen = loaded.run(&mut warm.text, options).0;
+        seen = loaded.run(&mut warm.text, options);
         loaded.close();
     } else {
         let place = warm.place(lisp, source, options)?;
-        let is_reusable;
-        (seen, is_reusable) = warm.loaded[place].run(&mut warm.text, options);
-        if !is_reusable {
-            warm.close(place);
-        }
+        seen = warm.loaded[place].run(&mut warm.text, options);
     }
     if let (Some(seen), Some(begun)) = (&mut seen, begun) {
         seen.usage.duration = begun.elapsed();
@@ -209,9 +209,9 @@ fn attempt(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> 
 }
 
 impl Loaded {
-    /// Runs it. `None`: it was not tiny this time. The bool is true when it can run again.
-    fn run(&mut self, text: &mut String, options: &RunOptions) -> (Option<Seen>, bool) {
-        let (seen, is_reusable) = self.isolate.rerun(&self.mark, ALLOWED_FUEL, |cx, ended| {
+    /// Runs it. `None`: it was not tiny this time.
+    fn run(&mut self, text: &mut String, options: &RunOptions) -> Option<Seen> {
+        let seen = self.isolate.attempt(self.unit, ALLOWED_FUEL, |cx, ended| {
             let completion = match ended.exit {
                 Exit::Done => Completion::Value,
                 Exit::Return => Completion::Return,
@@ -237,6 +237,6 @@ impl Loaded {
         if seen.is_none() {
             self.program.set_tiny(false);
         }
-        (seen, is_reusable)
+        seen
     }
 }

@@ -5,13 +5,13 @@ use crate::tools::UpstreamTool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
 use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
-use ptc_vm::{Isolate, IsolateOptions};
+use ptc_vm::{Budget, Isolate};
 use serde_json::json;
 
 const SERVERS: [&str; 2] = ["fs", "github"];
 
 fn with<T>(work: impl FnOnce(&mut Context) -> T) -> T {
-    let mut isolate = Isolate::new(IsolateOptions::default());
+    let mut isolate = Isolate::new(Budget::default());
     let result = isolate.with(work);
     assert_eq!(isolate.close(), 0);
     result
@@ -185,7 +185,7 @@ fn what_has_no_json_form_is_a_programmer_fault() {
 
 #[test]
 fn shared_structure_in_arguments_ends_in_a_limit() {
-    let mut isolate = Isolate::new(IsolateOptions { fuel: 10_000_000, ..IsolateOptions::default() });
+    let mut isolate = Isolate::new(Budget { fuel: 10_000_000, ..Budget::default() });
     isolate.with(|cx| {
         let mut value = Value::Nil;
         for _ in 0..64 {
@@ -212,7 +212,7 @@ fn wide(cx: &mut Context, entries: i64) -> Value {
 fn what_is_worked_out_about_names_is_on_the_account() {
     const ENTRIES: i64 = 20_000;
     let run = |memory_bytes, encoded: bool| {
-        let mut isolate = Isolate::new(IsolateOptions { memory_bytes, ..IsolateOptions::default() });
+        let mut isolate = Isolate::new(Budget { memory_bytes, ..Budget::default() });
         let done = isolate.with(|cx| {
             let args = wide(cx, ENTRIES);
             if encoded { encode(cx, &call(), &args, None).map(|done| done.text.len()) } else { Ok(0) }

@@ -1,8 +1,12 @@
 //! A session: programs that run one after the other in one isolate, which keeps their definitions and the memory
 //! of the fiber that returned last.
+//!
+//! - `transactions`: runs that are committed and rolled back, against a model
+
+mod transactions;
 
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};
-use ptc_vm::{Exit, Isolate, IsolateOptions, UnitId};
+use ptc_vm::{Budget, Exit, Isolate, UnitId};
 
 const SLICE: u64 = 1_000_000;
 
@@ -37,7 +41,7 @@ impl Session {
 
 #[test]
 fn equal_programs_follow_definitions_that_changed_between_them() {
-    let mut session = Session(Isolate::new(IsolateOptions::default()));
+    let mut session = Session(Isolate::new(Budget::default()));
     let caller = session.load("(f 2)");
     let definitions = [
         ("(defn f [x] (+ x 1))", "3"),

@@ -1,0 +1,94 @@
+//! What an isolate keeps under names, as its host sees it.
+
+use super::Isolate;
+use crate::context::Context;
+use crate::fault::Result;
+use crate::value::Value;
+
+/// A name and its value.
+pub struct Definition<'w> {
+    /// The name.
+    pub name: &'w str,
+    /// The value.
+    pub value: &'w Value,
+    /// How many arguments it accepts, if it is a function of a program.
+    pub arity: Option<Arity>,
+    /// It was defined by the run under way.
+    pub is_new: bool,
+}
+
+/// Numbers of arguments that a function accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// Fewest.
+    pub min: usize,
+    /// Most; `None` for any number.
+    pub max: Option<usize>,
+}
+
+impl Isolate {
+    /// Shows every name that has a value, in the order in which programs have named them.
+    pub fn definitions(&mut self, mut look: impl FnMut(Definition<'_>)) {
+        self.scope(|world, _| {
+            for (slot, &name) in world.slots.names().iter().enumerate() {
+                let slot = slot as u32;
+                if let Some(value) = world.globals.get(slot) {
+                    let is_new = world.globals.is_changed(slot);
+                    let arity = arity_of(&world.cx, value);
+                    look(Definition { name: world.cx.symbols.text(name), value, arity, is_new });
+                }
+            }
+        });
+    }
+
+    /// Defines a name for the host. `build` sees the result of the program that ran last.
+    ///
+    /// # Errors
+    /// Those of `build`; memory.
+    pub fn define(
+        &mut self,
+        name: &str,
+        build: impl FnOnce(&mut Context, &Value) -> Result<Value>,
+    ) -> Result<()> {
+        self.scope(|world, _| {
+            let value = build(&mut world.cx, &world.result)?;
+            let symbol = world.cx.symbols.intern(name);
+            let slot = world.slots.slot(&mut world.globals, symbol);
+            world.globals.set(slot, value, &world.cx.units);
+            Ok(())
+        })
+    }
+
+    /// The value of a name, for the host.
+    pub fn definition<T>(&mut self, name: &str, look: impl FnOnce(&mut Context, &Value) -> T) -> Option<T> {
+        self.scope(|world, _| {
+            let slot = world.slots.find(world.cx.symbols.find(name)?)?;
+            let value = world.globals.get(slot)?;
+            Some(look(&mut world.cx, value))
+        })
+    }
+
+    /// Takes the value of a name away. False when it has none.
+    pub fn undefine(&mut self, name: &str) -> bool {
+        self.scope(|world, _| {
+            let slot = world.cx.symbols.find(name).and_then(|symbol| world.slots.find(symbol));
+            let Some(slot) = slot.filter(|&slot| world.globals.get(slot).is_some()) else { return false };
+            world.globals.clear(slot);
+            true
+        })
+    }
+}
+
+fn arity_of(cx: &Context, value: &Value) -> Option<Arity> {
+    let Value::Closure(closure) = value else { return None };
+    let protos = &cx.units.get(closure.unit.0 as usize)?.program.protos;
+    let shapes = std::iter::successors(protos.get(usize::from(closure.proto.0)), |proto| {
+        protos.get(usize::from(proto.next_arity?.0))
+    });
+    let whole = |arity: Arity, proto: &crate::bytecode::Proto| {
+        let fixed = usize::from(proto.shape.fixed);
+        let max = if proto.shape.variadic { None } else { arity.max.map(|max| max.max(fixed)) };
+        Arity { min: arity.min.min(fixed), max }
+    };
+    Some(shapes.fold(Arity { min: usize::MAX, max: Some(0) }, whole))
+}

@@ -1,0 +1,155 @@
+//! A run: what an isolate does between two points at which it is decided what is kept.
+//!
+//! What was kept before is never written to: what a run defines, memoizes, interns, loads and remembers lies over it, and
+//! either becomes part of it (commit) or goes (rollback). Both cost what the run has done and not what there is.
+//!
+//! Invariants: after a rollback the account says what it said when the run began; no program can tell what was rolled
+//! back, nor whether its isolate is a new one but for what was committed.
+
+use super::{Budget, Exit, FREE_STEP, Isolate, World};
+use crate::context::{Context, Memos, Prints};
+use crate::fault::{Fault, Result, UnitId};
+use crate::memory::{Fuel, account};
+use crate::value::{Value, garbage};
+
+/// How a run ended, while what it made is still there.
+#[derive(Clone, Copy)]
+pub struct Ended<'w> {
+    /// Why the isolate came back.
+    pub exit: &'w Exit,
+    /// The result after `Done`, `Return` or `Fail`.
+    pub value: &'w Value,
+    /// Most logical bytes alive at once, up to here.
+    pub peak_bytes: u64,
+}
+
+impl Isolate {
+    /// Begins a run with this budget. What has not been committed is rolled back.
+    pub fn begin(&mut self, budget: Budget) {
+        self.rollback();
+        self.heap.set_limit(budget.memory_bytes);
+        if let Some(world) = &mut self.world {
+            world.set_budget(budget);
+        }
+    }
+
+    /// Ends the run and keeps what it has defined: later runs see it. Results, printed lines, host calls and the context
+    /// go.
+    ///
+    /// # Errors
+    /// What is kept would be more than `most_bytes`; the run is rolled back then. What the run has replaced or undefined
+    /// counts, too: it is there as long as the run can be rolled back.
+    pub fn commit(&mut self, most_bytes: u64) -> Result<()> {
+        let kept = self.scope(|world, cancelled| {
+            world.rest(cancelled);
+            world.drain();
+            let needed = account::live() + world.units.added_bytes(&world.cx) as u64;
+            if needed > most_bytes {
+                world.roll_back();
+                return Err(Fault::memory(needed, most_bytes));
+            }
+            world.commit();
+            Ok(())
+        });
+        self.next_run();
+        kept
+    }
+
+    /// Ends the run and leaves no trace of it.
+    pub fn rollback(&mut self) {
+        self.scope(|world, cancelled| {
+            world.rest(cancelled);
+            world.roll_back();
+        });
+        debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
+        self.next_run();
+    }
+
+    /// Runs a program from its beginning with one slice of fuel, lets `look` see how it ended, and rolls the run back.
+    ///
+    /// One scope of the memory account for all of that: a tiny program costs less than entering and leaving it.
+    pub fn attempt<T>(
+        &mut self,
+        unit: UnitId,
+        slice: u64,
+        look: impl FnOnce(&mut Context, Ended<'_>) -> T,
+    ) -> T {
+        let seen = self.scope(|world, cancelled| {
+            world.start(unit);
+            let exit = world.run(slice);
+            let ended = Ended { exit: &exit, value: &world.result, peak_bytes: account::peak() };
+            let seen = look(&mut world.cx, ended);
+            world.rest(cancelled);
+            world.roll_back();
+            seen
+        });
+        debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
+        self.next_run();
+        seen
+    }
+
+    /// The next run begins, with the budget of the one before.
+    fn next_run(&mut self) {
+        self.begun_with = self.heap.live();
+        self.heap.restart();
+    }
+}
+
+impl World {
+    pub(super) fn set_budget(&mut self, budget: Budget) {
+        let cx = &mut self.cx;
+        cx.fuel = Fuel::new(budget.fuel, budget.interrupt);
+        cx.fuel.preemption = budget.preemption;
+        cx.prints = Prints::new(budget.print_bytes);
+        cx.strict_data = budget.strict_data;
+        cx.loop_limit = budget.loop_limit.unwrap_or(u64::MAX);
+        cx.parallel_width = budget.parallel_width.max(1);
+    }
+
+    /// Drops what no run leaves to the next.
+    fn rest(&mut self, cancelled: &mut Vec<super::CallId>) {
+        cancelled.clear();
+        self.result = Value::Nil;
+        self.schedule.rest();
+        self.schedule.cancelled.clear();
+        let cx = &mut self.cx;
+        cx.data = Value::Nil;
+        cx.extensions.clear();
+        cx.regexes.end_run();
+        cx.prints.restart();
+        cx.remarks.take();
+        cx.fuel.refill_all();
+        cx.key_depth = 0;
+    }
+
+    /// Keeps what the run has defined; nothing else of it is there any more.
+    fn commit(&mut self) {
+        Memos::commit(&mut self.cx);
+        self.globals.commit();
+        // What was replaced may have held the last functions of a program.
+        self.drain();
+        self.units.commit(&mut self.cx);
+        self.drain();
+        self.kept_symbols = self.cx.symbols.mark();
+        self.runs += 1;
+    }
+
+    /// Takes back what the run has defined; nothing else of it is there any more.
+    fn roll_back(&mut self) {
+        self.slots.truncate(self.globals.roll_back());
+        self.cx.memos.roll_back();
+        self.units.roll_back(&mut self.cx);
+        self.drain();
+        // Last: the values of the run had them.
+        self.cx.symbols.forget_since(self.kept_symbols);
+        self.runs += 1;
+    }
+
+    /// Frees what waits for it; others may run in between.
+    fn drain(&self) {
+        let preemption = self.cx.fuel.preemption;
+        while garbage::drain(FREE_STEP) {
+            preemption.point();
+        }
+    }
+}
