@@ -8,7 +8,7 @@ use super::vars::{Placeholders, expand};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
 use crate::tools::{NameRule, ToolPolicy};
-use crate::upstream::{CallLimits, StdioSpec, Transport, TransportSpec, is_inherited};
+use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, TransportSpec, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -63,6 +63,11 @@ impl ServerEntry {
     /// A strict stdio server with a clean environment.
     pub fn stdio(name: &str, command: String, arguments: Vec<String>) -> ServerEntry {
         ServerEntry::new(name, TransportSpec::Stdio(StdioSpec::new(command, arguments)))
+    }
+
+    /// A strict remote server.
+    pub fn http(name: &str, spec: HttpSpec) -> ServerEntry {
+        ServerEntry::new(name, TransportSpec::Http(Box::new(spec)))
     }
 
     /// A strict server that is reached through a transport of whoever embeds the runtime.

@@ -22,7 +22,7 @@ fn error(text: &str) -> String {
 fn stdio(entry: &ServerEntry) -> &StdioSpec {
     match &entry.transport {
         TransportSpec::Stdio(spec) => spec,
-        TransportSpec::Custom(_) => panic!("no file can name it"),
+        TransportSpec::Http(_) | TransportSpec::Custom(_) => panic!("another transport"),
     }
 }
 

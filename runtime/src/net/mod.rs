@@ -4,8 +4,10 @@
 //! - [`TlsOptions`] (`tls`): whom we trust, and who we say that we are.
 //! - [`Headers`] (`header`): headers that may hold secrets. [`Payload`] (`payload`): a body in parts.
 //! - [`Response`], [`Body`] (`response`): answers, read in chunks, whose decoded bytes are counted.
+//! - [`explain_challenges`] (`challenge`): who a server wants us to be, in words.
 //! - [`NetError`] (`error`): what went wrong, in words for people, and what to do about it.
 
+mod challenge;
 mod client;
 mod error;
 mod header;
@@ -13,6 +15,7 @@ mod payload;
 mod response;
 mod tls;
 
+pub use challenge::explain_challenges;
 pub use client::{ClientOptions, HttpClient, Request};
 pub use error::{NetError, NetFault, remedy};
 pub use header::{HeaderError, Headers};

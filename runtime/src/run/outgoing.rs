@@ -123,6 +123,12 @@ impl Arguments {
     }
 }
 
+impl AsRef<[u8]> for Arguments {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+}
+
 impl From<String> for Arguments {
     /// Arguments on nobody's account.
     fn from(text: String) -> Arguments {

@@ -21,11 +21,12 @@ pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
+pub use transport::http::{HttpProtocol, HttpSpec};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
 pub use transport::{
-    Link, LinkEnd, Location, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
-    Transport, TransportSpec,
+    Link, LinkEnd, Location, Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault,
+    RequestParams, Transport, TransportSpec,
 };
 
 use crate::run::outcome::CallFault;

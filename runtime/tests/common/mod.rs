@@ -6,6 +6,7 @@ pub(crate) mod http;
 pub(crate) mod listing;
 pub(crate) mod memory;
 pub(crate) mod programs;
+pub(crate) mod remote;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;

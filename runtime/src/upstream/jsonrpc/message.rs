@@ -7,6 +7,7 @@ use super::scan;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;
+use tokio::time::Instant;
 
 /// One incoming frame.
 #[derive(Debug)]
@@ -240,6 +241,12 @@ pub(crate) fn notification(method: &str, params: Option<&str>) -> String {
         Some(params) => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}"),
         None => format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}"),
     }
+}
+
+/// The notice that nobody waits for a request any more, whose time ended or ends at `deadline`.
+pub(crate) fn cancelled(id: u64, deadline: Instant) -> String {
+    let reason = if Instant::now() >= deadline { "timeout" } else { "cancelled" };
+    notification("notifications/cancelled", Some(&format!("{{\"requestId\":{id},\"reason\":\"{reason}\"}}")))
 }
 
 /// The answer to a request of the server. We offer nothing: `ping` works, roots are empty.

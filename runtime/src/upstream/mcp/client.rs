@@ -2,7 +2,9 @@
 
 use super::dialect::Dialect;
 use crate::upstream::jsonrpc::RawAnswer;
-use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
+use crate::upstream::transport::{
+    Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
+};
 use crate::upstream::{CallRequest, ResultSink, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +46,7 @@ impl RpcClient {
         &self,
         dialect: &Dialect,
         request: CallRequest,
+        mirrored: Vec<Mirrored>,
         begun: Instant,
     ) -> Result<RawAnswer, RequestFault> {
         let CallRequest { tool, arguments, timeout, sink: ResultSink::Inline { max_bytes } } = request;
@@ -51,7 +54,7 @@ impl RpcClient {
         let deadline = deadline(begun, timeout);
         let request = PeerRequest {
             method: "tools/call",
-            params: RequestParams::Call { tool: &tool, head, arguments, tail },
+            params: RequestParams::Call { tool: &tool, head, arguments, tail, mirrored },
             era: dialect.era(),
             max_bytes,
             deadline,
@@ -64,6 +67,11 @@ impl RpcClient {
     /// Sends a notification.
     pub(super) fn notify(&self, method: &'static str, era: RequestEra<'_>) {
         self.peer.notify(method, era);
+    }
+
+    /// Whether the transport shows arguments beside the text of a call.
+    pub(super) fn mirrors_arguments(&self) -> bool {
+        self.peer.mirrors_arguments()
     }
 
     /// What the server says unasked.

@@ -2,11 +2,13 @@
 //!
 //! - [`session`]: a server that was greeted, in its era. [`client`]: requests with deadlines.
 //! - [`handshake`]: finding out the era. [`dialect`]: what differs between the eras. [`listing`]: the list of tools.
+//!   [`mirror`]: arguments that a transport shows beside the text.
 
 mod client;
 mod dialect;
 mod handshake;
 mod listing;
+mod mirror;
 mod session;
 
 pub(super) use handshake::Probe;

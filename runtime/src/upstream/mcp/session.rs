@@ -1,12 +1,14 @@
 //! A server that was greeted: calls to it, and the questions that its supervisor asks.
 
 use super::client::RpcClient;
+use super::dialect::Dialect;
 use super::handshake::{Hello, Opening, Probe};
+use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
 use crate::tools::Listed;
 use crate::upstream::transport::{Peer, PeerEvents, RequestFault};
 use crate::upstream::{CallRequest, CallResult, ResultBody, UpstreamFault};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -21,6 +23,7 @@ pub(in crate::upstream) struct McpSession {
     client: RpcClient,
     secrets: SecretRegistry,
     hello: Hello,
+    mirrored: Mutex<Arc<MirroredArguments>>,
 }
 
 impl McpSession {
@@ -35,8 +38,10 @@ impl McpSession {
         let client = RpcClient::new(peer, events);
         let opening = Opening { client: &client, secrets, patience };
         let hello = opening.greet(probe).await?;
-        let tools = opening.list_tools(&hello.dialect).await?;
-        Ok((McpSession { client, secrets: secrets.clone(), hello }, tools))
+        let listed = opening.list_tools(&hello.dialect).await?;
+        let session = McpSession { client, secrets: secrets.clone(), hello, mirrored: Mutex::default() };
+        let listed = session.mirror(listed);
+        Ok((session, listed))
     }
 
     /// `name version` as the server introduced itself.
@@ -60,14 +65,25 @@ impl McpSession {
         request: CallRequest,
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
-        let answer = self.client.call(&self.hello.dialect, request, begun).await?;
+        let mirrored = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mirrored = mirrored.of_call(&request.tool, request.arguments.as_str());
+        let answer = self.client.call(&self.hello.dialect, request, mirrored, begun).await?;
         Ok(CallResult::Mcp(ResultBody::Inline(answer)))
     }
 
     /// Loads the whole tool list again.
     pub(in crate::upstream) async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
         let opening = Opening { client: &self.client, secrets: &self.secrets, patience };
-        opening.list_tools(&self.hello.dialect).await
+        opening.list_tools(&self.hello.dialect).await.map(|listed| self.mirror(listed))
+    }
+
+    /// Looks for arguments that are shown beside the text of calls, if this transport and this era do that.
+    fn mirror(&self, mut listed: Listed) -> Listed {
+        if matches!(self.hello.dialect, Dialect::Stateless { .. }) && self.client.mirrors_arguments() {
+            let mirrored = Arc::new(MirroredArguments::read(&mut listed));
+            *self.mirrored.lock().unwrap_or_else(PoisonError::into_inner) = mirrored;
+        }
+        listed
     }
 
     /// Asks a server of the stateless era to tell about changes, for as long as it likes.

@@ -4,9 +4,10 @@
 //!
 //! - [`peer`]: one request, and who takes it. [`events`]: what a server says unasked.
 //! - [`spec`]: the closed list of transports, as a configuration names them.
-//! - [`stdio`]: a child process. [`pace`], [`throttle`]: how fast a server is listened to and logged.
+//! - [`stdio`]: a child process. [`http`]: a remote server. [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
 pub(crate) mod events;
+pub(crate) mod http;
 pub(crate) mod pace;
 pub(crate) mod peer;
 pub(crate) mod spec;
@@ -14,7 +15,7 @@ pub(crate) mod stdio;
 pub(crate) mod throttle;
 
 pub use events::PeerEvents;
-pub use peer::{Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
+pub use peer::{Mirrored, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
 pub use spec::{Location, TransportSpec};
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use crate::run::outgoing::Arguments;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use std::borrow::Cow;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// The other end of a link: takes any number of requests at once.
@@ -18,6 +19,12 @@ pub trait Peer: Send + Sync {
 
     /// Sends a notification without parameters, if the server takes it.
     fn notify(&self, method: &'static str, era: RequestEra<'_>);
+
+    /// True for a transport that shows some arguments beside the text of a call, where a schema asks for it
+    /// (`x-mcp-header`).
+    fn mirrors_arguments(&self) -> bool {
+        false
+    }
 }
 
 /// One request.
@@ -52,6 +59,8 @@ pub enum RequestParams<'a> {
         arguments: Arguments,
         /// What stands behind the arguments.
         tail: String,
+        /// Arguments that the transport shows beside the text, if it [does that](Peer::mirrors_arguments).
+        mirrored: Vec<Mirrored>,
     },
 }
 
@@ -65,6 +74,15 @@ impl RequestParams<'_> {
             }
         }
     }
+}
+
+/// An argument that is shown beside the text of its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirrored {
+    /// As the schema calls it, a token.
+    pub name: Arc<str>,
+    /// As text.
+    pub value: String,
 }
 
 /// How a request is spoken: what a transport with headers writes into them.

@@ -2,6 +2,7 @@
 //! goes through a method here: nothing outside of `upstream` and `config` takes a [`TransportSpec`] apart.
 
 use super::Transport;
+use super::http::{HttpSpec, HttpTransport};
 use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
 use crate::secrets::SecretRegistry;
 use std::path::Path;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub enum TransportSpec {
     /// A child process that speaks on its standard input and output.
     Stdio(StdioSpec),
+    /// A remote server.
+    Http(Box<HttpSpec>),
     /// A transport of whoever embeds the runtime. No configuration file can name one.
     Custom(Arc<dyn Transport>),
 }
@@ -38,6 +41,7 @@ impl TransportSpec {
             TransportSpec::Stdio(spec) => {
                 Arc::new(StdioTransport::new(name.clone(), spec, guardian.clone(), secrets.clone()))
             }
+            TransportSpec::Http(spec) => Arc::new(HttpTransport::new(*spec)),
             TransportSpec::Custom(transport) => transport,
         }
     }
@@ -46,6 +50,7 @@ impl TransportSpec {
     pub fn describe(&self) -> String {
         match self {
             TransportSpec::Stdio(spec) => spec.command_line(),
+            TransportSpec::Http(spec) => spec.address(),
             TransportSpec::Custom(transport) => transport.describe(),
         }
     }
@@ -57,6 +62,7 @@ impl TransportSpec {
                 let place = spec.resolve().map(|path| path.display().to_string());
                 Location { kind: "command", place }
             }
+            TransportSpec::Http(spec) => Location { kind: "address", place: Some(spec.address()) },
             TransportSpec::Custom(transport) => {
                 Location { kind: "address", place: Some(transport.describe()) }
             }
@@ -67,6 +73,7 @@ impl TransportSpec {
     pub fn remedy(&self, error: &str) -> String {
         match self {
             TransportSpec::Stdio(spec) => advice::of_start(error, &spec.command_line()),
+            TransportSpec::Http(spec) => spec.remedy(error),
             TransportSpec::Custom(_) => format!("check that an MCP server answers at {}", self.describe()),
         }
     }
@@ -76,7 +83,7 @@ impl TransportSpec {
         let raise = format!("raise handshake_timeout_ms (now {})", patience.as_millis());
         match self {
             TransportSpec::Stdio(_) => advice::of_slow_start(&raise),
-            TransportSpec::Custom(_) => raise,
+            TransportSpec::Http(_) | TransportSpec::Custom(_) => raise,
         }
     }
 
@@ -87,7 +94,7 @@ impl TransportSpec {
                 let theirs = spec.resolve().and_then(|path| path.canonicalize().ok());
                 theirs.is_some_and(|theirs| theirs == program)
             }
-            TransportSpec::Custom(_) => false,
+            TransportSpec::Http(_) | TransportSpec::Custom(_) => false,
         }
     }
 }

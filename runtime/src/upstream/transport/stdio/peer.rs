@@ -187,7 +187,7 @@ impl Peer for StdioPeer {
                 guard.id = Some(id);
                 self.outbox.own(line(message::request(id, method, params)));
             }
-            RequestParams::Call { tool: _, head, arguments, tail } => {
+            RequestParams::Call { head, arguments, tail, .. } => {
                 let (head, mut tail) = message::around(id, method, &head, tail);
                 tail.push('\n');
                 let frame = OutgoingFrame { head, arguments, tail };
@@ -315,10 +315,8 @@ impl Drop for CallGuard<'_> {
         }
         self.peer.abandon(id);
         if self.is_cancellable {
-            let reason = if Instant::now() >= self.deadline { "timeout" } else { "cancelled" };
-            let params = format!("{{\"requestId\":{id},\"reason\":\"{reason}\"}}");
             // A server that reads nothing needs no notice.
-            self.peer.outbox.reply(line(message::notification("notifications/cancelled", Some(&params))));
+            self.peer.outbox.reply(line(message::cancelled(id, self.deadline)));
         }
     }
 }

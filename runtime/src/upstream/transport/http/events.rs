@@ -1,0 +1,282 @@
+//! A stream of server-sent events, as the HTML standard defines them, within a cap.
+
+use super::super::pace::Pace;
+use crate::net::{Body, NetError};
+use bytes::Bytes;
+use std::time::Duration;
+
+/// Bytes of an event that is too large that are kept to see whose it is.
+const HEAD: usize = 4_096;
+
+/// The longest id that is sent back.
+const LONGEST_ID: usize = 1_024;
+
+/// The longest pause that a server may ask for.
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+
+/// Something of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// An event with data.
+    Event {
+        /// `message` if it has no name.
+        name: String,
+        data: Vec<u8>,
+    },
+    /// An event has more data than the cap; the rest of it is not kept.
+    TooLarge {
+        head: Vec<u8>,
+        /// Bytes seen.
+        bytes: u64,
+    },
+}
+
+/// Takes a stream apart, whatever chunks it comes in.
+#[derive(Default)]
+pub(super) struct EventParser {
+    /// What has come and is not looked at.
+    chunk: Bytes,
+    /// A line that has not ended.
+    line: Vec<u8>,
+    /// The data of the event so far.
+    data: Vec<u8>,
+    has_data: bool,
+    name: String,
+    /// The last line ended with a carriage return, to which a newline may belong.
+    after_return: bool,
+    has_begun: bool,
+    /// The rest of the event is not kept.
+    is_skipping: bool,
+    /// The last id; an empty one means none.
+    last_id: String,
+    retry: Option<Duration>,
+}
+
+impl EventParser {
+    /// Takes what has come. Everything before must have been taken out.
+    pub(super) fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.chunk.is_empty());
+        self.chunk = chunk;
+    }
+
+    /// The next thing, `None` when more is needed.
+    pub(super) fn next(&mut self, cap: usize) -> Option<Parsed> {
+        loop {
+            if self.after_return && !self.chunk.is_empty() {
+                self.after_return = false;
+                if self.chunk[0] == b'\n' {
+                    let _ = self.chunk.split_to(1);
+                }
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
+                let rest = std::mem::take(&mut self.chunk);
+                if !self.is_skipping {
+                    self.line.extend_from_slice(&rest);
+                }
+                return self.too_large(cap);
+            };
+            let text = self.chunk.split_to(end);
+            self.after_return = self.chunk[0] == b'\r';
+            let _ = self.chunk.split_to(1);
+            let parsed = if self.line.is_empty() {
+                self.line(&text, cap)
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(&text);
+                self.line(&line, cap)
+            };
+            if parsed.is_some() {
+                return parsed;
+            }
+        }
+    }
+
+    /// What is left at the end of the stream: an event whose blank line has not come.
+    pub(super) fn finish(&mut self) -> Option<Parsed> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() && !self.is_skipping {
+            self.line(&line, usize::MAX);
+        }
+        self.dispatch()
+    }
+
+    fn line(&mut self, mut line: &[u8], cap: usize) -> Option<Parsed> {
+        if !self.has_begun {
+            self.has_begun = true;
+            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        if self.is_skipping {
+            return None;
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+            None => (line, &[][..]),
+        };
+        match field {
+            b"data" => {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.has_data = true;
+                self.data.extend_from_slice(value);
+                return self.too_large(cap);
+            }
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"id" if value.len() <= LONGEST_ID && !value.contains(&0) => {
+                self.last_id = String::from_utf8_lossy(value).into_owned();
+            }
+            b"retry" => {
+                let digits =
+                    std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+                if let Some(pause) = digits.and_then(|text| text.parse().ok()) {
+                    self.retry = Some(Duration::from_millis(pause).min(LONGEST_RETRY));
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Parsed> {
+        let name = std::mem::take(&mut self.name);
+        let data = std::mem::take(&mut self.data);
+        self.is_skipping = false;
+        if !std::mem::take(&mut self.has_data) {
+            return None;
+        }
+        let name = if name.is_empty() { "message".to_owned() } else { name };
+        Some(Parsed::Event { name, data })
+    }
+
+    fn too_large(&mut self, cap: usize) -> Option<Parsed> {
+        let bytes = self.data.len() + self.line.len();
+        // The name of the field and what else may stand in a line without being data.
+        if bytes <= cap.saturating_add(LONGEST_ID + 16) {
+            return None;
+        }
+        let mut head = std::mem::take(&mut self.data);
+        head.extend_from_slice(self.line.strip_prefix(b"data:").unwrap_or(&self.line).trim_ascii_start());
+        self.line = Vec::new();
+        head.truncate(HEAD);
+        (self.has_data, self.is_skipping) = (false, true);
+        Some(Parsed::TooLarge { head, bytes: bytes as u64 })
+    }
+}
+
+/// A body that is a stream of events.
+pub(super) struct EventStream {
+    body: Body,
+    parser: EventParser,
+    pace: Pace,
+}
+
+impl EventStream {
+    pub(super) fn new(body: Body) -> EventStream {
+        EventStream { body, parser: EventParser::default(), pace: Pace::new() }
+    }
+
+    /// Goes on where another stream has ended.
+    pub(super) fn resumed(body: Body, before: EventStream) -> EventStream {
+        let (last_id, retry) = (before.parser.last_id, before.parser.retry);
+        let parser = EventParser { last_id, retry, ..EventParser::default() };
+        EventStream { body, parser, pace: before.pace }
+    }
+
+    /// The next event; `None` at the end. Cancel safe.
+    pub(super) async fn next(&mut self, cap: impl Fn() -> usize) -> Result<Option<Parsed>, NetError> {
+        loop {
+            if let Some(parsed) = self.parser.next(cap()) {
+                return Ok(Some(parsed));
+            }
+            match self.body.chunk().await? {
+                Some(chunk) => self.parser.push(chunk),
+                None => return Ok(self.parser.finish()),
+            }
+        }
+    }
+
+    /// Waits while the server is ahead of its rate, after something of this size that nobody has asked for.
+    pub(super) async fn unasked(&mut self, bytes: usize) {
+        self.pace.unasked(bytes as u64).await;
+    }
+
+    /// The id to go on from, if the server has given one.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        Some(self.parser.last_id.as_str()).filter(|id| !id.is_empty())
+    }
+
+    /// How long the server wants us to wait before we ask again.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        self.parser.retry
+    }
+
+    /// Reads what follows the last event that anybody wants, so that the connection is used again.
+    pub(super) async fn drain(mut self) {
+        let _ = self.body.beginning(HEAD).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `name=data` of each event, `!head` of one that is too large.
+    fn parse(text: &[u8], step: usize, cap: usize) -> (Vec<String>, EventParser) {
+        let mut parser = EventParser::default();
+        let mut all = Vec::new();
+        let mut take = |parsed: Parsed| match parsed {
+            Parsed::Event { name, data } => all.push(format!("{name}={}", String::from_utf8_lossy(&data))),
+            Parsed::TooLarge { head, .. } => all.push(format!("!{}", String::from_utf8_lossy(&head[..5]))),
+        };
+        for chunk in text.chunks(step) {
+            parser.push(Bytes::copy_from_slice(chunk));
+            while let Some(parsed) = parser.next(cap) {
+                take(parsed);
+            }
+        }
+        parser.finish().into_iter().for_each(&mut take);
+        (all, parser)
+    }
+
+    #[test]
+    fn events_are_the_same_in_any_chunks() {
+        let table: &[(&str, &[&str])] = &[
+            ("data: a\n\ndata:b\n\n", &["message=a", "message=b"]),
+            ("data: a\r\n\r\ndata: b\r\rdata: c\n\r\n", &["message=a", "message=b", "message=c"]),
+            ("event: endpoint\ndata: /m?x=1\n\n", &["endpoint=/m?x=1"]),
+            (": comment\n\ndata\n\n\n\n", &["message="]),
+            ("\u{feff}data:  two\ndata: lines\n\n", &["message= two\nlines"]),
+            ("id: 1\nevent: x\n\ndata: y\n\n", &["message=y"]),
+            ("data: cut", &["message=cut"]),
+            ("data: {\"half\":\n", &["message={\"half\":"]),
+            ("other: x\nfield\n\n", &[]),
+        ];
+        for (text, want) in table {
+            for step in [1, 2, 3, 1_000] {
+                assert_eq!(parse(text.as_bytes(), step, 100).0, *want, "{text:?} by {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_and_pauses_are_remembered() {
+        let (_, parser) = parse(b"id: 7\nretry: 250\ndata:\n\nretry: soon\nid: a\0b\n\n", 3, 100);
+        assert_eq!((parser.last_id.as_str(), parser.retry), ("7", Some(Duration::from_millis(250))));
+        let (_, parser) = parse(b"id: 7\ndata:\n\nid\n\nretry: 99999999999\n\n", 100, 100);
+        assert_eq!((parser.last_id.as_str(), parser.retry), ("", Some(LONGEST_RETRY)));
+    }
+
+    #[test]
+    fn too_much_is_told_at_once_and_the_rest_skipped() {
+        let long = format!("data: start{}\n\ndata: next\n\n", "x".repeat(10_000));
+        let lines = format!("data: start\n{}\ndata: next\n\n", "data: xxxxxxxxx\n".repeat(1_000));
+        for text in [long, lines] {
+            for step in [1, 7, 100_000] {
+                assert_eq!(parse(text.as_bytes(), step, 100).0, ["!start", "message=next"], "by {step}");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What to do about a message of a server, wherever it came.
+
+use crate::upstream::jsonrpc::message::{self, Incoming};
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use crate::upstream::transport::PeerEvents;
+
+/// A notification that a request of ours is being worked at.
+const PROGRESS: &str = "notifications/progress";
+
+/// An answer, and the request that it belongs to, or that it may belong to.
+pub(super) struct IncomingAnswer {
+    /// None: to the only one that it can belong to.
+    pub(super) id: Option<u64>,
+    pub(super) body: Result<RawAnswer, ErrorObject>,
+}
+
+/// Takes a text apart. `answers` gets the answers in it, `replies` what to send to the server's own requests.
+/// False when it is no message at all.
+pub(super) fn take(
+    text: Vec<u8>,
+    events: &PeerEvents,
+    answers: &mut dyn FnMut(IncomingAnswer),
+    replies: &mut dyn FnMut(String),
+) -> bool {
+    dispatch(message::parse(text), events, answers, replies)
+}
+
+fn dispatch(
+    incoming: Incoming,
+    events: &PeerEvents,
+    answers: &mut dyn FnMut(IncomingAnswer),
+    replies: &mut dyn FnMut(String),
+) -> bool {
+    match incoming {
+        Incoming::Response { id, body } => answers(IncomingAnswer { id: Some(id), body }),
+        Incoming::Broken { ids, why } => {
+            let error = || Err(ErrorObject::about(why.clone()));
+            if ids.is_empty() {
+                answers(IncomingAnswer { id: None, body: error() });
+            }
+            for id in ids {
+                answers(IncomingAnswer { id: Some(id), body: error() });
+            }
+        }
+        Incoming::Batch(frames) => {
+            for frame in frames {
+                dispatch(frame, events, answers, replies);
+            }
+        }
+        Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, replies),
+        Incoming::Request { id, method } => replies(events.request(&id, &method)),
+        Incoming::Notification { method } if method == PROGRESS => events.answered(),
+        Incoming::Notification { method } => events.notification(&method),
+        Incoming::Noise => return false,
+    }
+    events.heard();
+    true
+}

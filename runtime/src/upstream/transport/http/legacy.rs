@@ -1,0 +1,278 @@
+//! HTTP with one stream of events, as it was before Streamable HTTP: the server names an address to post messages
+//! to, and all that it says comes in the stream. The stream is the session: its end is the end of the link.
+
+use super::events::{EventStream, Parsed};
+use super::incoming;
+use super::life::Life;
+use super::metadata::MessageHeaders;
+use super::refusal::HttpRefusal;
+use super::session::Gate;
+use super::streamable::is_events;
+use super::wire::{self, HttpWire};
+use crate::net::{Method, Payload};
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
+use crate::upstream::jsonrpc::message::{self, OversizeKind};
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use crate::upstream::transport::{PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+/// Messages up to this size are read even when no call is in flight.
+const LARGEST_UNASKED: usize = 1 << 20;
+
+/// Messages under way that nobody waits for. More of them are dropped.
+const NOTICES: usize = 64;
+
+/// Most bytes that are read of the answer to a message.
+const RECEIPT: usize = 4_096;
+
+/// A server of this transport.
+pub(super) struct LegacyPeer {
+    /// Where messages are posted to.
+    wire: HttpWire,
+    events: Arc<PeerEvents>,
+    life: Arc<Life>,
+    calls: Mutex<HashMap<u64, CallInFlight>>,
+    gate: Gate,
+    next_id: AtomicU64,
+    notices: Arc<Semaphore>,
+}
+
+struct CallInFlight {
+    cap: usize,
+    reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
+}
+
+impl LegacyPeer {
+    /// Opens the stream and waits for the address.
+    ///
+    /// # Errors
+    /// Why there is none, in words for people.
+    pub(super) async fn open(
+        mut wire: HttpWire,
+        events: Arc<PeerEvents>,
+        life: Arc<Life>,
+    ) -> Result<Arc<LegacyPeer>, String> {
+        let metadata = MessageHeaders::events(&wire.headers, None);
+        let sent = wire.send(Method::GET, metadata.headers(), None).await;
+        let response = sent.map_err(|error| error.to_string())?;
+        if !response.status.is_success() {
+            return Err(HttpRefusal::read(response).await.words());
+        }
+        if !is_events(&response) {
+            return Err(format!(
+                "http {} with {}, which is no stream of events",
+                response.status,
+                response.media_type()
+            ));
+        }
+        // After a redirect the address is that of the stream.
+        let here = response.url.clone();
+        let mut stream = EventStream::new(response.body);
+        let address = loop {
+            match stream.next(|| RECEIPT).await {
+                Ok(Some(Parsed::Event { name, data })) if name == "endpoint" => break data,
+                Ok(Some(_)) => {}
+                Ok(None) => return Err("the stream of events ended before it named its endpoint".to_owned()),
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        let address = String::from_utf8_lossy(&address);
+        let url = here.join(address.trim()).map_err(|why| format!("the endpoint is no address: {why}"))?;
+        if url.origin() != wire.url.origin() {
+            return Err(format!(
+                "the endpoint is at another origin ({}), which is sent nothing",
+                url.origin().ascii_serialization()
+            ));
+        }
+        wire.url = url;
+        let peer = Arc::new(LegacyPeer {
+            wire,
+            events,
+            life,
+            calls: Mutex::default(),
+            gate: Gate::new(),
+            next_id: AtomicU64::new(1),
+            notices: Arc::new(Semaphore::new(NOTICES)),
+        });
+        let reader = peer.clone();
+        tokio::spawn(async move {
+            let _ = reader.life.unless_closed(reader.read(stream)).await;
+        });
+        Ok(peer)
+    }
+
+    /// Takes what comes until the stream ends.
+    async fn read(self: &Arc<Self>, mut stream: EventStream) {
+        let why = loop {
+            match stream.next(|| self.cap()).await {
+                Ok(Some(Parsed::Event { data, .. })) => {
+                    let bytes = data.len();
+                    if !self.take(data) {
+                        stream.unasked(bytes).await;
+                    }
+                }
+                Ok(Some(Parsed::TooLarge { head, bytes })) => self.refuse(&head, bytes),
+                Ok(None) => break "the stream of events has ended".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        let is_idle = self.lock().is_empty();
+        self.life.end(why, is_idle);
+    }
+
+    /// Takes a text of the server; false when nobody has asked for it.
+    fn take(self: &Arc<Self>, text: Vec<u8>) -> bool {
+        let bytes = text.len();
+        let mut asked = false;
+        let mut answers = |answer: incoming::IncomingAnswer| {
+            let Some(id) = answer.id.or_else(|| self.only_call()) else { return };
+            let Some(CallInFlight { cap, reply }) = self.lock().remove(&id) else { return };
+            asked = true;
+            self.events.answered();
+            let answer = match bytes > cap {
+                true => Err(too_large(bytes as u64, cap)),
+                false => answer.body.map_err(RequestFault::Rpc),
+            };
+            // The caller may have given up in this instant.
+            let _ = reply.send(answer);
+        };
+        incoming::take(text, &self.events, &mut answers, &mut |reply| self.notice(reply));
+        asked
+    }
+
+    /// Fails the call that an answer beyond its cap belongs to.
+    fn refuse(&self, head: &[u8], bytes: u64) {
+        let id = match message::identify(head, b"") {
+            OversizeKind::Response(id) => Some(id),
+            OversizeKind::Other => None,
+            OversizeKind::Unknown => self.only_call(),
+        };
+        if let Some(CallInFlight { cap, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+            self.events.answered();
+            let _ = reply.send(Err(too_large(bytes, cap)));
+        }
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels it.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        request: PeerRequest<'_>,
+    ) -> Result<RawAnswer, RequestFault> {
+        let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
+        if matches!(era, RequestEra::Stateless(_)) {
+            // Never spoken over this transport.
+            let message = "this transport has only eras with a handshake".to_owned();
+            return Err(RequestFault::Rpc(ErrorObject { code: METHOD_NOT_FOUND, message, data: None }));
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body = match params {
+            RequestParams::Own(text) => message::request(id, method, text).into(),
+            RequestParams::Call { head, arguments, tail, .. } => {
+                let (head, tail) = message::around(id, method, &head, tail);
+                Payload::new([head.into(), Bytes::from_owner(arguments), tail.into()])
+            }
+        };
+        if era != RequestEra::Opening {
+            self.gate.pass().await;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.lock().insert(id, CallInFlight { cap: max_bytes, reply });
+        let _guard = CancelGuard { peer: self, id, deadline, is_cancellable };
+        let posted = self.post(body);
+        tokio::pin!(answer, posted);
+        let lost = || RequestFault::Upstream(UpstreamFault::Unavailable("the answer was lost".to_owned()));
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer.unwrap_or_else(|_| Err(lost())),
+            posted = &mut posted => match posted {
+                Ok(()) => answer.await.unwrap_or_else(|_| Err(lost())),
+                Err(fault) => {
+                    self.lock().remove(&id);
+                    Err(fault)
+                }
+            },
+        }
+    }
+
+    async fn post(&self, body: Payload) -> Result<(), RequestFault> {
+        let metadata = MessageHeaders::post(&self.wire.headers);
+        let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
+        let mut response = sent.map_err(|error| wire::fault(&error))?;
+        if response.status.is_success() {
+            response.body.beginning(RECEIPT).await;
+            return Ok(());
+        }
+        let refusal = HttpRefusal::read(response).await;
+        if refusal.is_about_us() || refusal.is_lost_session() {
+            self.life.end(refusal.words(), false);
+        }
+        Err(refusal.fault(""))
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(self: &Arc<Self>, method: &'static str) {
+        let text = message::notification(method, None);
+        if method != "notifications/initialized" {
+            return self.notice(text);
+        }
+        self.gate.close();
+        let peer = self.clone();
+        tokio::spawn(async move {
+            let _ = peer.life.unless_closed(peer.post(text.into())).await;
+            peer.gate.open();
+        });
+    }
+
+    /// Sends what nobody waits for, unless too much of it is under way.
+    fn notice(self: &Arc<Self>, text: String) {
+        let Ok(permit) = self.notices.clone().try_acquire_owned() else { return };
+        let peer = self.clone();
+        tokio::spawn(async move {
+            let _ = peer.life.unless_closed(peer.post(text.into())).await;
+            drop(permit);
+        });
+    }
+
+    fn cap(&self) -> usize {
+        let calls = self.lock();
+        calls.values().map(|call| call.cap).max().unwrap_or(0).max(LARGEST_UNASKED)
+    }
+
+    /// The request in flight, if there is exactly one.
+    fn only_call(&self) -> Option<u64> {
+        let calls = self.lock();
+        let mut ids = calls.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, CallInFlight>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a request out of flight whatever happens to its future.
+struct CancelGuard<'a> {
+    peer: &'a Arc<LegacyPeer>,
+    id: u64,
+    deadline: Instant,
+    is_cancellable: bool,
+}
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        let was_in_flight = self.peer.lock().remove(&self.id).is_some();
+        if was_in_flight && self.is_cancellable && !self.peer.life.is_closed() {
+            self.peer.notice(message::cancelled(self.id, self.deadline));
+        }
+    }
+}
+
+fn too_large(bytes: u64, cap: usize) -> RequestFault {
+    RequestFault::Upstream(UpstreamFault::TooLarge { bytes, cap: cap as u64 })
+}

@@ -1,0 +1,83 @@
+//! The stream of what a server says unasked: opened with GET, taken up again when it breaks.
+
+use super::events::{EventStream, Parsed};
+use super::incoming;
+use super::metadata::MessageHeaders;
+use super::streamable::{RESUME_PAUSE, Streamable, is_events};
+use crate::net::{Method, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The largest message that is read.
+const LARGEST: usize = 1 << 20;
+
+/// Listens for as long as the server lets us.
+pub(super) async fn listen(peer: &Arc<Streamable>) {
+    let mut before: Option<EventStream> = None;
+    let (mut pause, mut is_first) = (RESUME_PAUSE, true);
+    loop {
+        let session = peer.sessions.current();
+        let from = before.as_ref().and_then(EventStream::last_id);
+        let metadata = MessageHeaders::events(&peer.wire.headers, from)
+            .session(session.id.as_deref(), session.revision.as_deref());
+        let is_gap = !is_first && from.is_none();
+        match peer.wire.send(Method::GET, metadata.headers(), None).await {
+            Ok(response) if is_events(&response) => {
+                let mut stream = match before.take() {
+                    Some(before) => EventStream::resumed(response.body, before),
+                    None => EventStream::new(response.body),
+                };
+                if is_gap {
+                    // What was said in between is not said again.
+                    peer.events.notification("notifications/tools/list_changed");
+                }
+                is_first = false;
+                tokio::select! {
+                    () = hear(peer, &mut stream) => {}
+                    () = peer.sessions.changed(session.generation) => continue,
+                }
+                pause = stream.retry().unwrap_or(RESUME_PAUSE);
+                before = Some(stream);
+            }
+            Ok(response) if response.status == StatusCode::NOT_FOUND && session.id.is_some() && !is_first => {
+                // The next call finds out what has become of the session.
+                before = None;
+                peer.sessions.changed(session.generation).await;
+                continue;
+            }
+            Ok(response) if response.status.is_server_error() && !is_first => pause = longer(pause),
+            Ok(response) => {
+                tracing::debug!(upstream = peer.events.server(), status = %response.status, "no stream of events");
+                return;
+            }
+            Err(_) => pause = longer(pause),
+        }
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = peer.sessions.changed(session.generation) => before = None,
+        }
+    }
+}
+
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE)
+}
+
+/// Takes what comes until the stream ends.
+async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
+    while let Ok(Some(parsed)) = stream.next(|| LARGEST).await {
+        let bytes = match parsed {
+            Parsed::Event { data, .. } => {
+                let bytes = data.len();
+                incoming::take(data, &peer.events, &mut drop, &mut |reply| peer.notice(reply));
+                bytes
+            }
+            Parsed::TooLarge { head, .. } => head.len(),
+        };
+        stream.unasked(bytes).await;
+    }
+}

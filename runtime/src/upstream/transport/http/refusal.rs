@@ -1,0 +1,118 @@
+//! What a status means that is no success.
+
+use crate::net::{Response, StatusCode, explain_challenges};
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::message::{self, Incoming};
+use crate::upstream::jsonrpc::{ErrorObject, error};
+use crate::upstream::transport::RequestFault;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Bytes that are read of the body of a refusal.
+const BODY: usize = 16 << 10;
+
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Characters of it that are shown.
+const SHOWN: usize = 200;
+
+/// An answer that is none.
+pub(super) struct HttpRefusal {
+    pub(super) status: StatusCode,
+    /// What the server says, as an error of JSON-RPC if it is one.
+    error: Option<ErrorObject>,
+    /// What it says otherwise, in short.
+    text: String,
+    /// Who it wants us to be, in words.
+    challenge: Option<String>,
+    retry_after: Option<String>,
+}
+
+impl HttpRefusal {
+    pub(super) async fn read(mut response: Response) -> HttpRefusal {
+        let status = response.status;
+        let body = timeout(PATIENCE, response.body.beginning(BODY)).await.unwrap_or_default();
+        let is_text = !response.media_type().contains("html");
+        let text = if is_text {
+            String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect()
+        } else {
+            String::new()
+        };
+        let error = match message::parse(body) {
+            Incoming::Response { body: Err(error), .. } => Some(error),
+            Incoming::Broken { why, .. } => Some(ErrorObject::about(why)),
+            _ => None,
+        };
+        let challenge = (status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN)
+            .then(|| explain_challenges(response.headers("www-authenticate")))
+            .flatten();
+        let retry_after = response.header("retry-after").map(|after| error::shorten(after.to_owned()));
+        HttpRefusal { status, error, text, challenge, retry_after }
+    }
+
+    /// It is an answer of the server itself, not of something before it.
+    pub(super) fn is_answer(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The server no longer knows the session that the request named. Some say so with 400.
+    pub(super) fn is_lost_session(&self) -> bool {
+        match self.status {
+            StatusCode::NOT_FOUND => true,
+            StatusCode::BAD_REQUEST => {
+                let says = |text: &str| text.to_ascii_lowercase().contains("session");
+                self.error.as_ref().map_or_else(|| says(&self.text), |error| says(&error.message))
+            }
+            _ => false,
+        }
+    }
+
+    /// What may come from a server of another kind: it does not know what was asked, or how.
+    pub(super) fn is_foreign(&self) -> bool {
+        let is_unknown = matches!(
+            self.status,
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+        );
+        is_unknown && self.error.is_none()
+    }
+
+    /// True when every other request will be refused as well.
+    pub(super) fn is_about_us(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// What it means for the caller of a request.
+    pub(super) fn fault(self, method: &str) -> RequestFault {
+        let status = self.status;
+        let is_down = status.is_server_error()
+            && (status != StatusCode::INTERNAL_SERVER_ERROR || method != "server/discover");
+        let is_unavailable = is_down
+            || matches!(
+                status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+            );
+        if is_unavailable {
+            return RequestFault::Upstream(UpstreamFault::Unavailable(self.words()));
+        }
+        let words = self.words();
+        RequestFault::Rpc(self.error.unwrap_or_else(|| ErrorObject::about(words)))
+    }
+
+    /// `http 401 Unauthorized: …; …`.
+    pub(super) fn words(&self) -> String {
+        let mut words = format!("http {}", self.status);
+        let said = self.error.as_ref().map_or(self.text.as_str(), |error| &error.message);
+        if !said.is_empty() {
+            words += &format!(": {}", said.chars().take(SHOWN).collect::<String>());
+        }
+        if let Some(challenge) = &self.challenge {
+            words += &format!("; the server asks for {challenge}");
+        }
+        if let Some(after) = &self.retry_after {
+            let unit = if after.bytes().all(|byte| byte.is_ascii_digit()) { " s" } else { "" };
+            words += &format!("; Retry-After: {after}{unit}");
+        }
+        words
+    }
+}

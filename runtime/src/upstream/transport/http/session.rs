@@ -1,0 +1,117 @@
+//! The session that a server keeps for us, in the eras with a handshake.
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// A session, as the requests that belong to it name it.
+#[derive(Clone, Default)]
+pub(super) struct HttpSession {
+    /// None: the server keeps none.
+    pub(super) id: Option<Arc<str>>,
+    /// What was agreed on, once it was.
+    pub(super) revision: Option<Arc<str>>,
+    /// Which one of those that this link has had.
+    pub(super) generation: u64,
+}
+
+/// Getting another session: one for all who have lost the same.
+pub(super) type Renewal = Shared<BoxFuture<'static, Result<(), Arc<str>>>>;
+
+/// The session of one link.
+#[derive(Default)]
+pub(super) struct SessionKeeper {
+    state: Mutex<KeeperState>,
+    /// The generation.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct KeeperState {
+    session: HttpSession,
+    /// The parameters of `initialize`, to say them again.
+    greeting: Option<Arc<str>>,
+    renewal: Option<Renewal>,
+}
+
+impl SessionKeeper {
+    pub(super) fn current(&self) -> HttpSession {
+        self.lock().session.clone()
+    }
+
+    pub(super) fn greeting(&self) -> Option<Arc<str>> {
+        self.lock().greeting.clone()
+    }
+
+    /// `initialize` with these parameters was answered.
+    pub(super) fn begin(&self, greeting: &str, id: Option<&str>) {
+        let mut state = self.lock();
+        state.greeting = Some(greeting.into());
+        state.session.id = id.map(Arc::from);
+    }
+
+    /// The revision was agreed on.
+    pub(super) fn agree(&self, revision: &str) {
+        self.lock().session.revision = Some(revision.into());
+    }
+
+    /// There is another session, of the same revision.
+    pub(super) fn renewed(&self, id: Option<&str>) {
+        let generation = {
+            let mut state = self.lock();
+            state.session.id = id.map(Arc::from);
+            state.session.generation += 1;
+            state.renewal = None;
+            state.session.generation
+        };
+        self.changes.send_replace(generation);
+    }
+
+    /// The work that gets another session instead of a lost one; `None` when there is one already. `renew` is asked
+    /// for it by the first who lost it.
+    pub(super) fn renewal(
+        &self,
+        lost: u64,
+        renew: impl FnOnce() -> BoxFuture<'static, Result<(), Arc<str>>>,
+    ) -> Option<Renewal> {
+        let mut state = self.lock();
+        (state.session.generation == lost)
+            .then(|| state.renewal.get_or_insert_with(|| renew().shared()).clone())
+    }
+
+    /// Waits until there is another session than this one.
+    pub(super) async fn changed(&self, from: u64) {
+        // The sender is this very value.
+        let _ = self.changes.subscribe().wait_for(|generation| *generation != from).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeeperState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Holds requests back until the server knows that we are ready: each message is a request of HTTP, and the next
+/// may overtake it.
+pub(super) struct Gate(watch::Sender<bool>);
+
+impl Gate {
+    pub(super) fn new() -> Gate {
+        Gate(watch::Sender::new(true))
+    }
+
+    pub(super) fn close(&self) {
+        self.0.send_replace(false);
+    }
+
+    pub(super) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(super) async fn pass(&self) {
+        if !*self.0.borrow() {
+            // The sender is this very value.
+            let _ = self.0.subscribe().wait_for(|is_open| *is_open).await;
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What is configured about a remote server, and the transport to it.
+
+use super::legacy::LegacyPeer;
+use super::life::Life;
+use super::link::HttpLink;
+use super::streamable::Streamable;
+use super::wire::HttpWire;
+use crate::net::{self, ClientOptions, Headers, HttpClient, Url};
+use crate::upstream::transport::{Link, PeerEvents, Transport};
+use std::sync::Arc;
+
+/// Which of the transports over HTTP a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpProtocol {
+    /// Streamable HTTP, of any revision.
+    Streamable,
+    /// HTTP with one stream of events, as it was before.
+    Sse,
+    /// Streamable HTTP, and the other one if the server does not know that.
+    Either,
+}
+
+/// A remote server. May hold resolved secrets, so it implements neither `Debug` nor `Serialize`.
+#[derive(Clone)]
+pub struct HttpSpec {
+    /// Where it answers.
+    pub url: Url,
+    /// What it speaks.
+    pub protocol: HttpProtocol,
+    /// Sent with each request.
+    pub headers: Headers,
+    /// Certificates, proxy, patience.
+    pub client: ClientOptions,
+}
+
+impl HttpSpec {
+    /// The address without what may be secret in it.
+    pub fn address(&self) -> String {
+        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+    }
+
+    /// What to do about a start that failed with this text.
+    pub(crate) fn remedy(&self, error: &str) -> String {
+        let address = self.address();
+        if error.contains("http 401") {
+            return "the server wants to know who asks: add a token (auth, or an Authorization header), or \
+                renew the one that is there"
+                .to_owned();
+        }
+        if error.contains("http 403") {
+            return "the server knows who asks and refuses: check what the token may do".to_owned();
+        }
+        if error.contains("http 404") || error.contains("http 405") {
+            return format!("check the path in url: no MCP server answers at {address}");
+        }
+        if let Some(remedy) = net::remedy(error) {
+            return remedy.to_owned();
+        }
+        format!("check that an MCP server answers at {address}")
+    }
+}
+
+/// Reaches one remote server.
+pub(crate) struct HttpTransport {
+    spec: HttpSpec,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(spec: HttpSpec) -> HttpTransport {
+        HttpTransport { spec }
+    }
+}
+
+#[async_trait::async_trait]
+impl Transport for HttpTransport {
+    /// Makes a client. A stream of events is opened at once; otherwise the first request is the first that the server
+    /// hears of us.
+    async fn open(&self, events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
+        let HttpSpec { url, protocol, headers, client: options } = self.spec.clone();
+        // Reads files.
+        let made = tokio::task::spawn_blocking(move || HttpClient::new(&options)).await;
+        let client = made.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let wire = HttpWire { client, url, headers };
+        let life = Arc::new(Life::new());
+        let legacy = match protocol {
+            HttpProtocol::Sse => Some(LegacyPeer::open(wire.clone(), events.clone(), life.clone()).await?),
+            HttpProtocol::Streamable | HttpProtocol::Either => None,
+        };
+        let streamable = Streamable::new(wire, events, life.clone());
+        Ok(Box::new(HttpLink::new(protocol, streamable, legacy, life)))
+    }
+
+    fn describe(&self) -> String {
+        self.spec.address()
+    }
+}

@@ -1,0 +1,418 @@
+//! Streamable HTTP: each message is a POST, and its answer is JSON or a stream of events that holds it.
+
+use super::events::{EventStream, Parsed};
+use super::incoming;
+use super::life::Life;
+use super::listener;
+use super::metadata::{MessageHeaders, SESSION};
+use super::refusal::HttpRefusal;
+use super::session::{Gate, HttpSession, SessionKeeper};
+use super::wire::{self, HttpWire};
+use crate::net::{Method, NetError, NetFault, Payload, Response};
+use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
+use crate::upstream::transport::{
+    Mirrored, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
+};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Messages under way that nobody waits for. More of them are dropped.
+const NOTICES: usize = 64;
+
+/// How long such a message may take, and a new session.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a server may take to end a stream whose answer has come.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// The pause before a broken stream is taken up again when the server does not say.
+pub(super) const RESUME_PAUSE: Duration = Duration::from_secs(1);
+
+/// Most bytes of an answer that is only looked at.
+const SMALL_ANSWER: usize = 1 << 20;
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// The server has answered with a status.
+    Refused(HttpRefusal),
+    /// A stream that held no answer yet has ended.
+    Broken(UpstreamFault),
+    /// Anything else.
+    Fault(RequestFault),
+}
+
+impl Failure {
+    pub(super) fn fault(self, method: &str) -> RequestFault {
+        match self {
+            Failure::Refused(refusal) => refusal.fault(method),
+            Failure::Broken(fault) => RequestFault::Upstream(fault),
+            Failure::Fault(fault) => fault,
+        }
+    }
+}
+
+/// A server of this transport.
+pub(super) struct Streamable {
+    pub(super) wire: HttpWire,
+    pub(super) events: Arc<PeerEvents>,
+    pub(super) life: Arc<Life>,
+    pub(super) sessions: SessionKeeper,
+    gate: Gate,
+    next_id: AtomicU64,
+    notices: Arc<Semaphore>,
+}
+
+/// A request on its way.
+struct OutgoingRequest<'a> {
+    id: u64,
+    method: &'static str,
+    era: RequestEra<'a>,
+    tool: Option<&'a str>,
+    mirrored: Vec<Mirrored>,
+    body: Payload,
+    max_bytes: usize,
+}
+
+impl Streamable {
+    pub(super) fn new(wire: HttpWire, events: Arc<PeerEvents>, life: Arc<Life>) -> Arc<Streamable> {
+        Arc::new(Streamable {
+            wire,
+            events,
+            life,
+            sessions: SessionKeeper::default(),
+            gate: Gate::new(),
+            next_id: AtomicU64::new(1),
+            notices: Arc::new(Semaphore::new(NOTICES)),
+        })
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels it.
+    pub(super) async fn request(self: &Arc<Self>, request: PeerRequest<'_>) -> Result<RawAnswer, Failure> {
+        let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
+        let greeting = (method == "initialize").then(|| params.text().into_owned());
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (tool, mirrored, body) = match params {
+            RequestParams::Own(text) => (None, Vec::new(), message::request(id, method, text).into()),
+            RequestParams::Call { tool, head, arguments, tail, mirrored } => {
+                let (head, tail) = message::around(id, method, &head, tail);
+                let parts = [head.into(), Bytes::from_owner(arguments), tail.into()];
+                (Some(tool), mirrored, Payload::new(parts))
+            }
+        };
+        if era != RequestEra::Opening {
+            self.gate.pass().await;
+        }
+        let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
+        let mut guard = CancelGuard { peer: tells.then_some(self), id, deadline };
+        let outgoing = OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes };
+        let answer = self.exchange(outgoing, greeting).await;
+        guard.peer = None;
+        answer
+    }
+
+    async fn exchange(
+        self: &Arc<Self>,
+        outgoing: OutgoingRequest<'_>,
+        greeting: Option<String>,
+    ) -> Result<RawAnswer, Failure> {
+        let OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes } = outgoing;
+        let mut may_repeat = true;
+        let (response, session) = loop {
+            let session = match era {
+                RequestEra::Handshake(_) => self.sessions.current(),
+                RequestEra::Opening | RequestEra::Stateless(_) => HttpSession::default(),
+            };
+            let metadata = MessageHeaders::post(&self.wire.headers)
+                .session(session.id.as_deref(), session.revision.as_deref())
+                .stateless(era, method, tool)
+                .mirrored(&mirrored);
+            let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
+            let response = sent.map_err(|error| self.failed(&error))?;
+            if response.status.is_success() {
+                break (response, session);
+            }
+            let refusal = HttpRefusal::read(response).await;
+            if session.id.is_some() && may_repeat && refusal.is_lost_session() {
+                // Nothing was executed: the server did not know for whom.
+                may_repeat = false;
+                self.renew(session.generation).await.map_err(Failure::Fault)?;
+                continue;
+            }
+            if refusal.is_answer() {
+                self.events.answered();
+            }
+            if refusal.is_about_us() {
+                self.life.end(refusal.words(), false);
+            }
+            return Err(Failure::Refused(refusal));
+        };
+        drop(body);
+        if let Some(greeting) = greeting {
+            self.sessions.begin(&greeting, response.header(SESSION));
+        }
+        let can_resume = !matches!(era, RequestEra::Stateless(_));
+        self.answer(response, id, max_bytes, can_resume.then_some(session)).await
+    }
+
+    /// Reads the answer to the request `id`; a stream that breaks is taken up again in `session`, if there is one.
+    async fn answer(
+        self: &Arc<Self>,
+        mut response: Response,
+        id: u64,
+        cap: usize,
+        session: Option<HttpSession>,
+    ) -> Result<RawAnswer, Failure> {
+        let media_type = response.media_type();
+        if media_type == "text/event-stream" {
+            return self.stream(EventStream::new(response.body), id, cap, session).await;
+        }
+        let is_json =
+            media_type == "application/json" || media_type.ends_with("+json") || media_type.is_empty();
+        if !is_json {
+            let text = format!(
+                "http {} with {media_type}, which is neither JSON nor a stream of events",
+                response.status
+            );
+            return Err(protocol(text));
+        }
+        let text = response.body.read(cap).await.map_err(|error| self.failed(&error))?;
+        match self.take(text, id) {
+            Some(answer) => answer,
+            None => Err(protocol(format!("http {} without an answer to the request", response.status))),
+        }
+    }
+
+    async fn stream(
+        self: &Arc<Self>,
+        mut stream: EventStream,
+        id: u64,
+        cap: usize,
+        session: Option<HttpSession>,
+    ) -> Result<RawAnswer, Failure> {
+        loop {
+            let why = match stream.next(|| cap).await {
+                Ok(Some(Parsed::Event { data, .. })) => {
+                    let bytes = data.len();
+                    if let Some(answer) = self.take(data, id) {
+                        finish(stream);
+                        return answer;
+                    }
+                    stream.unasked(bytes).await;
+                    continue;
+                }
+                Ok(Some(Parsed::TooLarge { bytes, .. })) => {
+                    let fault = UpstreamFault::TooLarge { bytes, cap: cap as u64 };
+                    return Err(Failure::Fault(RequestFault::Upstream(fault)));
+                }
+                Ok(None) => {
+                    UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
+                }
+                Err(error) if error.fault == NetFault::Reset => UpstreamFault::Unavailable(error.to_string()),
+                Err(error) => return Err(self.failed(&error)),
+            };
+            stream = match &session {
+                Some(session) if stream.last_id().is_some() => self.resume(stream, session, why).await?,
+                _ => return Err(Failure::Broken(why)),
+            };
+        }
+    }
+
+    /// Asks for the rest of a stream. As long as nobody answers it is asked for again: its caller has a deadline.
+    async fn resume(
+        &self,
+        mut stream: EventStream,
+        session: &HttpSession,
+        why: UpstreamFault,
+    ) -> Result<EventStream, Failure> {
+        loop {
+            sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
+            let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id())
+                .session(session.id.as_deref(), session.revision.as_deref());
+            match self.wire.send(Method::GET, metadata.headers(), None).await {
+                Ok(response) if is_events(&response) => {
+                    stream = EventStream::resumed(response.body, stream);
+                    return Ok(stream);
+                }
+                Ok(_) => return Err(Failure::Broken(why)),
+                Err(error) if wire::is_gone(&error) => return Err(self.failed(&error)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Takes a text of the server; the answer to the request `id`, if it is in it.
+    fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, Failure>> {
+        let mut found = None;
+        let mut answers = |answer: incoming::IncomingAnswer| {
+            if answer.id.is_none_or(|theirs| theirs == id) {
+                found.get_or_insert(answer.body);
+            }
+        };
+        incoming::take(text, &self.events, &mut answers, &mut |reply| self.notice(reply));
+        let answer: Result<RawAnswer, ErrorObject> = found?;
+        self.events.answered();
+        Some(answer.map_err(|error| Failure::Fault(RequestFault::Rpc(error))))
+    }
+
+    /// What a failure of HTTP means, for the caller and for the link.
+    fn failed(&self, error: &NetError) -> Failure {
+        if wire::is_gone(error) {
+            self.life.end(error.to_string(), false);
+        }
+        Failure::Fault(wire::fault(error))
+    }
+
+    /// Gets another session instead of a lost one: one for all who lost it.
+    async fn renew(self: &Arc<Self>, lost: u64) -> Result<(), RequestFault> {
+        let renewal = self.sessions.renewal(lost, || {
+            let peer = self.clone();
+            async move {
+                let opened = timeout(PATIENCE, peer.open_session()).await;
+                let opened = opened.unwrap_or_else(|_| Err("no answer".to_owned()));
+                opened.map_err(|why| {
+                    let why = format!("session lost, and no new one: {why}");
+                    peer.life.end(why.clone(), false);
+                    Arc::from(why)
+                })
+            }
+            .boxed()
+        });
+        match renewal {
+            None => Ok(()),
+            Some(renewal) => renewal
+                .await
+                .map_err(|why| RequestFault::Upstream(UpstreamFault::Unavailable(why.to_string()))),
+        }
+    }
+
+    /// Says `initialize` again, as the first time.
+    async fn open_session(self: &Arc<Self>) -> Result<(), String> {
+        let Some(greeting) = self.sessions.greeting() else { return Err("there was none".to_owned()) };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let body: Payload = message::request(id, "initialize", &greeting).into();
+        let metadata = MessageHeaders::post(&self.wire.headers);
+        let sent = self.wire.send(Method::POST, metadata.headers(), Some(body)).await;
+        let response = sent.map_err(|error| error.to_string())?;
+        if !response.status.is_success() {
+            return Err(HttpRefusal::read(response).await.words());
+        }
+        let session = response.header(SESSION).map(str::to_owned);
+        let answer = self.answer(response, id, SMALL_ANSWER, None).await;
+        let answer =
+            answer.map_err(|failure| UpstreamFault::from(failure.fault("initialize")).to_string())?;
+        let result: serde_json::Value =
+            serde_json::from_slice(answer.bytes()).map_err(|why| format!("initialize: {why}"))?;
+        let agreed = self.sessions.current().revision;
+        if agreed.as_deref().is_some_and(|agreed| result["protocolVersion"] != agreed) {
+            return Err("the server speaks another revision now".to_owned());
+        }
+        let next = HttpSession { id: session.as_deref().map(Arc::from), revision: agreed, generation: 0 };
+        self.post(message::notification("notifications/initialized", None), &next).await;
+        self.sessions.renewed(session.as_deref());
+        // Whoever has lost our session may have other tools as well.
+        self.events.notification("notifications/tools/list_changed");
+        Ok(())
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(self: &Arc<Self>, method: &'static str, era: RequestEra<'_>) {
+        let RequestEra::Handshake(revision) = era else { return };
+        let text = message::notification(method, None);
+        if method != "notifications/initialized" {
+            return self.notice(text);
+        }
+        self.sessions.agree(revision);
+        self.gate.close();
+        let peer = self.clone();
+        tokio::spawn(async move {
+            let _ = peer.life.unless_closed(peer.post(text, &peer.sessions.current())).await;
+            peer.gate.open();
+            let _ = peer.life.unless_closed(listener::listen(&peer)).await;
+        });
+    }
+
+    /// Sends what nobody waits for, unless too much of it is under way.
+    pub(super) fn notice(self: &Arc<Self>, text: String) {
+        let Ok(permit) = self.notices.clone().try_acquire_owned() else {
+            tracing::debug!(upstream = self.events.server(), "message dropped: the server takes none");
+            return;
+        };
+        let peer = self.clone();
+        tokio::spawn(async move {
+            let session = peer.sessions.current();
+            let _ = peer.life.unless_closed(peer.post(text, &session)).await;
+            drop(permit);
+        });
+    }
+
+    /// Posts a message that has no answer.
+    async fn post(&self, text: String, session: &HttpSession) {
+        let metadata = MessageHeaders::post(&self.wire.headers)
+            .session(session.id.as_deref(), session.revision.as_deref());
+        let sent = timeout(PATIENCE, async {
+            let mut response = self
+                .wire
+                .send(Method::POST, metadata.headers(), Some(text.into()))
+                .await
+                .map_err(|error| error.to_string())?;
+            if response.status.is_success() {
+                // Read to its end, so that the connection is used again.
+                response.body.beginning(SMALL_ANSWER).await;
+                return Ok(());
+            }
+            Err(HttpRefusal::read(response).await.words())
+        });
+        if let Ok(Err(why)) = sent.await {
+            tracing::debug!(upstream = self.events.server(), why, "message not taken");
+        }
+    }
+
+    /// Tells the server that the session is over.
+    pub(super) async fn delete_session(&self) {
+        let session = self.sessions.current();
+        if session.id.is_none() {
+            return;
+        }
+        let metadata = MessageHeaders::plain(&self.wire.headers)
+            .session(session.id.as_deref(), session.revision.as_deref());
+        // Whether the server allows it or not.
+        let _ = self.wire.send(Method::DELETE, metadata.headers(), None).await;
+    }
+}
+
+pub(super) fn is_events(response: &Response) -> bool {
+    response.status.is_success() && response.media_type() == "text/event-stream"
+}
+
+/// Ends a stream whose answer has come.
+fn finish(stream: EventStream) {
+    let mut drain = Box::pin(timeout(DRAIN, stream.drain()));
+    // Mostly the end has come along with the answer.
+    if drain.as_mut().now_or_never().is_none() {
+        tokio::spawn(drain);
+    }
+}
+
+fn protocol(text: String) -> Failure {
+    Failure::Fault(RequestFault::Upstream(UpstreamFault::Protocol(text)))
+}
+
+/// Tells the server that nobody waits for a request any more, if its future is dropped.
+struct CancelGuard<'a> {
+    peer: Option<&'a Arc<Streamable>>,
+    id: u64,
+    deadline: Instant,
+}
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        let Some(peer) = self.peer.filter(|peer| !peer.life.is_closed()) else { return };
+        peer.notice(message::cancelled(self.id, self.deadline));
+    }
+}

@@ -1,0 +1,272 @@
+//! Remote servers: both eras, sessions, streams, cancellation.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::http::{Authority, Got, Reply, Step};
+use common::remote::{RemoteServer, Style, event, name, result, tool};
+use common::{call, request, upstream_with};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use ptc_runtime::config::ServerEntry;
+use ptc_runtime::secrets::{Credential, SecretRegistry};
+use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::upstream::{SupervisedUpstream, Upstream, UpstreamFault, UpstreamState};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+fn upstream(entry: ServerEntry) -> SupervisedUpstream {
+    upstream_with(entry, SnapshotMode::Live, SecretRegistry::new())
+}
+
+async fn echo(upstream: &SupervisedUpstream) {
+    let answer = call(upstream, "echo", json!({"a": [1]})).await.unwrap();
+    assert_eq!(answer["structuredContent"], json!({"a": [1]}));
+}
+
+/// Waits for something that comes by itself.
+async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn every_era_is_found_and_spoken() {
+    for style in Style::ALL {
+        let server = RemoteServer::new(style, |_| None).await;
+        let mut spec = server.spec();
+        let token = Credential::secret("Bearer tok-123456", &SecretRegistry::new()).0;
+        spec.headers.secret("authorization", &token).unwrap();
+        let remote = upstream(ServerEntry::http("remote", spec));
+        echo(&remote).await;
+        let status = remote.status();
+        let (protocol, greeting) = match style {
+            Style::Stateless => ("2026-07-28", &["server/discover"][..]),
+            _ => ("2025-06-18", &["server/discover", "initialize", "notifications/initialized"][..]),
+        };
+        assert_eq!((status.state, status.protocol.as_deref()), (UpstreamState::Ready, Some(protocol)));
+        remote.stop().await;
+        let got = server.http.got();
+        assert!(got.iter().all(|got| got.header("authorization") == Some("Bearer tok-123456")));
+        let log: Vec<String> = got.iter().map(name).filter(|name| name != "GET").collect();
+        assert_eq!(log[..greeting.len()], *greeting, "{style:?}");
+        let rest = &log[greeting.len()..];
+        match style {
+            Style::Stateless => assert_eq!(rest, ["tools/list", "tools/call echo"]),
+            _ => assert_eq!(rest, ["tools/list", "tools/call echo", "DELETE"]),
+        }
+    }
+}
+
+#[tokio::test]
+async fn over_tls_and_with_connections_used_again() {
+    for style in Style::ALL {
+        let authority = Authority::new(false);
+        let server = RemoteServer::tls(style, &authority).await;
+        let mut spec = server.spec();
+        spec.client.tls.ca_file = Some(authority.file("ca.pem"));
+        let remote = upstream(ServerEntry::http("remote", spec));
+        for _ in 0..5 {
+            echo(&remote).await;
+        }
+        let got = server.http.got();
+        // One more for the stream of what comes unasked, asked for while the tools are listed.
+        assert!(got.iter().all(|got| got.connection < 2), "{style:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_new_session_for_all_who_lost_it_and_each_call_once() {
+    for style in [Style::Sessions, Style::Events] {
+        let server = RemoteServer::new(style, |_| None).await;
+        let remote = upstream(server.entry());
+        echo(&remote).await;
+        server.forget();
+        server.http.got();
+        let calls = (0..50).map(|n| {
+            let remote = &remote;
+            async move {
+                let answer = call(remote, "echo", json!({"n": n})).await.unwrap();
+                assert_eq!(answer["structuredContent"]["n"], n);
+            }
+        });
+        join_all(calls).await;
+        let got = server.http.got();
+        let count = |what: &str| got.iter().filter(|got| name(got) == what).count();
+        assert_eq!((count("initialize"), count("notifications/initialized")), (1, 1));
+        let on = |session: &str| {
+            got.iter()
+                .filter(|got| tool(got).is_some() && got.header("mcp-session-id") == Some(session))
+                .count()
+        };
+        assert_eq!(on("session-2"), 50, "each was executed once");
+        assert_eq!(remote.status().state, UpstreamState::Ready);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_had_again_is_a_crash() {
+    let calls = AtomicUsize::new(0);
+    let gone = RemoteServer::new(Style::Sessions, move |got| {
+        let is_again = name(got) == "initialize" && calls.fetch_add(1, Ordering::Relaxed) == 1;
+        is_again.then(|| Reply::new(500, &[], "out of order"))
+    })
+    .await;
+    let remote = upstream(gone.entry());
+    echo(&remote).await;
+    gone.forget();
+    let fault = call(&remote, "echo", json!({})).await.unwrap_err();
+    let UpstreamFault::Unavailable(why) = fault else { panic!("{fault:?}") };
+    assert!(why.contains("session lost") && why.contains("http 500"), "{why}");
+    until(|| remote.status().state == UpstreamState::BackingOff).await;
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    echo(&remote).await;
+}
+
+/// A server with a stream of what it says unasked; each text sent to it is said there.
+async fn talker(first: &'static str) -> (RemoteServer, mpsc::UnboundedSender<Reply>) {
+    let (say, said) = mpsc::unbounded_channel();
+    let said = std::sync::Mutex::new(said);
+    let server = RemoteServer::new(Style::Sessions, move |got| {
+        if got.method != "GET" {
+            return None;
+        }
+        Some(
+            said.lock().unwrap().try_recv().unwrap_or_else(|_| Reply::events().chunk(first).then(Step::Hang)),
+        )
+    })
+    .await;
+    (server, say)
+}
+
+#[tokio::test]
+async fn changes_are_heard_and_a_broken_stream_goes_on_where_it_ended() {
+    let changed = event(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    let ping = event(&json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"}));
+    let (server, say) = talker(": nothing\n\n").await;
+    let text = format!("id: e1\nretry: 10\ndata:\n\n{ping}");
+    say.send(Reply::events().chunk(text).end()).unwrap();
+    say.send(Reply::events().chunk(&changed).then(Step::Hang)).unwrap();
+    let remote = upstream(server.entry());
+    remote.start().await.unwrap();
+    let mut got = Vec::new();
+    let is = |got: &[Got], what: &str| got.iter().filter(|got| name(got) == what).count();
+    until(|| {
+        got.extend(server.http.got());
+        is(&got, "tools/list") == 2 && is(&got, "answer") == 1
+    })
+    .await;
+    let streams: Vec<_> = got.iter().filter(|got| got.method == "GET").collect();
+    assert_eq!(streams.iter().map(|got| got.header("last-event-id")).collect::<Vec<_>>(), [None, Some("e1")]);
+    assert!(streams.iter().all(|got| got.header("mcp-session-id") == Some("session-1")));
+    let answer = got.iter().find(|got| name(got) == "answer").unwrap();
+    assert_eq!(answer.json(), json!({"jsonrpc": "2.0", "id": "p1", "result": {}}));
+}
+
+#[tokio::test]
+async fn an_answer_goes_on_in_another_stream() {
+    let server = RemoteServer::new(Style::Events, |got| {
+        let resumed = got.header("last-event-id").map(str::to_owned);
+        match (tool(got).as_deref(), resumed.as_deref()) {
+            (Some("slow"), _) => {
+                let id = got.json()["id"].clone();
+                let first = Reply::events().chunk(format!("id: {id}\nretry: 5\ndata:\n\n"));
+                Some(if id.as_u64().unwrap() % 2 == 0 { first.end() } else { first.then(Step::Close) })
+            }
+            (_, Some(id)) => {
+                let answer =
+                    json!({"jsonrpc": "2.0", "id": id.parse::<u64>().unwrap(), "result": {"late": id}});
+                Some(Reply::events().chunk(event(&answer)).end())
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let remote = upstream(server.entry());
+    for _ in 0..2 {
+        assert!(call(&remote, "slow", json!({})).await.unwrap()["late"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_wants_any_more_is_cancelled() {
+    for style in Style::ALL {
+        let (begun, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell_begun, tell_gone) = (begun.clone(), gone.clone());
+        let server = RemoteServer::new(style, move |got| {
+            (tool(got).as_deref() == Some("slow")).then(|| {
+                tell_begun.notify_one();
+                let gone = Gone(tell_gone.clone());
+                let waits: BoxFuture<'static, ()> = async move {
+                    let _gone = gone;
+                    std::future::pending().await
+                }
+                .boxed();
+                Reply::events().chunk(": working\n\n").then(Step::Until(waits))
+            })
+        })
+        .await;
+        let remote = upstream(server.entry());
+        tokio::select! {
+            _ = call(&remote, "slow", json!({})) => panic!("nobody answers"),
+            () = begun.notified() => {}
+        }
+        gone.notified().await;
+        let mut short = request("slow", json!({}));
+        short.timeout = Duration::from_millis(50);
+        let fault = remote.call(short).await.unwrap_err();
+        assert!(matches!(fault, UpstreamFault::Timeout(_)), "{fault:?}");
+        gone.notified().await;
+        let mut notices = Vec::new();
+        let want = if style == Style::Stateless { 0 } else { 2 };
+        until(|| {
+            let got = server.http.got();
+            notices.extend(got.iter().map(Got::json).filter(|m| m["method"] == "notifications/cancelled"));
+            notices.len() == want
+        })
+        .await;
+        let mut reasons: Vec<&Value> = notices.iter().map(|notice| &notice["params"]["reason"]).collect();
+        reasons.sort_by_key(|reason| reason.to_string());
+        if want > 0 {
+            assert_eq!(reasons, ["cancelled", "timeout"]);
+        }
+        echo(&remote).await;
+    }
+}
+
+/// Tells when the other side is gone.
+struct Gone(Arc<Notify>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_mirrored_and_tools_that_cannot_be_are_left_out() {
+    let server = RemoteServer::new(Style::Stateless, |got| {
+        (name(got) == "tools/list").then(|| {
+            let marked = |name: &str| json!({"properties": {"where": {"type": "string", "x-mcp-header": name}}});
+            let tools = json!({"tools": [
+                {"name": "sql é", "inputSchema": marked("Region")}, {"name": "bad", "inputSchema": marked("a b")},
+            ]});
+            Reply::json(&result(got, &tools))
+        })
+        .or_else(|| tool(got).map(|_| {
+            assert_eq!(got.header("mcp-name"), Some("=?base64?c3FsIMOp?="));
+            let headers = json!({"region": got.header("mcp-param-region")});
+            Reply::json(&result(got, &json!({"content": [], "structuredContent": headers})))
+        }))
+    })
+    .await;
+    let remote = upstream(server.entry());
+    let answer = call(&remote, "sql é", json!({"where": "eu-1"})).await.unwrap();
+    assert_eq!(answer["structuredContent"]["region"], "eu-1");
+    let answer = call(&remote, "sql é", json!({})).await.unwrap();
+    assert_eq!(answer["structuredContent"]["region"], Value::Null);
+    assert!(remote.tools().unwrap().get("bad").is_none());
+}
