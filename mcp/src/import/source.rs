@@ -1,6 +1,7 @@
 //! A host's file as a list of entries, whatever it is written in.
 
 use super::hosts::Format;
+use ptc_runtime::config::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -9,9 +10,8 @@ use std::path::Path;
 /// # Errors
 /// What is wrong with the text, in one line.
 pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Value>, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (root, key) = match format {
-        Format::Json(key) | Format::JsonWithProjects(key) => (json(text)?, key),
+        Format::Json(key) | Format::JsonWithProjects(key) => (read_json(text)?, key),
         Format::Toml(key) => (toml::from_str(text).map_err(|error| toml_error(text, &error))?, key),
     };
     let mut servers = object(root.get(key));
@@ -24,35 +24,6 @@ pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Va
 
 fn object(value: Option<&Value>) -> Map<String, Value> {
     value.and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-/// JSON as editors write it: with comments and trailing commas.
-fn json(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
-    }
-    let plain = without_trailing_commas(&ptc_runtime::config::blank_comments(text));
-    serde_json::from_str(&plain).map_err(|error| error.to_string())
-}
-
-fn without_trailing_commas(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut in_string = false;
-    let mut escaped = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if in_string => escaped = true,
-            '"' => in_string = !in_string,
-            ',' if !in_string && text[at + 1..].trim_start().starts_with(['}', ']']) => {
-                out.push(' ');
-                continue;
-            }
-            _ => {}
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// What is wrong and where. The reader's own text quotes the line, and that may hold a secret.

@@ -109,10 +109,43 @@ fn the_doctor_says_where_a_configuration_is_wrong() {
     assert!(text.contains("upstreams.json:2:9: upstream a: command must be a string"), "{text}");
     assert!(text.contains("-> "), "{text}");
     let unset = doctor(r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${PTC_TEST_UNSET}"}}}}"#, &[]);
-    assert_eq!(unset.status.code(), Some(2));
+    assert_eq!(unset.status.code(), Some(3));
     assert!(stdout(&unset).contains("-> export the variable"), "{}", stdout(&unset));
     let empty = doctor(r#"{"upstreams": {}}"#, &[]);
     assert_eq!(empty.status.code(), Some(0), "{}", stdout(&empty));
+}
+
+#[test]
+fn in_a_hosts_file_the_good_servers_work_and_the_others_say_why() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let copy = folder.path().join("sample-server");
+    std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &copy).expect("copied");
+    let config = json!({ "mcpServers": {
+        "shop": { "command": copy, "args": ["demo-server", "shop"], "autoApprove": ["list_orders"] },
+        "desk": { "command": copy, "args": ["demo-server", "desk"], "disabledTools": ["*"] },
+        "pigeon": { "type": "carrier-pigeon", "url": "coo://loft" },
+        "unset": { "command": copy, "env": { "KEY": "${PTC_TEST_UNSET}" } },
+        "blanks": { "command": "npx -y some-server" },
+    } });
+    let text = config.to_string().replacen('{', "{ // with a comment, and a comma too many\n", 1);
+    let text = text.strip_suffix("}").expect("an object").to_owned() + ",}";
+    let report = stdout(&doctor(&text, &[]));
+    for expected in [
+        "shop ok",
+        "autoApprove has no effect",
+        "2 of 5 servers work",
+        "unsupported transport \"carrier-pigeon\"",
+        "-> export the variable",
+        "\"command\": \"npx\", \"args\": [\"-y\", \"some-server\"",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+    let file = folder.path().join("hosts.json");
+    std::fs::write(&file, &text).expect("written");
+    let call = "(:message (tool/call {:server \"unset\" :tool \"x\"}))";
+    let file = file.to_str().expect("UTF-8");
+    let told = ptc(&["eval", call, "--upstreams-config", file]).output().expect("binary ends");
+    assert!(stdout(&told).contains("env var PTC_TEST_UNSET is not set"), "{}", stdout(&told));
 }
 
 #[test]

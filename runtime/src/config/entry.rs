@@ -3,14 +3,15 @@
 use super::credentials::Credentials;
 use super::keys;
 use super::place::Document;
-use super::tools::rule;
-use super::vars::{Placeholders, expand};
+use super::tools::{rule, tool_names};
+use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
 use crate::tools::{NameRule, ToolPolicy};
 use crate::upstream::{CallLimits, HttpSpec, StdioSpec, Transport, TransportSpec, is_inherited};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,11 +117,40 @@ pub(super) struct EntryReader<'a> {
 }
 
 impl EntryReader<'_> {
+    /// [`EntryReader::read`]; in a host's file an entry that cannot be used costs itself only: it becomes a server that
+    /// does not start and says why.
+    pub(super) fn read_for_its_shape(&self, value: &Value) -> Result<Option<ServerEntry>, ConfigError> {
+        let error = match self.read(value) {
+            Err(error) if self.shape != Shape::Upstreams => error,
+            read => return read,
+        };
+        // What it holds must not be shown all the same.
+        for secret in value.as_object().into_iter().flat_map(names::in_entry) {
+            let _ = self.secrets.register(secret);
+        }
+        let mut made = ServerEntry::new(self.server, TransportSpec::Unusable(error.to_string()));
+        made.startup_is_explicit = value.get("required").is_some_and(Value::is_boolean);
+        made.startup = match value.get("required") {
+            Some(Value::Bool(true)) => Startup::Strict,
+            _ => Startup::Lenient,
+        };
+        Ok(Some(made))
+    }
+
     /// The entry, or `None` when it is disabled.
     pub(super) fn read(&self, value: &Value) -> Result<Option<ServerEntry>, ConfigError> {
         let server = self.server;
         let Value::Object(entry) = value else {
             return Err(self.error(&[], format!("upstream {server} must be an object")));
+        };
+        // Programs that write hosts' files spell what is not there out.
+        let mut present;
+        let entry = if self.shape != Shape::Upstreams && entry.values().any(Value::is_null) {
+            present = entry.clone();
+            present.retain(|_, value| !value.is_null());
+            &present
+        } else {
+            entry
         };
         if server.is_empty() {
             return Err(self.error(&[], "an upstream name must not be empty"));
@@ -159,6 +189,11 @@ impl EntryReader<'_> {
             Some(false) => Startup::Lenient,
             None => self.shape.startup(),
         };
+        if self.shape != Shape::Upstreams && made.is_forbidden_self() {
+            let message =
+                format!("upstream {server}: its command is this program itself, which is not allowed");
+            return Err(self.error(&[], message));
+        }
         Ok(Some(made))
     }
 
@@ -203,7 +238,14 @@ impl EntryReader<'_> {
             Shape::Upstreams => Placeholders::Plain,
             Shape::McpServers | Shape::Servers => Placeholders::Host,
         };
-        let expanded = expand(text, placeholders, self.variables).map_err(|unset| {
+        let file = Path::new(self.document.name);
+        let variables = |name: &str| match placeholders {
+            Placeholders::Plain => (self.variables)(name),
+            Placeholders::Host => {
+                (self.variables)(name).or_else(|| folder_of_editors(name, file, self.variables))
+            }
+        };
+        let expanded = expand(text, placeholders, &variables).map_err(|unset| {
             let message =
                 format!("upstreams_config: env var {unset} is not set (referenced as ${{{unset}}})");
             self.error(path, message)
@@ -211,7 +253,7 @@ impl EntryReader<'_> {
         for (name, value) in expanded.used {
             // Variables that every child gets anyway are no secrets, and redacting a home directory
             // or a user name would spoil ordinary output.
-            if !is_inherited(&name.as_str().into()) {
+            if !is_inherited(&name.as_str().into()) && !EDITOR_FOLDERS.contains(&name.as_str()) {
                 self.protect(path, &format!("the value of ${{{name}}}"), &value);
             }
         }
@@ -220,15 +262,47 @@ impl EntryReader<'_> {
 
     /// The entry's own rule and the one for all servers.
     fn tool_policy(&self, entry: &Map<String, Value>) -> Result<ToolPolicy, ConfigError> {
+        let hosts = self.shape != Shape::Upstreams;
         let own = match entry.get("tools") {
             None => None,
+            Some(Value::Array(_)) if hosts => None,
             Some(value) => rule(value).map_err(|(below, message)| {
                 let path: Vec<&str> = std::iter::once("tools").chain(below).collect();
                 self.error(&path, format!("upstream {}: {message}", self.server))
             })?,
         };
-        let rules = own.into_iter().chain(self.tools.cloned());
+        let choices = if hosts { self.choices(entry)? } else { Vec::new() };
+        let rules = own.into_iter().chain(choices).chain(self.tools.cloned());
         Ok(rules.fold(ToolPolicy::default(), ToolPolicy::with_rule))
+    }
+
+    /// What a host's own keys choose among the tools.
+    fn choices(&self, entry: &Map<String, Value>) -> Result<Vec<NameRule>, ConfigError> {
+        let mut rules = Vec::new();
+        for (key, choice) in keys::CHOICES {
+            let Some(value) = entry.get(*key) else { continue };
+            match choice {
+                keys::Choice::Approval if is_nothing(value) => {}
+                keys::Choice::Approval => {
+                    let message = format!(
+                        "upstream {}: {key} has no effect: programs call every tool without asking; \"tools\": \
+                         {{\"allow\": [\u{2026}]}} says which there are",
+                        self.server
+                    );
+                    self.unprotected.borrow_mut().push(self.error(&[key], message));
+                }
+                keys::Choice::Only if *key == "tools" && value.is_object() => {}
+                keys::Choice::Only | keys::Choice::Without => {
+                    let names = tool_names(value)
+                        .ok_or_else(|| self.wrong(key, &format!("{key} must be a list of tool names")))?;
+                    rules.push(match choice {
+                        keys::Choice::Only => NameRule::Allow(names),
+                        _ => NameRule::Block(names),
+                    });
+                }
+            }
+        }
+        Ok(rules)
     }
 
     fn positive(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<u64>, ConfigError> {
@@ -272,6 +346,14 @@ impl EntryReader<'_> {
         let mut path = vec![self.shape.key(), self.server];
         path.extend_from_slice(below);
         self.document.error(&path, message)
+    }
+}
+
+/// False, and lists and texts of nothing.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        other => *other == Value::Bool(false),
     }
 }
 

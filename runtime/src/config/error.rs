@@ -1,5 +1,6 @@
 //! What is wrong with a configuration file, and where.
 
+use jsonc_parser::errors::ParseError;
 use std::fmt;
 
 /// A configuration error with its place.
@@ -18,14 +19,11 @@ impl ConfigError {
         ConfigError { file: file.to_owned(), position: None, message: format!("upstreams config: {error}") }
     }
 
-    pub(super) fn syntax(file: &str, error: &serde_json::Error) -> ConfigError {
-        let text = error.to_string();
-        // serde_json ends its text with the place, which is reported apart.
-        let bare = text.rsplit_once(" at line ").map_or(text.as_str(), |(bare, _)| bare);
+    pub(super) fn syntax(file: &str, error: &ParseError) -> ConfigError {
         ConfigError {
             file: file.to_owned(),
-            position: Some((error.line().max(1), error.column().max(1))),
-            message: format!("upstreams config JSON decode failed: {bare}"),
+            position: Some((error.line_display(), error.column_display())),
+            message: format!("upstreams config JSON decode failed: {}", error.kind()),
         }
     }
 }

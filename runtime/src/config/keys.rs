@@ -73,13 +73,52 @@ pub const HOST_KEYS: &[KeyRow] = &[
     row("url", Kind::Foreign, "Address of a remote server."),
     row("headers", Kind::Foreign, "HTTP headers."),
     row("timeout", Kind::Foreign, "The host's own limit."),
-    row("alwaysAllow", Kind::Foreign, "Approvals of the host."),
-    row("autoApprove", Kind::Foreign, "Approvals of the host."),
-    row("disabledTools", Kind::Foreign, "A choice of the host."),
+    row("alwaysAllow", Kind::Foreign, APPROVALS),
+    row("autoApprove", Kind::Foreign, APPROVALS),
+    row("alwaysApprove", Kind::Foreign, APPROVALS),
+    row("autoAllow", Kind::Foreign, APPROVALS),
+    row("trust", Kind::Foreign, APPROVALS),
+    row("disabledTools", Kind::Texts, "Tools that programs may not call."),
+    row("disabled_tools", Kind::Texts, "Tools that programs may not call."),
+    row("excludeTools", Kind::Texts, "Tools that programs may not call."),
+    row("enabledTools", Kind::Texts, "The only tools that programs may call."),
+    row("enabled_tools", Kind::Texts, "The only tools that programs may call."),
+    row("includeTools", Kind::Texts, "The only tools that programs may call."),
+    row("allowedTools", Kind::Texts, "The only tools that programs may call."),
     row("icon", Kind::Foreign, "How the host shows it."),
     row("dev", Kind::Foreign, "How the host develops it."),
     row("gallery", Kind::Foreign, "Where the host found it."),
     row("version", Kind::Foreign, "What the host installed."),
+];
+
+const APPROVALS: &str = "Approvals of the host; programs call every tool without asking.";
+
+/// What a host's key chooses among the tools of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Only these exist.
+    Only,
+    /// These do not exist.
+    Without,
+    /// These are called without asking, which nothing here ever does.
+    Approval,
+}
+
+/// Keys by which hosts choose tools. A list under `tools` is one of Copilot.
+pub(super) const CHOICES: &[(&str, Choice)] = &[
+    ("tools", Choice::Only),
+    ("includeTools", Choice::Only),
+    ("enabledTools", Choice::Only),
+    ("enabled_tools", Choice::Only),
+    ("allowedTools", Choice::Only),
+    ("excludeTools", Choice::Without),
+    ("disabledTools", Choice::Without),
+    ("disabled_tools", Choice::Without),
+    ("alwaysAllow", Choice::Approval),
+    ("alwaysApprove", Choice::Approval),
+    ("autoAllow", Choice::Approval),
+    ("autoApprove", Choice::Approval),
+    ("trust", Choice::Approval),
 ];
 
 /// The row of a key.

@@ -3,7 +3,6 @@
 //!
 //! Errors carry the file, line and column they are about.
 
-mod comments;
 mod credentials;
 mod entry;
 mod error;
@@ -11,15 +10,16 @@ pub mod keys;
 mod lookup;
 mod place;
 mod schema;
+mod syntax;
 mod tools;
 mod transport;
 mod vars;
 
-pub use comments::blank_comments;
 pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, DEFAULT_UNRESPONSIVE_TIMEOUT, ServerEntry};
 pub use error::ConfigError;
 pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
 pub use schema::json_schema;
+pub use syntax::{json_options, read_json};
 
 use crate::secrets::SecretRegistry;
 use credentials::CredentialReader;
@@ -73,7 +73,8 @@ pub enum Startup {
 pub struct Config {
     /// How the file was written.
     pub shape: Shape,
-    /// Its servers in file order, disabled ones left out.
+    /// Its servers in file order, disabled ones left out. In the hosts' shapes an entry that cannot be used is among
+    /// them, as a server that never starts.
     pub servers: Vec<ServerEntry>,
     /// What is odd but no error: keys that mean nothing, servers named in two files.
     pub warnings: Vec<ConfigError>,
@@ -127,10 +128,9 @@ impl Config {
         secrets: &SecretRegistry,
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, ConfigError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let text = &*blank_comments(text);
+        let text = syntax::without_mark(text);
         let document = Document { name, text };
-        let root: Value = serde_json::from_str(text).map_err(|error| ConfigError::syntax(name, &error))?;
+        let root = syntax::parse(text).map_err(|error| ConfigError::syntax(name, &error))?;
         let Value::Object(root) = root else {
             return Err(document.error(&[], "upstreams config must be a JSON object"));
         };
@@ -161,7 +161,7 @@ impl Config {
                 unprotected: std::cell::RefCell::default(),
             };
             warnings.extend(reader.unknown_keys(value));
-            servers.extend(reader.read(value)?);
+            servers.extend(reader.read_for_its_shape(value)?);
             warnings.extend(reader.unprotected.into_inner());
         }
         Ok(Config { shape, servers, warnings })

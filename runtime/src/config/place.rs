@@ -1,6 +1,10 @@
 //! Finds the place of a value in JSON text that is known to be well formed.
 
 use super::ConfigError;
+use super::syntax::json_options;
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, parse_to_ast};
 
 /// A file being read.
 pub(super) struct Document<'a> {
@@ -23,59 +27,17 @@ impl Document<'_> {
 /// Byte offset of the key that `path` leads to through nested objects; of the deepest key found when the
 /// path ends early.
 fn locate(text: &str, path: &[&str]) -> usize {
-    let bytes = text.as_bytes();
-    let first = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
-    let (mut best, mut matched, mut at) = (first, 0, first);
-    // One entry for each open container: true for an object.
-    let mut open = Vec::new();
-    let mut key_next = false;
-    while at < bytes.len() && matched < path.len() {
-        match bytes[at] {
-            b'"' => {
-                let end = string_end(bytes, at);
-                if key_next && open.len() == matched + 1 && is_key(&text[at..end], path[matched]) {
-                    best = at;
-                    matched += 1;
-                }
-                key_next = false;
-                at = end;
-                continue;
-            }
-            byte @ (b'{' | b'[') => {
-                open.push(byte == b'{');
-                key_next = byte == b'{';
-            }
-            b'}' | b']' => {
-                open.pop();
-                if open.len() < matched {
-                    break;
-                }
-                key_next = false;
-            }
-            b',' => key_next = open.last() == Some(&true),
-            _ => {}
-        }
-        at += 1;
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &json_options());
+    let Some(root) = parsed.ok().and_then(|parsed| parsed.value) else { return 0 };
+    let (mut best, mut value) = (root.start(), &root);
+    for key in path {
+        let Value::Object(object) = value else { break };
+        let Some(found) = object.properties.iter().find(|property| property.name.as_str() == *key) else {
+            break;
+        };
+        (best, value) = (found.start(), &found.value);
     }
     best
-}
-
-fn is_key(quoted: &str, key: &str) -> bool {
-    serde_json::from_str::<String>(quoted).is_ok_and(|found| found == key)
-}
-
-/// Index after the quote that closes the string opened at `open`.
-fn string_end(bytes: &[u8], open: usize) -> usize {
-    let mut at = open + 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' => at += 1,
-            b'"' => return at + 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
 }
 
 fn line_column(text: &str, offset: usize) -> (usize, usize) {

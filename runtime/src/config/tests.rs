@@ -14,7 +14,11 @@ fn parse(text: &str) -> Result<Config, ConfigError> {
 
 fn error(text: &str) -> String {
     match parse(text) {
-        Ok(_) => panic!("no error for {text}"),
+        // In a host's file a wrong entry is a server that never starts.
+        Ok(config) => match config.servers.iter().find_map(|server| server.transport.why_unusable()) {
+            Some(why) => why.to_owned(),
+            None => panic!("no error for {text}"),
+        },
         Err(error) => error.to_string(),
     }
 }
@@ -22,6 +26,7 @@ fn error(text: &str) -> String {
 fn stdio(entry: &ServerEntry) -> &StdioSpec {
     match &entry.transport {
         TransportSpec::Stdio(spec) => spec,
+        TransportSpec::Unusable(why) => panic!("{why}"),
         TransportSpec::Http(_) | TransportSpec::Custom(_) => panic!("another transport"),
     }
 }
@@ -65,8 +70,8 @@ fn values_of_variables_become_secrets_except_harmless_ones() {
 #[test]
 fn errors_name_file_line_and_column() {
     assert_eq!(
-        error("{\"upstreams\": {\n  \"fs\": {\"command\": \"x\",}\n}}"),
-        "u.json:2:25: upstreams config JSON decode failed: trailing comma"
+        error("{\"upstreams\": {\n  \"fs\": {\"command\": \"x\" \"args\": []}\n}}"),
+        "u.json:2:24: upstreams config JSON decode failed: Expected comma"
     );
     assert_eq!(
         error("{\"upstreams\": {\n  \"fs\": {\"command\": \"x\", \"args\": \"y\"}\n}}"),
@@ -167,7 +172,7 @@ fn unknown_keys_are_warned_about_by_name_and_place() {
             "u.json:2:37: upstream fs: unknown key \"sandbox\"",
         ]
     );
-    let host = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "alwaysAllow": [], "timeout": 5}}, "inputs": []}"#;
+    let host = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "alwaysAllow": [], "timeout": 5, "cwd": null}}, "inputs": []}"#;
     assert!(parse(host).ok().unwrap().warnings.is_empty());
 }
 
@@ -196,10 +201,9 @@ fn the_parser_keeps_to_the_table_of_keys() {
             Kind::Headers => {
                 (&["{}", "{\"X-Tenant\": \"a\"}"], &["[]", "{\"Cookie\": \"a\"}", "{\"X-A\": 1}"])
             }
-            Kind::ToolRule => (
-                &["{}", "{\"allow\": [\"a*\"]}"],
-                &["[]", "{\"allow\": 1}", "{\"allow\": [], \"block\": []}"],
-            ),
+            Kind::ToolRule => {
+                (&["{}", "{\"allow\": [\"a*\"]}"], &["5", "{\"allow\": 1}", "{\"allow\": [], \"block\": []}"])
+            }
             Kind::Foreign => (&["1", "[]"], &[]),
         };
         for value in right {
@@ -241,4 +245,62 @@ fn several_files_are_merged_and_the_later_one_wins() {
     use Startup::{Lenient, Strict};
     assert_eq!(servers, [("y", "y", Strict), ("x", "new", Lenient), ("z", "z", Lenient)]);
     assert!(configs[1].warnings[0].message.contains("upstream x replaces the one in"));
+}
+
+#[test]
+fn in_a_hosts_file_one_bad_entry_costs_itself_only() {
+    let own = std::env::current_exe().unwrap();
+    let text = serde_json::json!({ "mcpServers": {
+        "good": { "command": "x" },
+        "unset": { "command": "x", "env": { "KEY": "${NOPE}" } },
+        "pigeon": { "type": "pigeon", "command": "x", "args": ["--api-key=sk-literal-secret"] },
+        "number": 5,
+        "self": { "command": own },
+        "needed": { "command": 5, "required": true },
+    } });
+    let secrets = SecretRegistry::new();
+    let config = Config::parse_with(&text.to_string(), "u", &secrets, &|_| None).ok().unwrap();
+    let seen: Vec<_> = config
+        .servers
+        .iter()
+        .map(|server| (&*server.name, server.transport.why_unusable().is_some(), server.startup))
+        .collect();
+    use Startup::{Lenient, Strict};
+    assert_eq!(
+        seen,
+        [
+            ("good", false, Lenient),
+            ("unset", true, Lenient),
+            ("pigeon", true, Lenient),
+            ("number", true, Lenient),
+            ("self", true, Lenient),
+            ("needed", true, Strict),
+        ]
+    );
+    assert_eq!(secrets.scrub("sk-literal-secret"), "[REDACTED]", "also of an entry that is not used");
+    assert!(parse(&text.to_string().replace("mcpServers", "upstreams")).is_err(), "not in the strict shape");
+}
+
+#[test]
+fn a_hosts_choice_of_tools_is_taken_over_or_told() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "includeTools": ["read*"], "excludeTools": ["read_all"]},
+        "b": {"command": "x", "disabledTools": ["rm"], "autoApprove": ["ls"]}, "c": {"command": "x", "tools": ["*"]},
+        "d": {"command": "x", "trust": false}}}"#;
+    let config = parse(text).ok().unwrap();
+    let rules = |allowed: &[&str], blocked: &[&str]| {
+        let names = |names: &[&str]| names.iter().map(|name| ToolPattern::new(*name)).collect::<Vec<_>>();
+        let allow = (!allowed.is_empty()).then(|| NameRule::Allow(names(allowed)));
+        let block = (!blocked.is_empty()).then(|| NameRule::Block(names(blocked)));
+        allow.into_iter().chain(block).fold(ToolPolicy::default(), ToolPolicy::with_rule)
+    };
+    let policies: Vec<_> = config.servers.iter().map(|server| &server.tools).collect();
+    assert_eq!(
+        policies,
+        [&rules(&["read*"], &["read_all"]), &rules(&[], &["rm"]), &rules(&["*"], &[]), &rules(&[], &[])]
+    );
+    let warnings: Vec<String> = config.warnings.iter().map(ConfigError::to_string).collect();
+    assert!(
+        matches!(&warnings[..], [one] if one.contains("upstream b: autoApprove has no effect")),
+        "{warnings:?}"
+    );
 }

@@ -3,6 +3,11 @@
 use crate::tools::{NameRule, ToolPattern};
 use serde_json::Value;
 
+/// A list of tool names.
+pub(super) fn tool_names(value: &Value) -> Option<Vec<ToolPattern>> {
+    value.as_array()?.iter().map(|name| name.as_str().map(ToolPattern::new)).collect()
+}
+
 /// Reads a rule; an empty object has none. An error comes with the key below `tools` that it is about.
 pub(super) fn rule(value: &Value) -> Result<Option<NameRule>, (Option<&'static str>, String)> {
     let Value::Object(lists) = value else {
@@ -10,10 +15,7 @@ pub(super) fn rule(value: &Value) -> Result<Option<NameRule>, (Option<&'static s
     };
     let patterns = |key: &'static str| -> Result<Option<Vec<ToolPattern>>, (Option<&'static str>, String)> {
         let Some(value) = lists.get(key) else { return Ok(None) };
-        let names: Option<Vec<ToolPattern>> = value
-            .as_array()
-            .and_then(|names| names.iter().map(|name| name.as_str().map(ToolPattern::new)).collect());
-        match names {
+        match tool_names(value) {
             Some(names) => Ok(Some(names)),
             None => Err((Some(key), format!("tools.{key} must be a list of tool names"))),
         }

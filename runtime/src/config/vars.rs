@@ -1,7 +1,9 @@
 //! `${VAR}` placeholders.
 //!
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
-//! folder, and know `${VAR:-default}` and `${env:VAR}`.
+//! folder, and know `${VAR:-default}`, `${env:VAR}` and folders such as `${workspaceFolder}`.
+
+use std::path::{Path, PathBuf};
 
 /// Which placeholders are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +12,35 @@ pub(super) enum Placeholders {
     Plain,
     /// `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
     Host,
+}
+
+/// Placeholders of editors that stand for folders.
+pub(super) const EDITOR_FOLDERS: [&str; 4] =
+    ["workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "userHome"];
+
+/// What an editor fills one of [`EDITOR_FOLDERS`] with, in the configuration file `file`. The workspace is the folder
+/// that holds `.vscode`, `.cursor` and the like with the file, unless that is the user's home; otherwise where we are.
+pub(super) fn folder_of_editors(
+    name: &str,
+    file: &Path,
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let home = || variables("HOME").or_else(|| variables("USERPROFILE"));
+    let workspace = || {
+        let file = std::path::absolute(file).ok()?;
+        let of_host = file.ancestors().skip(1).find(|folder| {
+            folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with('.'))
+        });
+        let project = of_host.and_then(Path::parent).map(Path::to_owned);
+        let is_home = |folder: &PathBuf| home().is_some_and(|home| Path::new(&home) == folder);
+        project.filter(|folder| !is_home(folder)).or_else(|| std::env::current_dir().ok())
+    };
+    match name {
+        "userHome" => home(),
+        "workspaceFolder" | "workspaceRoot" => Some(workspace()?.display().to_string()),
+        "workspaceFolderBasename" => Some(workspace()?.file_name()?.to_str()?.to_owned()),
+        _ => None,
+    }
 }
 
 /// A value with its placeholders filled, and the values that filled them.
@@ -74,6 +105,19 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn editors_know_folders() {
+        let vars = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let folder = |name: &str, file: &str| folder_of_editors(name, Path::new(file), &vars);
+        assert_eq!(folder("userHome", "/p/.vscode/mcp.json").as_deref(), Some("/home/me"));
+        assert_eq!(folder("workspaceFolder", "/p/.vscode/mcp.json").as_deref(), Some("/p"));
+        assert_eq!(folder("workspaceFolder", "/p/.kiro/settings/mcp.json").as_deref(), Some("/p"));
+        assert_eq!(folder("workspaceFolderBasename", "/a/p/.cursor/mcp.json").as_deref(), Some("p"));
+        let here = std::env::current_dir().unwrap().display().to_string();
+        assert_eq!(folder("workspaceFolder", "/home/me/.cursor/mcp.json"), Some(here));
+        assert_eq!(folder("other", "/p/.vscode/mcp.json"), None);
+    }
 
     #[test]
     fn only_well_formed_placeholders_are_filled() {

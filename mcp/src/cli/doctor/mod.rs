@@ -183,7 +183,11 @@ fn look_at_server(status: &ServerStatus, entry: Option<&ServerEntry>) -> Section
     } else {
         let error = status.error.clone().unwrap_or_else(|| status.state.name().to_owned());
         let check = if place.is_none() { "found" } else { "started" };
-        let remedy = entry.map(|entry| entry.transport.remedy(&error)).unwrap_or_default();
+        let remedy = match entry.map(|entry| &entry.transport) {
+            Some(transport) if transport.why_unusable().is_some() => remedy::of_config(&error),
+            Some(transport) => transport.remedy(&error),
+            None => String::new(),
+        };
         findings.push(Finding::new(Level::Error, check, error, remedy));
     }
     let mut facts = json!({

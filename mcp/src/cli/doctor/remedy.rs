@@ -2,12 +2,14 @@
 //! to do about a server its transport knows.
 
 /// Texts about the file, and remedies.
-const CONFIGS: [(&str, &str); 6] = [
+const CONFIGS: [(&str, &str); 8] = [
     ("is not set", "export the variable before ptc is started, or write the value into the file"),
     ("JSON decode failed", "correct the JSON at this place"),
     ("is not built into this version", "remove the entry, or set \"disabled\": true in it"),
     ("requires command", "name the program that starts the server: \"command\": \"npx\""),
     ("requires explicit transport", "add \"command\" for a server on this machine"),
+    ("unsupported transport", "reach it with \"command\", or remove the entry"),
+    ("this program itself", "remove it: ptc cannot be its own upstream"),
     ("No such file", "correct the path, or run `ptc config import` to write one"),
 ];
 
@@ -21,6 +23,8 @@ pub(super) fn of_config(message: &str) -> String {
 pub(super) fn of_warning(message: &str) -> String {
     let remedy = if message.contains("replaces the one") {
         "rename one of the two if both are needed"
+    } else if message.contains("has no effect") {
+        "nothing, if programs may call all tools of the server"
     } else if message.contains("nothing hides it") {
         "if it is a secret, use a longer one; if it is none, write it into the file under another name"
     } else {

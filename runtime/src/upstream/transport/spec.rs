@@ -1,9 +1,9 @@
 //! The transports that there are, as a configuration names them. Everything that depends on which one a server has
 //! goes through a method here: nothing outside of `upstream` and `config` takes a [`TransportSpec`] apart.
 
-use super::Transport;
 use super::http::{HttpSpec, HttpTransport};
 use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
+use super::{Link, PeerEvents, Transport};
 use crate::secrets::SecretRegistry;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub enum TransportSpec {
     Stdio(StdioSpec),
     /// A remote server.
     Http(Box<HttpSpec>),
+    /// An entry of a configuration file that cannot be used, and why: a server that never starts.
+    Unusable(String),
     /// A transport of whoever embeds the runtime. No configuration file can name one.
     Custom(Arc<dyn Transport>),
 }
@@ -42,6 +44,7 @@ impl TransportSpec {
                 Arc::new(StdioTransport::new(name.clone(), spec, guardian.clone(), secrets.clone()))
             }
             TransportSpec::Http(spec) => Arc::new(HttpTransport::new(*spec)),
+            TransportSpec::Unusable(why) => Arc::new(UnusableTransport(why)),
             TransportSpec::Custom(transport) => transport,
         }
     }
@@ -51,7 +54,16 @@ impl TransportSpec {
         match self {
             TransportSpec::Stdio(spec) => spec.command_line(),
             TransportSpec::Http(spec) => spec.address(),
+            TransportSpec::Unusable(why) => why.clone(),
             TransportSpec::Custom(transport) => transport.describe(),
+        }
+    }
+
+    /// Why the configuration of the server cannot be used.
+    pub fn why_unusable(&self) -> Option<&str> {
+        match self {
+            TransportSpec::Unusable(why) => Some(why),
+            _ => None,
         }
     }
 
@@ -63,6 +75,7 @@ impl TransportSpec {
                 Location { kind: "command", place }
             }
             TransportSpec::Http(spec) => Location { kind: "address", place: Some(spec.address()) },
+            TransportSpec::Unusable(_) => Location { kind: "entry", place: None },
             TransportSpec::Custom(transport) => {
                 Location { kind: "address", place: Some(transport.describe()) }
             }
@@ -74,6 +87,7 @@ impl TransportSpec {
         match self {
             TransportSpec::Stdio(spec) => advice::of_start(error, &spec.command_line()),
             TransportSpec::Http(spec) => spec.remedy(error),
+            TransportSpec::Unusable(_) => "correct the entry".to_owned(),
             TransportSpec::Custom(_) => format!("check that an MCP server answers at {}", self.describe()),
         }
     }
@@ -83,7 +97,7 @@ impl TransportSpec {
         let raise = format!("raise handshake_timeout_ms (now {})", patience.as_millis());
         match self {
             TransportSpec::Stdio(_) => advice::of_slow_start(&raise),
-            TransportSpec::Http(_) | TransportSpec::Custom(_) => raise,
+            TransportSpec::Http(_) | TransportSpec::Unusable(_) | TransportSpec::Custom(_) => raise,
         }
     }
 
@@ -94,7 +108,21 @@ impl TransportSpec {
                 let theirs = spec.resolve().and_then(|path| path.canonicalize().ok());
                 theirs.is_some_and(|theirs| theirs == program)
             }
-            TransportSpec::Http(_) | TransportSpec::Custom(_) => false,
+            TransportSpec::Http(_) | TransportSpec::Unusable(_) | TransportSpec::Custom(_) => false,
         }
+    }
+}
+
+/// Reaches nobody, and says why.
+struct UnusableTransport(String);
+
+#[async_trait::async_trait]
+impl Transport for UnusableTransport {
+    fn describe(&self) -> String {
+        self.0.clone()
+    }
+
+    async fn open(&self, _events: Arc<PeerEvents>) -> Result<Box<dyn Link>, String> {
+        Err(self.0.clone())
     }
 }

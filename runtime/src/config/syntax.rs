@@ -1,0 +1,54 @@
+//! JSON as people write it: with `//` and `/* */` comments and trailing commas, and otherwise as the standard has it.
+
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use serde_json::Value;
+
+/// What is read beyond the standard.
+pub fn json_options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+/// Reads a text; nothing at all is null. What is wrong is said with its place and without quoting the text, which may
+/// hold secrets.
+pub fn read_json(text: &str) -> Result<Value, String> {
+    parse(without_mark(text)).map_err(|error| error.to_string())
+}
+
+pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
+    parse_to_serde_value(text, &json_options())
+}
+
+/// The text without the mark of its byte order.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn comments_and_trailing_commas_are_all_there_is_beyond_json() {
+        let text = "{ // one \"x\"\n \"a//b\": \"c\\\"/*d\", /* é\n*/ \"e\": [1, ],\n}";
+        assert_eq!(read_json(text), Ok(json!({ "a//b": "c\"/*d", "e": [1] })));
+        assert_eq!((read_json(" "), read_json("\u{feff}{}")), (Ok(Value::Null), Ok(json!({}))));
+        for wrong in ["{a: 1}", "{\"a\": 1 \"b\": 2}", "{'a': 1}", "[0xFF]", "[1 2]", "{", "[,]"] {
+            assert!(read_json(wrong).is_err(), "{wrong}");
+        }
+        let quoted = read_json("{\"key\": s3cret}").unwrap_err();
+        assert!(!quoted.contains("s3cret") && quoted.contains("line 1"), "{quoted}");
+    }
+}
