@@ -152,7 +152,20 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
     ("parseInt parse_int Integer. atoi string->number to-int to_int str->int Long.", "Write (parse-long s)."),
     ("parseFloat parse_float Float. Double. to-float to_float str->float", "Write (parse-double s)."),
     ("enumerate with-index each-with-index map-with-index", "Write (map-indexed (fn [i x] …) coll)."),
-    ("dict hash object Map make-hash make-hash-table hashmap", "Write a map {:a 1}, or (into {} pairs)."),
+    (
+        "hash hash-code hashCode",
+        "Values are compared and grouped by themselves: (= a b), (group-by f coll), (distinct coll); there are no hash numbers.",
+    ),
+    (
+        "ChronoUnit/DAYS ChronoUnit/HOURS ChronoUnit/MINUTES ChronoUnit/SECONDS ChronoUnit/WEEKS ChronoUnit/MONTHS",
+        "Days between dates are (- (.toEpochDay end) (.toEpochDay start)); between instants (.toHours (Duration/between start end)).",
+    ),
+    ("IsoFields/WEEK_OF_WEEK_BASED_YEAR ChronoField/ALIGNED_WEEK_OF_YEAR", "Write (iso-week date)."),
+    (
+        "DateTimeFormatter/ofPattern DateTimeFormatter/ISO_DATE SimpleDateFormat.",
+        "(str date) is ISO 8601; make other texts with (format \"%02d.%02d.%d\" (.getDayOfMonth d) (.getMonthValue d) (.getYear d)).",
+    ),
+    ("dict object Map make-hash make-hash-table hashmap", "Write a map {:a 1}, or (into {} pairs)."),
     ("array Array tuple list-of", "Write a vector [a b]."),
     ("hash-ref gethash getattr fetch-in dig get-value", "Write (get m key), or (get-in m [k1 k2])."),
     ("groupby groupBy group_by group", "Write (group-by f coll)."),
@@ -217,7 +230,17 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("log", "(println x)"),
     ("parse", "(json/parse-string x)"),
     ("stringify dumps", "(json/generate-string x)"),
-    ("getDayOfMonth getMonth getYear getMonthValue format-date", "(str x) and take the part with subs"),
+    ("getDayOfMonth getDate", "(.getDayOfMonth x)"),
+    ("getYear getFullYear", "(.getYear x)"),
+    (
+        "format-date strftime",
+        "(str x) and take the part with subs, or (.getYear x), (.getMonthValue x), (.getDayOfMonth x)",
+    ),
+    ("containsKey hasKey", "(contains? x key)"),
+    (
+        "between until",
+        "(- (.toEpochDay end) (.toEpochDay start)) for the days between two dates, (Duration/between start end) for two instants",
+    ),
     ("floor ceil round abs pow sqrt max min", "(Math/floor x) and so on"),
 ];
 

@@ -147,6 +147,8 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn makes_endless_sequences(&self) -> bool {
         const MAKERS: [&str; 4] = ["iterate", "repeat", "cycle", "repeatedly"];
         MAKERS.iter().any(|maker| self.names.find(maker).is_some())
+            // Only without arguments; most programs that name it are none of these.
+            || (self.names.find("range").is_some() && self.source.contains("(range)"))
     }
 
     /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.

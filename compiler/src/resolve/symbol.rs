@@ -37,6 +37,9 @@ const OTHER_NAMESPACES: &[&str] = &[
     "Long",
     "LocalDate",
     "Instant",
+    "OffsetDateTime",
+    "ZonedDateTime",
+    "LocalDateTime",
     "Duration",
 ];
 
@@ -171,7 +174,10 @@ fn unsupported_method(text: &str, span: Span) -> Failed {
         (Some(form), _) => format!("Write {form}."),
         (None, Some(near)) => did_you_mean(near),
         (None, None) => {
-            format!("Supported interop methods: {}; (:{name} obj) reads a key of a map.", methods.join(", "))
+            format!(
+                "Methods are those of Java's String, LocalDate, Instant and Duration, such as .substring, .plusDays \
+                 and .toEpochMilli; (:{name} obj) reads a key of a map."
+            )
         }
     })
 }

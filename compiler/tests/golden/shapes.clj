@@ -15,4 +15,4 @@
 (defn a/b [] 1)
 (foo.bar/baz 1)
 (str/capitalise "x")
-(.trim "x")
+(.strip "x")

@@ -245,7 +245,8 @@ const MODELS: &[(&str, &str, Calls)] = &[
 ];
 
 /// Builtins that call functions, and for which there is no function to model.
-const CALL_NOTHING: &[&str] = &["keywordize-keys", "stringify-keys", "java.util.Date."];
+const CALL_NOTHING: &[&str] =
+    &["keywordize-keys", "stringify-keys", "java.util.Date.", "LocalDate/now", "Instant/now"];
 
 const HELPERS: &str = "
 (defn fold [step init items]

@@ -1,5 +1,6 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
+use super::calendar::plus_days;
 use crate::builtins::{Builtin, Category, HostFunction, callback, host, internal, lookup, plain};
 use crate::bytecode::CombinatorKind;
 use crate::context::Context;
@@ -24,8 +25,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now),
     plain(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
     plain(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
-    plain(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", i64::checked_add)),
-    plain(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", i64::checked_sub)),
+    plain(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
+    plain(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", -1)),
     plain(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
     plain(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
     plain("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
@@ -50,16 +51,22 @@ impl fmt::Display for Shown<'_> {
 }
 
 #[cold]
-fn expected(name: &str, what: &str, got: &Value) -> Box<Fault> {
-    Fault::type_error(format_args!("{name}: expected {what}, got {}", got.type_word()))
+pub(super) fn expected(name: &str, what: &str, got: &Value) -> Box<Fault> {
+    let fault = Fault::type_error(format_args!("{name}: expected {what}, got {}", got.type_word()));
+    match got {
+        Value::Str(_) if what.contains("Date") => {
+            fault.hint("Read the string first, for example (LocalDate/parse s) or (Instant/parse s).")
+        }
+        _ => fault,
+    }
 }
 
 #[cold]
-fn out_of_range(name: &str) -> Box<Fault> {
+pub(super) fn out_of_range(name: &str) -> Box<Fault> {
     Fault::type_error(format_args!("{name}: the result is outside the years -9999 to 9999"))
 }
 
-fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(super) fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let Value::Str(node) = &arguments[0] else { return Err(expected("parse", "string", &arguments[0])) };
     let text = cx.read(node)?;
     let (value, kind, form) = match text.contains('T') {
@@ -73,7 +80,7 @@ fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 
 fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     const NAME: &str = "java.util.Date.";
-    let [argument] = arguments else { return now() };
+    let [argument] = arguments else { return now_as(None) };
     let date_time = match argument {
         Value::Int(number) => DateTime::from_seconds_or_millis(*number).ok_or_else(|| out_of_range(NAME))?,
         Value::BigInt(_) => return Err(out_of_range(NAME)),
@@ -92,16 +99,17 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     Ok(Step::Return(Value::DateTime(date_time)))
 }
 
-/// The clock is a host call: the DateTime is made of its answer.
-fn now() -> Result<Step> {
+/// The clock is a host call: the DateTime is made of its answer, and of that what a builtin makes of it.
+pub(super) fn now_as(then: Option<&str>) -> Result<Step> {
     let (Some(from_clock), Some(clock)) = (internal("%date-time"), lookup(None, "currentTimeMillis")) else {
         return Err(Fault::runtime("internal: no clock"));
     };
-    let parts = [Value::Builtin(from_clock), Value::Builtin(clock)];
-    Ok(Step::TailCall(
-        Value::Combinator(Combinator::of(CombinatorKind::Comp, parts)),
-        crate::builtins::Arguments::new(),
-    ))
+    let (from_clock, clock) = (Value::Builtin(from_clock), Value::Builtin(clock));
+    let combinator = match then.and_then(|then| lookup(None, then)) {
+        Some(then) => Combinator::of(CombinatorKind::Comp, [Value::Builtin(then), from_clock, clock]),
+        None => Combinator::of(CombinatorKind::Comp, [from_clock, clock]),
+    };
+    Ok(Step::TailCall(Value::Combinator(combinator), crate::builtins::Arguments::new()))
 }
 
 fn from_clock(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -114,38 +122,25 @@ fn from_clock(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-fn date_time(arguments: &[Value], index: usize, name: &str) -> Result<DateTime> {
+pub(super) fn date_time(arguments: &[Value], index: usize, name: &str) -> Result<DateTime> {
     match &arguments[index] {
         Value::DateTime(value) => Ok(*value),
         other => Err(expected(name, "DateTime", other)),
     }
 }
 
-fn local_date(arguments: &[Value], name: &str) -> Result<LocalDate> {
+pub(super) fn local_date(arguments: &[Value], name: &str) -> Result<LocalDate> {
     match &arguments[0] {
         Value::LocalDate(value) => Ok(*value),
         other => Err(expected(name, "LocalDate", other)),
     }
 }
 
-fn duration(arguments: &[Value], name: &str) -> Result<Duration> {
+pub(super) fn duration(arguments: &[Value], name: &str) -> Result<Duration> {
     match &arguments[0] {
         Value::Duration(value) => Ok(*value),
         other => Err(expected(name, "Duration", other)),
     }
-}
-
-fn plus_days(arguments: &[Value], name: &str, add: fn(i64, i64) -> Option<i64>) -> Result<Value> {
-    let date = local_date(arguments, name)?;
-    let days = match &arguments[1] {
-        Value::Int(days) => *days,
-        Value::BigInt(_) => return Err(out_of_range(name)),
-        other => return Err(expected(name, "an integer number of days", other)),
-    };
-    add(date.epoch_day(), days)
-        .and_then(LocalDate::from_epoch_day)
-        .map(Value::LocalDate)
-        .ok_or_else(|| out_of_range(name))
 }
 
 fn is_ordered(arguments: &[Value], name: &str, wanted: Ordering) -> Result<Value> {

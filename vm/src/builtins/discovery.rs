@@ -14,7 +14,7 @@ macro_rules! forms {
 pub(crate) const TABLE: &[Builtin] = forms! {
     "apropos" "1-2" Apropos "(apropos query {:limit 8 :load false})"
         "The names and tools whose name or description matches the words, best first.";
-    "dir" "1-2" Dir "(dir 'ref {:limit 50 :offset 0})"
+    "dir" "1-2" Dir "(dir 'server {:limit 50 :offset 0}); (tool/servers) lists the servers"
         "The members of a namespace, or the tools of a server, one line each.";
     "doc" "1" Doc "(doc 'ref)"
         "The documentation of a name, or of a tool as server/tool: arguments, call form, result.";

@@ -5,6 +5,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
 
+mod calendar;
 mod collections;
 mod dates;
 mod describe;
@@ -25,7 +26,7 @@ use crate::value::Value;
 pub use crate::value::build::Arguments;
 use collections::{construction, maps, partitions, relations, sequences, sets, sorting};
 use functions::{callbacks, combinators, endless, transducers, walks};
-use numbers::{bits, comparison, convert, math};
+use numbers::{bits, comparison, convert, java_math, math};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -286,11 +287,13 @@ const TABLES: &[&[Builtin]] = &[
     predicates::TABLE,
     comparison::TABLE,
     math::TABLE,
+    java_math::TABLE,
     bits::TABLE,
     convert::TABLE,
     strings::TABLE,
     strings::interop::TABLE,
     dates::TABLE,
+    calendar::TABLE,
     regexes::TABLE,
     relations::TABLE,
     json::TABLE,

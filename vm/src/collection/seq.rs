@@ -44,17 +44,14 @@ pub(crate) fn argument(
     }
 }
 
-/// A vector, a string or nil as a vector; maps and sets have no positions.
+/// [`to_vector`] for a builtin whose message names what it got.
 ///
 /// # Errors
 /// `type_error` for anything else; fuel and memory.
 pub(crate) fn positional(cx: &mut Context, value: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match value {
-        Value::Map(_) | Value::Set(_) => Err(unordered(&value, name)),
-        value => match convert(cx, value)? {
-            Ok(vector) => Ok(vector),
-            Err(other) => Err(invalid(name, &other)),
-        },
+    match convert(cx, value)? {
+        Ok(vector) => Ok(vector),
+        Err(other) => Err(invalid(name, &other)),
     }
 }
 
@@ -174,18 +171,6 @@ pub(crate) fn invalid(name: &str, got: &Value) -> Box<Fault> {
     let word = got.type_word();
     Fault::type_error(format_args!("{name}: invalid argument types: {word}"))
         .mismatch(Wanted::Collection, &[word])
-}
-
-#[cold]
-pub(crate) fn unordered(value: &Value, name: &str) -> Box<Fault> {
-    match value {
-        Value::Map(_) => Fault::type_error(format_args!(
-            "{name} does not support maps (maps are unordered). Use (keys m), (vals m), or (entries m) to get a \
-             sorted list"
-        )),
-        _ => Fault::type_error(format_args!("{name} does not support sets (sets are unordered)"))
-            .hint("Use (vec s) or (sort-by identity s) to get a sorted list."),
-    }
 }
 
 #[cold]

@@ -94,12 +94,6 @@ fn faults_name_the_builtin_and_what_it_got() {
     for (name, arguments, expected) in [
         ("count", &["5"][..], "type_error: count: arg 1 expected seqable, got number"),
         ("first", &["5"], "type_error: first: invalid argument types: number"),
-        (
-            "first",
-            &["{}"],
-            "type_error: first does not support maps (maps are unordered). Use (keys m), (vals m), or (entries m) \
-             to get a sorted list",
-        ),
         ("get", &["5", "1"], "type_error: get: arg 1 expected associative, got number"),
         ("partition", &["0", "[1]"], "type_error: partition: n must be a positive integer, got 0"),
         ("assoc", &["[1, 2]", "5", "1"], "runtime_error: index 5 out of bounds for list of length 2"),

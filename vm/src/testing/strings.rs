@@ -54,7 +54,7 @@ fn format_fills_templates_in() {
         ("str", "format", r#"["%2$s-%1$s", "a", "b"]"#, r#""b-a""#),
         ("str", "format", r#"["%e", 12345.678]"#, r#""1.234568e+04""#),
         ("str", "format", r#"["%b %B %n%%", null, 1]"#, r#""false TRUE \n%""#),
-        ("str", "format", r#"["%s%s", null, [1, "x"]]"#, r#""[1 \"x\"]""#),
+        ("str", "format", r#"["%s%s", null, [1, "x"]]"#, r#""null[1 \"x\"]""#),
         ("str", "format", r#"["%.2s|%5s", "żółć", "é"]"#, r#""żó|    é""#),
         ("str", "format", r#"["%d", 3.0]"#, r#""3""#),
         ("str", "format", r#"["%d", "x"]"#, "runtime_error: format: %d expects an integer, got string"),

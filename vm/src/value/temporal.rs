@@ -6,6 +6,8 @@
 //! Invariant: a [`LocalDate`] and a [`DateTime`] are always within the years that their texts can name, so
 //! printing them cannot fail; whatever would leave that range gives `None`.
 
+pub mod calendar;
+
 use jiff::civil::Date;
 use jiff::fmt::rfc2822;
 use jiff::fmt::temporal::Pieces;

@@ -233,4 +233,13 @@ pub(super) const CORE: Table = &[
     ("ns-publics", r#"(contains? (ns-publics 'clojure.set) "union")"#, "true"),
     ("all-ns", "(take 2 (all-ns))", r#"["clojure.core" "clojure.set"]"#),
     ("ns-name", "(ns-name 'clojure.set)", r#""clojure.set""#),
+    ("long", "(long 3.7)", "3"),
+    ("num", "(num 3)", "3"),
+    ("short", "(short 3.7)", "3"),
+    ("byte", "(byte 3.7)", "3"),
+    ("parse-date", r#"[(parse-date "2024-01-02") (parse-date "soon")]"#, r#"["2024-01-02" nil]"#),
+    ("inst?", r#"(inst? (parse "2024-01-02T03:04:05Z"))"#, "true"),
+    ("inst-ms", r#"(inst-ms (parse "1970-01-01T00:00:01Z"))"#, "1000"),
+    ("iso-week", r#"(iso-week (parse "2024-12-30"))"#, "1"),
+    ("iso-week-year", r#"(iso-week-year (parse "2024-12-30"))"#, "2025"),
 ];

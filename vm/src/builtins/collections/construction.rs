@@ -37,7 +37,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip),
     callback("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave),
     plain("interpose", CORE, "1-2", "(interpose separator coll?)", "The items with a separator between them.", interpose),
-    plain("range", CORE, "1-3", "(range start? end step?)", "Numbers from start up to, not including, end.", range),
+    plain("range", CORE, "0-3", "(range start? end step?)", "Numbers from start up to, not including, end; without arguments from 0 on, endlessly.", range),
 ];
 
 fn vector(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -197,7 +197,7 @@ pub(crate) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> 
         [end] => (Value::Int(0), take(end), Value::Int(1)),
         [start, end] => (take(start), take(end), Value::Int(1)),
         [start, end, step, ..] => (take(start), take(end), take(step)),
-        [] => return Ok(Value::row([])),
+        [] => return endless::counting(),
     };
     match (start, end, step) {
         (Value::Int(start), Value::Int(end), Value::Int(step)) => integer_range(start, i128::from(end), step),

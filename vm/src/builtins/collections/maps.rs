@@ -32,8 +32,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
     plain("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
     plain("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
-    plain("keys", CORE, "1", "(keys m)", "The keys of a map, in order.", keys),
-    plain("vals", CORE, "1", "(vals m)", "The values of a map, in key order.", vals),
+    plain("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", keys),
+    plain("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", vals),
     plain("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
     plain("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
 ];
@@ -227,7 +227,8 @@ fn entries(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-/// One part of every entry, in key order; nil for nil.
+/// One part of every entry, in key order; nil when there is none, as in Clojure. A list of `[key value]` pairs, which
+/// is what filtering a map gives, counts as its entries.
 fn column(
     cx: &mut Context,
     map: &Value,
@@ -236,10 +237,23 @@ fn column(
 ) -> Result<Value> {
     match map {
         Value::Nil => Ok(Value::Nil),
+        Value::Map(map) if map.is_empty() => Ok(Value::Nil),
+        Value::Vector(pairs) if pairs.is_empty() => Ok(Value::Nil),
         Value::Map(map) => {
             let order = map.order(cx)?;
             let parts = order.iter().map(|&row| part(map.entry(row as usize)).clone());
             Ok(cx.collect(parts)?.into_value())
+        }
+        Value::Vector(pairs) => {
+            let mut parts = List::with_capacity(cx, pairs.len())?;
+            for pair in pairs.iter() {
+                cx.tick(1)?;
+                let Some((key, value)) = seq::halves(&pair) else {
+                    return Err(expected(name, 1, "map", map));
+                };
+                parts.push(cx, part(Entry { key: &key, value: &value }).clone())?;
+            }
+            Ok(parts.into_value())
         }
         other => Err(expected(name, 1, "map", other)),
     }

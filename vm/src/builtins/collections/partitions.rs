@@ -148,9 +148,6 @@ fn distinct(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(value);
     }
     let coll = take(&mut arguments[0]);
-    if let Value::Map(_) = coll {
-        return Err(seq::unordered(&coll, "distinct"));
-    }
     let vector = seq::argument(cx, coll, "distinct", 1)?;
     let mut seen: Rc<SetNode> = SetNode::empty();
     let mut kept = List::default();

@@ -54,13 +54,20 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("reverse", CORE, "1", "(reverse coll)", "The items in the opposite order.", reverse),
 ];
 
-/// One item of a sequence that has positions.
+/// One item; maps and sets have theirs in key order.
 fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Result<Option<Value>> {
     match coll {
         Value::Vector(node) => Ok(node.get(index)),
         Value::Nil => Ok(None),
         Value::Str(node) => grapheme(cx, node, index),
-        Value::Map(_) | Value::Set(_) => Err(seq::unordered(coll, name)),
+        Value::Map(map) => {
+            let row = map.order(cx)?.get(index).map(|&row| map.entry(row as usize));
+            Ok(row.map(|entry| seq::pair(entry.key.clone(), entry.value.clone())))
+        }
+        Value::Set(set) => {
+            let row = set.order(cx)?.get(index).copied();
+            Ok(row.map(|row| set.member(row as usize).clone()))
+        }
         other => Err(seq::invalid(name, other)),
     }
 }
@@ -81,6 +88,8 @@ fn last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
     let end = match &arguments[0] {
         Value::Vector(node) => node.len(),
+        Value::Map(map) => map.len(),
+        Value::Set(set) => set.len(),
         _ => 1,
     };
     match end.checked_sub(1) {
@@ -147,17 +156,9 @@ fn nnext(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(or_nil(VectorNode::slice(&vector, 2, usize::MAX)))
 }
 
-/// A collection to count items off; sets have no first ones.
-fn countable(cx: &mut Context, coll: Value, name: &'static str) -> Result<Rc<VectorNode>> {
-    match coll {
-        Value::Set(_) => Err(seq::unordered(&coll, name)),
-        coll => seq::argument(cx, coll, name, 2),
-    }
-}
-
 fn take_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let count = length(count_argument(&arguments[0], "take", 1)?);
-    let vector = countable(cx, take(&mut arguments[1]), "take")?;
+    let vector = seq::argument(cx, take(&mut arguments[1]), "take", 2)?;
     Ok(Value::Vector(VectorNode::slice(&vector, 0, count)))
 }
 
@@ -166,7 +167,7 @@ fn drop_first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         return Ok(value);
     }
     let count = length(count_argument(&arguments[0], "drop", 1)?);
-    let vector = countable(cx, take(&mut arguments[1]), "drop")?;
+    let vector = seq::argument(cx, take(&mut arguments[1]), "drop", 2)?;
     Ok(Value::Vector(VectorNode::slice(&vector, count, usize::MAX)))
 }
 

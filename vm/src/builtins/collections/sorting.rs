@@ -39,6 +39,8 @@ pub(crate) const TABLE: &[Builtin] = &[
 enum Order {
     Ascending,
     Descending,
+    /// `compare`, which is the order of sorting but for nil.
+    Compare(Value),
     By(Value),
 }
 
@@ -62,10 +64,11 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
         }
         value if value.is_function() => Ok(match value {
             // The usual comparators need no calls.
-            Value::Builtin(builtin) if matches!(builtin.info().known, Some(Known::Less | Known::Compare)) => {
-                Order::Ascending
-            }
+            Value::Builtin(builtin) if matches!(builtin.info().known, Some(Known::Less)) => Order::Ascending,
             Value::Builtin(builtin) if builtin.info().known == Some(Known::Greater) => Order::Descending,
+            Value::Builtin(builtin) if builtin.info().known == Some(Known::Compare) => {
+                Order::Compare(comparator)
+            }
             _ => Order::By(comparator),
         }),
         other => Err(Fault::type_error(format_args!(
@@ -77,16 +80,13 @@ fn order(cx: &mut Context, name: &str, comparator: Value) -> Result<Order> {
 
 fn sort(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let last = arguments.len() - 1;
-    if matches!(arguments[last], Value::Set(_) | Value::Map(_)) {
-        let word = arguments[last].type_word();
-        if word == "set" {
-            return Err(Fault::type_error(
-                "sort does not support sets (sets are unordered). Use (sort (vec s))",
-            ));
-        }
-    }
     let items = collection(cx, "sort", take(&mut arguments[last]))?;
     let order = if last == 1 { order(cx, "sort", take(&mut arguments[0]))? } else { Order::Ascending };
+    let order = match order {
+        Order::Compare(_) if !items.iter().any(|item| item.is_nil()) => Order::Ascending,
+        Order::Compare(comparator) => Order::By(comparator),
+        order => order,
+    };
     match order {
         Order::By(comparator) => {
             Ok(Step::Enter(Native::Sort(Box::new(Sort::new(cx, comparator, items, None)?))))
@@ -115,7 +115,7 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         && functions.kind == CombinatorKind::Juxt
         && !functions.parts().is_empty()
         && is_direct(cx, &function)
-        && !matches!(order, Order::By(_))
+        && matches!(order, Order::Ascending | Order::Descending)
     {
         let descending = matches!(order, Order::Descending);
         let machine = SortKeys::new(cx, functions.clone(), items, descending)?;
@@ -124,7 +124,7 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     let (kind, comparator) = match order {
         Order::Ascending => (Kind::SortBy, Value::Nil),
         Order::Descending => (Kind::SortByDescending, Value::Nil),
-        Order::By(comparator) => (Kind::SortBy, comparator),
+        Order::Compare(comparator) | Order::By(comparator) => (Kind::SortBy, comparator),
     };
     let machine = Each::new(cx, kind, function, items)?.with_comparator(comparator);
     Ok(Step::Enter(Native::Each(machine)))

@@ -66,6 +66,14 @@ fn iterate(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(endless(Endless::Iterate, [function, std::mem::take(&mut arguments[1])]))
 }
 
+/// 0, 1, 2 …
+pub(crate) fn counting() -> Result<Value> {
+    match crate::builtins::lookup(None, "inc") {
+        Some(inc) => Ok(endless(Endless::Iterate, [Value::Builtin(inc), Value::Int(0)])),
+        None => Err(unbounded("range")),
+    }
+}
+
 fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let last = arguments.len() - 1;
     let function = callable(cx, "repeatedly", std::mem::take(&mut arguments[last]))?;

@@ -22,7 +22,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain(">", CORE, "1+", "(> x y …)", "True when each is above the next.", |cx, a| ordered(cx, a, Ordering::is_gt)).known(Known::Greater),
     plain("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)),
     plain(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)),
-    plain("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types.", compare).known(Known::Compare),
+    plain("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types; nil comes first.", compare).known(Known::Compare),
     plain("max", Category::Math, "1+", "(max x …)", "The highest value.", |cx, a| extreme(cx, a, Ordering::Greater)),
     plain("min", Category::Math, "1+", "(min x …)", "The lowest value.", |cx, a| extreme(cx, a, Ordering::Less)),
 ];
@@ -64,6 +64,10 @@ fn compare(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let is_number = |value: &Value| matches!(value, Value::Int(_) | Value::Float(_) | Value::BigInt(_));
     if (is_nan(a) && is_number(b)) || (is_nan(b) && is_number(a)) {
         return Ok(Value::Int(0));
+    }
+    if a.is_nil() != b.is_nil() {
+        // As in Clojure; in the order of sorting nil comes after numbers and false.
+        return Ok(Value::Int(if a.is_nil() { -1 } else { 1 }));
     }
     Ok(Value::Int(order::compare(cx, a, b)? as i64))
 }

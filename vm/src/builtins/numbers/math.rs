@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
 use std::mem::take;
+use std::ops::RangeInclusive;
 
 const CORE: Category = Category::Core;
 const MATH: Category = Category::Math;
@@ -65,6 +66,26 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
     plain("char", MATH, "1", "(char code)", "The character of a code, as a string.", char_of),
     plain("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
+    plain("long", CORE, "1", "(long number)", "The number truncated to an integer.", |_cx, a| {
+        integer(a, "long")
+    }),
+    plain("num", CORE, "1", "(num number)", "The number itself.", num),
+    plain(
+        "short",
+        CORE,
+        "1",
+        "(short number)",
+        "The number truncated to an integer, which has to fit 16 bits.",
+        |_cx, a| within(a, "short", i64::from(i16::MIN)..=i64::from(i16::MAX)),
+    ),
+    plain(
+        "byte",
+        CORE,
+        "1",
+        "(byte number)",
+        "The number truncated to an integer, which has to fit 8 bits.",
+        |_cx, a| within(a, "byte", i64::from(i8::MIN)..=i64::from(i8::MAX)),
+    ),
     plain("double", MATH, "1", "(double number)", "The number as a float.", double),
     plain("float", MATH, "1", "(float number)", "The number as a float.", float),
 ];
@@ -220,8 +241,9 @@ fn char_of(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    let value = match &arguments[0] {
+/// A number truncated to an integer.
+fn integer(arguments: &mut [Value], name: &str) -> Result<Value> {
+    Ok(match &arguments[0] {
         Value::Float(value) if value.is_nan() => Value::Int(0),
         Value::Float(value) if value.is_infinite() => {
             let sign = if *value > 0.0 { "" } else { "-" };
@@ -229,18 +251,33 @@ fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         }
         Value::Float(value) => arith::float_to_integer(value.trunc()),
         Value::Int(_) | Value::BigInt(_) => take(&mut arguments[0]),
-        Value::Str(node) => {
-            let mut characters = node.preview().chars();
-            match (characters.next(), characters.next()) {
-                (Some(only), None) => Value::Int(i64::from(u32::from(only))),
-                _ => return Err(not_numbers("int", &[&arguments[0]])),
-            }
-        }
-        other => return Err(not_numbers("int", &[other])),
-    };
-    match value {
-        Value::Int(small) if i32::try_from(small).is_ok() => Ok(value),
+        other => return Err(not_numbers(name, &[other])),
+    })
+}
+
+/// [`integer`], which has to be in a range.
+fn within(arguments: &mut [Value], name: &str, range: RangeInclusive<i64>) -> Result<Value> {
+    match integer(arguments, name)? {
+        Value::Int(value) if range.contains(&value) => Ok(Value::Int(value)),
         _ => Err(Fault::arithmetic("integer overflow")),
+    }
+}
+
+/// A number, or the code of a character.
+fn int(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    if let Value::Str(node) = &arguments[0] {
+        let mut characters = node.preview().chars();
+        if let (Some(only), None) = (characters.next(), characters.next()) {
+            arguments[0] = Value::Int(i64::from(u32::from(only)));
+        }
+    }
+    within(arguments, "int", i64::from(i32::MIN)..=i64::from(i32::MAX))
+}
+
+fn num(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    match &arguments[0] {
+        Value::Int(_) | Value::BigInt(_) | Value::Float(_) => Ok(take(&mut arguments[0])),
+        other => Err(not_numbers("num", &[other])),
     }
 }
 

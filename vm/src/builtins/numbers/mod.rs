@@ -3,4 +3,5 @@
 pub(crate) mod bits;
 pub(crate) mod comparison;
 pub(crate) mod convert;
-pub(crate) mod math;
+pub(crate) mod java_math;
+pub(super) mod math;

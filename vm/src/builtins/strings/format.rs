@@ -124,6 +124,8 @@ fn number(text: &str) -> (Option<usize>, &str) {
 fn convert(cx: &mut Context, out: &mut Text, value: &Value, specifier: &Specifier) -> Result<()> {
     let mut text = Text::new();
     match specifier.conversion {
+        // As in Java; only `str` leaves nil out.
+        's' | 'S' if value.is_nil() => text.push(cx, "null")?,
         's' | 'S' => write_display(cx, &mut text, value)?,
         'b' | 'B' => text.push(cx, if value.is_truthy() { "true" } else { "false" })?,
         'c' => character(cx, &mut text, value)?,

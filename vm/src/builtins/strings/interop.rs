@@ -1,13 +1,20 @@
 //! Methods of Java strings and the parsers of Java's number classes, by the names that models write.
 
-use super::{change, search, string_argument};
+use super::{change, output, parts, replace, search, string_argument};
 use crate::arith;
 use crate::builtins::numbers::convert;
 use crate::builtins::{Builtin, Category, plain};
+use crate::collection::lookup::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
+use crate::value::build::{Case, Text};
+use crate::value::relation::equal::equal;
+use crate::value::relation::order::compare;
 use crate::value::string::StringNode;
+
+/// Longer text is no integer.
+const LONGEST_DIGITS: usize = 512;
 
 const INTEROP: Category = Category::Interop;
 
@@ -23,8 +30,24 @@ pub(in crate::builtins) const TABLE: &[Builtin] = &[
     plain(".substring", INTEROP, "2-3", "(.substring s start end?)", "The part of a string; indexes have to be within it.", substring),
     plain(".toLowerCase", INTEROP, "1", "(.toLowerCase s)", "In lower case.", |cx, a| change::map_text(cx, a, ".toLowerCase", change::lower)),
     plain(".toUpperCase", INTEROP, "1", "(.toUpperCase s)", "In upper case.", |cx, a| change::map_text(cx, a, ".toUpperCase", change::upper)),
-    plain("Integer/parseInt", INTEROP, "1", "(Integer/parseInt text)", "The same as `parse-long`.", convert::parse_long).total(),
-    plain("Long/parseLong", INTEROP, "1", "(Long/parseLong text)", "The same as `parse-long`.", convert::parse_long).total(),
+    plain("Integer/parseInt", INTEROP, "1-2", "(Integer/parseInt text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
+    plain("Long/parseLong", INTEROP, "1-2", "(Long/parseLong text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
+    plain(".split", INTEROP, "2-3", "(.split s regex limit?)", "The parts between the matches of a regex, which may be a string.", split),
+    plain(".replace", INTEROP, "3", "(.replace s part with)", "The string with every part replaced.", |cx, a| replace::replace_text(cx, a, ".replace", false)),
+    plain(".replaceAll", INTEROP, "3", "(.replaceAll s regex with)", "The string with every match of a regex replaced, which may be a string.", |cx, a| {
+        pattern(cx, a)?;
+        replace::replace_text(cx, a, ".replaceAll", false)
+    }),
+    plain(".matches", INTEROP, "2", "(.matches s regex)", "Whether a regex, which may be a string, matches the whole string.", matches_whole),
+    plain(".charAt", INTEROP, "2", "(.charAt s index)", "The character at an index, which has to be within the string.", char_at),
+    plain(".concat", INTEROP, "2", "(.concat s other)", "Both strings, joined.", concat),
+    plain(".trim", INTEROP, "1", "(.trim s)", "Without blanks at both ends.", |cx, a| change::part(cx, a, ".trim", str::trim)),
+    plain(".isEmpty", INTEROP, "1", "(.isEmpty s)", "Whether a string or collection is empty.", is_empty),
+    plain(".isBlank", INTEROP, "1", "(.isBlank s)", "Whether the string is empty or blank.", is_blank),
+    plain(".equals", INTEROP, "2", "(.equals x y)", "The same as `=`.", |cx, a| Ok(Value::Bool(equal(cx, &a[0], &a[1])?))),
+    plain(".equalsIgnoreCase", INTEROP, "2", "(.equalsIgnoreCase s other)", "Whether two strings are the same but for the case of letters.", equals_ignore_case),
+    plain(".compareTo", INTEROP, "2", "(.compareTo x y)", "-1, 0 or 1, as `compare`.", |cx, a| Ok(Value::Int(compare(cx, &a[0], &a[1])? as i64))),
+    plain(".toString", INTEROP, "1", "(.toString x)", "The same as `str`.", output::str),
     plain("Double/parseDouble", INTEROP, "1", "(Double/parseDouble text)", "The same as `parse-double`.", convert::parse_double).total(),
     plain("Float/parseFloat", INTEROP, "1", "(Float/parseFloat text)", "The same as `parse-double`.", convert::parse_double).total(),
     plain("Boolean/parseBoolean", INTEROP, "1", "(Boolean/parseBoolean text)", "Whether the text is true in any case of letters.", parse_boolean),
@@ -74,4 +97,91 @@ fn parse_boolean(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
         Value::Str(node) => Ok(Value::Bool(node.preview().eq_ignore_ascii_case("true"))),
         other => Err(arith::invalid_types("Boolean/parseBoolean", &[other])),
     }
+}
+
+/// The integer of a text in a base, or nil.
+fn parse_integer(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let (text, radix) = match &arguments {
+        [Value::Str(node), Value::Int(radix)] => (node.short(LONGEST_DIGITS), u32::try_from(*radix).ok()),
+        [_] => return convert::parse_long(cx, arguments),
+        _ => (None, None),
+    };
+    let number = text.zip(radix.filter(|radix| (2..=36).contains(radix)));
+    Ok(number.and_then(|(text, radix)| i64::from_str_radix(text, radix).ok()).map_or(Value::Nil, Value::Int))
+}
+
+/// Makes a regex of a pattern that is a string, as these methods take it in Java.
+fn pattern(cx: &mut Context, arguments: &mut [Value]) -> Result<()> {
+    if let Value::Str(node) = &arguments[1] {
+        let text = cx.read(node)?;
+        arguments[1] = Value::Regex(cx.compile_regex(text)?);
+    }
+    Ok(())
+}
+
+fn split(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    string_argument(arguments, 0, ".split")?;
+    pattern(cx, arguments)?;
+    parts::split(cx, arguments)
+}
+
+fn matches_whole(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    pattern(cx, arguments)?;
+    let node = string_argument(arguments, 0, ".matches")?;
+    let Value::Regex(regex) = &arguments[1] else {
+        return Err(arith::invalid_types(".matches", &[&arguments[0], &arguments[1]]));
+    };
+    let text = cx.read(node)?;
+    Ok(Value::Bool(cx.match_whole(regex, text)?.is_some()))
+}
+
+fn char_at(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let node = string_argument(arguments, 0, ".charAt")?;
+    let index = match &arguments[1] {
+        Value::Int(index) => usize::try_from(*index).ok(),
+        other => return Err(arith::invalid_types(".charAt", &[&arguments[0], other])),
+    };
+    let found = match index {
+        Some(index) => grapheme(cx, node, index)?,
+        None => None,
+    };
+    match found {
+        Some(found) => Ok(found),
+        None => {
+            let length = cx.graphemes(node)?;
+            Err(Fault::type_error(format_args!(".charAt: the index is outside a string of length {length}")))
+        }
+    }
+}
+
+fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    for position in [0, 1] {
+        string_argument(arguments, position, ".concat")?;
+    }
+    output::str(cx, arguments)
+}
+
+fn is_empty(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    Ok(Value::Bool(match &arguments[0] {
+        Value::Str(node) => node.is_empty(),
+        Value::Vector(node) => node.is_empty(),
+        Value::Map(node) => node.is_empty(),
+        Value::Set(node) => node.is_empty(),
+        other => return Err(arith::invalid_types(".isEmpty", &[other])),
+    }))
+}
+
+fn is_blank(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    string_argument(arguments, 0, ".isBlank")?;
+    search::blank(cx, arguments)
+}
+
+fn equals_ignore_case(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+    let mut cased = [Text::new(), Text::new()];
+    for (position, text) in cased.iter_mut().enumerate() {
+        let node = string_argument(arguments, position, ".equalsIgnoreCase")?;
+        let whole = cx.read(node)?;
+        text.push_cased(cx, whole, Case::Lower)?;
+    }
+    Ok(Value::Bool(cased[0].as_str() == cased[1].as_str()))
 }

@@ -45,7 +45,12 @@ fn by_text_or_function(
 }
 
 /// Replaces the matches of a text or regex, all or the first.
-fn replace_text(cx: &mut Context, arguments: &mut [Value], name: &str, first_only: bool) -> Result<Value> {
+pub(super) fn replace_text(
+    cx: &mut Context,
+    arguments: &mut [Value],
+    name: &str,
+    first_only: bool,
+) -> Result<Value> {
     let text = string_argument(arguments, 0, name)?;
     let with = match &arguments[2] {
         Value::Str(with) => cx.read(with)?,

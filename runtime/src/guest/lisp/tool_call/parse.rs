@@ -49,14 +49,35 @@ pub(crate) fn parse(
             read_entries(cx, entries, servers)
         }
         [] => Err(fault("tool/call requires a map, got no arguments").hint(FORM)),
-        [value, ..] => {
+        [value, rest @ ..] => {
             let text = shown(cx, value)?;
-            Err(fault(format!("tool/call requires a map, got {text}")).hint(FORM))
+            Err(fault(format!("tool/call requires a map, got {text}")).hint(positional(value, rest.first())))
         }
     }
 }
 
 const FORM: &str = "(tool/call {:server \"name\" :tool \"name\" :args {…}})";
+
+/// What a call with names in the place of the map was meant to be.
+fn positional(first: &Value, second: Option<&Value>) -> String {
+    let name = |value: &Value| match value {
+        Value::Str(text) => text.short(LONGEST_NAME).map(str::to_owned),
+        _ => None,
+    };
+    let parts = name(first).map(|text| (text, second.and_then(name)));
+    match parts {
+        Some((text, _)) if text.split('/').filter(|part| !part.is_empty()).count() == 2 => {
+            format!("Write (tool/call '{text} {{…}}).")
+        }
+        Some((server, Some(tool))) => {
+            format!("Write (tool/call {{:server {server:?} :tool {tool:?} :args {{…}}}}).")
+        }
+        _ => FORM.to_owned(),
+    }
+}
+
+/// Names that other clients give the argument map.
+const ARGS: &[&str] = &[":arguments", ":params", ":parameters", ":input", ":arg", ":kwargs", ":options"];
 
 fn read_entries(
     cx: &mut Context,
@@ -74,6 +95,9 @@ fn read_entries(
         let Some(known) = known else {
             let text = shown(cx, &key)?;
             let fault = fault(format!("tool/call got unknown key {text}"));
+            if ARGS.contains(&text.replace('"', ":").trim_end_matches(':')) {
+                return Err(fault.hint(format!("The arguments of the tool go under :args: {FORM}")));
+            }
             return Err(match nearest(text.trim_matches([':', '"']), &["server", "tool", "args"]) {
                 Some(near) => fault.hint(format!("Did you mean :{near}?")),
                 None => fault.hint(FORM),

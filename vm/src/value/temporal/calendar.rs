@@ -1,0 +1,114 @@
+//! Parts of dates, and steps of the calendar.
+
+use super::{DateTime, Duration, LocalDate, MICROS_PER_MILLI, MILLIS_PER_DAY, civil};
+use jiff::Span;
+use jiff::civil::Date;
+
+/// Monday first, as Java spells them.
+pub const WEEKDAYS: [&str; 7] =
+    ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
+
+/// January first, as Java spells them.
+pub const MONTHS: [&str; 12] = [
+    "JANUARY",
+    "FEBRUARY",
+    "MARCH",
+    "APRIL",
+    "MAY",
+    "JUNE",
+    "JULY",
+    "AUGUST",
+    "SEPTEMBER",
+    "OCTOBER",
+    "NOVEMBER",
+    "DECEMBER",
+];
+
+/// A part of a date that is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatePart {
+    /// The year.
+    Year,
+    /// 1 to 12.
+    Month,
+    /// 1 to 31.
+    Day,
+    /// 1 to 366.
+    DayOfYear,
+    /// 1, Monday, to 7.
+    Weekday,
+    /// The week of ISO 8601, 1 to 53.
+    IsoWeek,
+    /// The year that this week belongs to.
+    IsoWeekYear,
+    /// Days of the month.
+    MonthLength,
+}
+
+impl LocalDate {
+    /// The day of a year, month and day, if there is one.
+    pub fn new(year: i64, month: i64, day: i64) -> Option<LocalDate> {
+        let (year, month, day) = (year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
+        LocalDate::of(Date::new(year, month, day).ok()?)
+    }
+
+    /// A part of the date.
+    pub fn part(self, part: DatePart) -> i64 {
+        // Every day that there is has a calendar form.
+        let date = civil(self.0).unwrap_or_default();
+        i64::from(match part {
+            DatePart::Year => date.year(),
+            DatePart::Month => date.month().into(),
+            DatePart::Day => date.day().into(),
+            DatePart::DayOfYear => date.day_of_year(),
+            DatePart::Weekday => date.weekday().to_monday_one_offset().into(),
+            DatePart::IsoWeek => date.iso_week_date().week().into(),
+            DatePart::IsoWeekYear => date.iso_week_date().year(),
+            DatePart::MonthLength => date.days_in_month().into(),
+        })
+    }
+
+    /// The year has 366 days.
+    pub fn is_in_leap_year(self) -> bool {
+        civil(self.0).is_some_and(Date::in_leap_year)
+    }
+
+    /// The day so many months later, or the last one of that month.
+    pub fn plus_months(self, months: i64) -> Option<LocalDate> {
+        let span = Span::new().try_months(months).ok()?;
+        LocalDate::of(civil(self.0)?.checked_add(span).ok()?)
+    }
+}
+
+impl DateTime {
+    /// The day it is in UTC.
+    pub fn date(self) -> LocalDate {
+        // An instant is within the years of dates.
+        LocalDate(self.millis().div_euclid(MILLIS_PER_DAY) as i32)
+    }
+
+    /// Milliseconds since midnight UTC.
+    pub const fn millis_of_day(self) -> i64 {
+        self.millis().rem_euclid(MILLIS_PER_DAY)
+    }
+
+    /// The instant so many milliseconds later.
+    pub fn plus_millis(self, millis: i64) -> Option<DateTime> {
+        let micros = self.0.checked_add(millis.checked_mul(MICROS_PER_MILLI)?)?;
+        let instant = DateTime::from_millis(micros.div_euclid(MICROS_PER_MILLI))?;
+        Some(DateTime(instant.0 + micros.rem_euclid(MICROS_PER_MILLI)))
+    }
+
+    /// The same time of day, on another day.
+    pub fn on(self, date: LocalDate) -> Option<DateTime> {
+        let days = date.epoch_day() - self.date().epoch_day();
+        self.plus_millis(days.checked_mul(MILLIS_PER_DAY)?)
+    }
+}
+
+impl Duration {
+    /// A length of time.
+    pub const fn from_millis(millis: i64) -> Duration {
+        Duration(millis)
+    }
+}
