@@ -5,6 +5,7 @@
 //! big integers pays fuel by its 64-bit limbs before it is done.
 
 use crate::bytecode::instruction::Written;
+use crate::bytecode::operation::Operation;
 use crate::context::Context;
 use crate::fault::{Fault, Result, Wanted, hint};
 use crate::value::Value;
@@ -130,6 +131,22 @@ pub(crate) fn charge_linear(cx: &mut Context, a: &BigInt, b: &BigInt) -> Result<
     let longer = a.bits().max(b.bits());
     // One bit more may spill over the limit; the limit is on what is asked for, not on the last carry.
     charge(cx, longer, longer / 64)
+}
+
+/// The operation on numbers of any kind.
+///
+/// # Errors
+/// Not numbers; too large; division by zero.
+#[inline(always)]
+pub(crate) fn compute(cx: &mut Context, operation: Operation, a: Value, b: Value) -> Result<Value> {
+    match operation {
+        Operation::Add => add(cx, a, b),
+        Operation::Subtract => subtract(cx, a, b),
+        Operation::Multiply => multiply(cx, a, b),
+        Operation::Modulo => modulo(cx, a, b),
+        Operation::Quotient => quotient(cx, a, b),
+        Operation::Remainder => remainder(cx, a, b),
+    }
 }
 
 /// `a + b`.

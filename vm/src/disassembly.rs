@@ -1,7 +1,7 @@
 //! The text form of a program: `ptc disasm` and the golden tests.
 
 use crate::builtins::name_of;
-use crate::bytecode::instruction::{Effect, Instruction};
+use crate::bytecode::instruction::{Effect, Instruction, Reference};
 use crate::bytecode::{Const, Program, Proto};
 use std::fmt::Write as _;
 
@@ -36,19 +36,17 @@ impl Program {
     }
 
     fn annotate(&self, out: &mut String, at: usize, instruction: &Instruction) {
-        match *instruction {
-            Instruction::LoadConst { constant, .. } | Instruction::GetKey { constant, .. } => {
-                let _ = write!(out, "  ; {}", self.constant_text(constant.0, 0));
+        match instruction.reference() {
+            Some(
+                Reference::Constant(constant) | Reference::Key(constant) | Reference::Keys { constant, .. },
+            ) => {
+                let _ = write!(out, "  ; {}", self.constant_text(constant, 0));
             }
-            Instruction::LoadGlobal { global, .. }
-            | Instruction::StoreGlobal { global, .. }
-            | Instruction::IsDefined { global, .. }
-            | Instruction::CallGlobal { global, .. } => {
-                let name =
-                    self.globals.get(usize::from(global.0)).map_or("?", |name| self.symbol(name.symbol));
+            Some(Reference::Global(global)) => {
+                let name = self.globals.get(usize::from(global)).map_or("?", |name| self.symbol(name.symbol));
                 let _ = write!(out, "  ; {name}");
             }
-            _ => {}
+            Some(Reference::Capture(_) | Reference::Function { .. } | Reference::Builtin(_)) | None => {}
         }
         instruction.effects(&mut |effect| {
             if let Effect::Jump(distance) = effect {

@@ -5,7 +5,7 @@ use crate::diagnostic::Failed;
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
-use ptc_vm::bytecode::instruction::Small;
+use ptc_vm::bytecode::instruction::{Small, Template};
 use ptc_vm::bytecode::{Args, BuiltinId, Const, Dst, Global, Instruction, Window};
 
 impl Emitter<'_, '_> {
@@ -137,7 +137,7 @@ impl Emitter<'_, '_> {
         let captures = self.gather(span, captures)?;
         self.top = saved;
         let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::MakeClosure { proto, captures, dst });
+        self.emit(span, Instruction::MakeClosure { template: Template { proto, captures }, dst });
         self.finish(span, take(dst.0), target)
     }
 }

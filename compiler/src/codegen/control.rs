@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{AgainstInt, Far, Near, Relation};
-use ptc_vm::bytecode::{Constant, Dst, Instruction, Src};
+use ptc_vm::bytecode::{Constant, Dst, Instruction, Last, Src};
 
 /// A jump out of a test.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ impl Emitter<'_, '_> {
                 decided.extend(self.leave(item.span));
                 self.arrive([open]);
             }
-            self.emit(item.span, Instruction::Drop { src: take(register) });
+            self.emit(item.span, Instruction::Drop { src: Last(register) });
         }
         match target {
             // The last item may be a `recur`, or end the function by itself.
@@ -271,7 +271,7 @@ impl Emitter<'_, '_> {
             let patch = self.jump(step.span, Instruction::JumpIfNil { condition: keep(register), to: FAR });
             stops.push(Edge { patch, dying });
             if is_unread {
-                self.emit(step.span, Instruction::Drop { src: take(register) });
+                self.emit(step.span, Instruction::Drop { src: Last(register) });
             }
             match self.generator.last_uses {
                 true => self.value(step, Target::Into(register))?,
@@ -310,7 +310,7 @@ impl Emitter<'_, '_> {
     /// The subject stays full while clauses are tried, and dies on the way to each body.
     fn case_entry(&mut self, span: Span, subject: Src, dying: Slots) {
         if subject.last {
-            self.emit(span, Instruction::Drop { src: subject });
+            self.emit(span, Instruction::Drop { src: Last(subject.reg) });
         }
         self.drop_slots(span, dying);
     }

@@ -5,7 +5,7 @@ use crate::diagnostic::{Failed, too_many_locals};
 use crate::ir::{Arity, Function, Slots};
 use ptc_vm::Span;
 use ptc_vm::bytecode::instruction::{Far, Flow, Near, Small, Written};
-use ptc_vm::bytecode::{Dst, Instruction, Pinned, Proto, Shape, Src};
+use ptc_vm::bytecode::{Dst, Instruction, Last, Pinned, Proto, Shape, Src};
 
 /// Bytes of an instruction and its place, and of a jump that waits for its target.
 const HELD_BY_INSTRUCTION: usize = 2 * (size_of::<Instruction>() + size_of::<Span>());
@@ -191,7 +191,7 @@ impl<'g, 'm> Emitter<'g, 'm> {
         let _ = self.generator.meter.step();
         for slot in slots.iter() {
             let register = self.slot(slot);
-            self.emit(span, Instruction::Drop { src: take(register) });
+            self.emit(span, Instruction::Drop { src: Last(register) });
         }
     }
 
@@ -216,13 +216,13 @@ impl<'g, 'm> Emitter<'g, 'm> {
                     self.emit(span, Instruction::Move { src, dst: Dst(register) });
                 }
             }
-            Target::Ignore if src.last => self.emit(span, Instruction::Drop { src }),
+            Target::Ignore if src.last => self.emit(span, Instruction::Drop { src: Last(src.reg) }),
             Target::Ignore => {}
             Target::Return => {
                 let src = self.owned(span, src)?;
                 for at in (0..self.pinned.len()).rev() {
                     let counter = self.pinned[at];
-                    self.emit(span, Instruction::Drop { src: take(counter) });
+                    self.emit(span, Instruction::Drop { src: Last(counter) });
                 }
                 self.emit(span, Instruction::Return { src });
             }
@@ -231,13 +231,13 @@ impl<'g, 'm> Emitter<'g, 'm> {
     }
 
     /// The operand, copied to a free register when it is not a last use.
-    pub(super) fn owned(&mut self, span: Span, src: Src) -> Result<Src, Failed> {
+    pub(super) fn owned(&mut self, span: Span, src: Src) -> Result<Last, Failed> {
         if src.last {
-            return Ok(src);
+            return Ok(Last(src.reg));
         }
         let register = self.destination(span, Target::Ignore)?;
         self.emit(span, Instruction::Move { src, dst: Dst(register) });
-        Ok(take(register))
+        Ok(Last(register))
     }
 
     // ----- jumps

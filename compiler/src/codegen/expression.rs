@@ -1,11 +1,11 @@
 //! Expressions: one function for each family, so that the frame of the dispatcher stays small.
 
-use super::emitter::{Emitter, Target, take};
+use super::emitter::{Emitter, Target, keep, take};
 use super::literal::Collection;
 use crate::diagnostic::Failed;
 use crate::ir::{Arithmetic, Binding, Comparison, Expr, Kind, Literal, Ref, Test, TestKind};
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::{Far, Int, Relation, Side, Signal, Small, Written};
+use ptc_vm::bytecode::instruction::{Capture, Far, Int, Key, Relation, Side, Signal, Small, Written};
 use ptc_vm::bytecode::{Constant, Dst, Global, Instruction, Src};
 
 impl Emitter<'_, '_> {
@@ -61,9 +61,10 @@ impl Emitter<'_, '_> {
     fn load_name(&mut self, expr: &Expr<'_>, target: Target) -> Result<(), Failed> {
         let dst = Dst(self.destination(expr.span, target)?);
         let instruction = match expr.kind {
-            Kind::Capture(index) => Instruction::LoadCapture { index: Constant(index), dst },
+            Kind::Capture(index) => Instruction::LoadCapture { index: Capture(index), dst },
             Kind::Global(global) => Instruction::LoadGlobal { global: Global(global), dst },
-            _ => Instruction::LoadSelf { dst },
+            // A running closure stands in register 0.
+            _ => Instruction::Move { src: keep(0), dst },
         };
         self.emit(expr.span, instruction);
         self.finish(expr.span, take(dst.0), target)
@@ -90,7 +91,7 @@ impl Emitter<'_, '_> {
         let src = self.operand(source)?;
         self.top = saved;
         let dst = Dst(self.destination(span, target)?);
-        self.emit(span, Instruction::GetKey { src, constant: Constant(row), dst });
+        self.emit(span, Instruction::GetKey { src, key: Key(row), dst });
         self.finish(span, take(dst.0), target)
     }
 

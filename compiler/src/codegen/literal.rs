@@ -4,8 +4,8 @@ use super::emitter::{Emitter, Target, take};
 use crate::diagnostic::Failed;
 use crate::ir::{Kind, Literal, Ref};
 use ptc_vm::Span;
-use ptc_vm::bytecode::instruction::Small;
-use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction};
+use ptc_vm::bytecode::instruction::{Entries, Small};
+use ptc_vm::bytecode::{Args, Const, Constant, Dst, Instruction, Last};
 
 /// Items of a collection that are gathered in registers before they are appended; even, for maps.
 const CHUNK: usize = 32;
@@ -92,7 +92,7 @@ impl Emitter<'_, '_> {
             let items = self.gather(span, &values)?;
             self.top = saved;
             let dst = Dst(self.destination(span, target)?);
-            self.emit(span, Instruction::MakeRecord { keys: Constant(keys), items, dst });
+            self.emit(span, Instruction::MakeRecord { entries: Entries { keys, items }, dst });
             return self.finish(span, take(dst.0), target);
         }
         if rest.is_empty() {
@@ -118,7 +118,7 @@ impl Emitter<'_, '_> {
             let top = self.top;
             let items = self.gather(span, chunk)?;
             self.top = top;
-            let (src, dst) = (take(whole), Dst(whole));
+            let (src, dst) = (Last(whole), Dst(whole));
             self.emit(
                 span,
                 match kind {

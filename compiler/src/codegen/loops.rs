@@ -4,8 +4,8 @@ use super::control::Edge;
 use super::emitter::{Emitter, RecurHead, Target, take};
 use crate::diagnostic::{Failed, error};
 use crate::ir::{Each, EachStep, Literal, Loop, RecurArg, Ref};
-use ptc_vm::bytecode::instruction::{Far, Small};
-use ptc_vm::bytecode::{Args, Dst, Instruction, Pinned};
+use ptc_vm::bytecode::instruction::{Cursor, Far, Small};
+use ptc_vm::bytecode::{Args, Dst, Instruction, Last, Pinned};
 use ptc_vm::{Reason, Span, builtins};
 
 impl Emitter<'_, '_> {
@@ -31,7 +31,7 @@ impl Emitter<'_, '_> {
         if is_tail {
             self.pinned.pop();
         } else if self.is_reachable() {
-            self.emit(span, Instruction::Drop { src: take(counter) });
+            self.emit(span, Instruction::Drop { src: Last(counter) });
         }
         self.close_scope(span, scope);
         self.top = saved;
@@ -59,7 +59,7 @@ impl Emitter<'_, '_> {
         self.drop_pinned_from(span, head.inside);
         for (from, to) in moves {
             if !self.generator.last_uses {
-                self.emit(span, Instruction::Drop { src: take(to) });
+                self.emit(span, Instruction::Drop { src: Last(to) });
             }
             self.emit(span, Instruction::Move { src: take(from), dst: Dst(to) });
         }
@@ -86,12 +86,12 @@ impl Emitter<'_, '_> {
         self.emit(place, Instruction::Call1 { builtin: seq, a, dst: Dst(vector) });
         self.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(index) });
         let head = self.label();
-        let end = self.jump(span, Instruction::Next { seq: Pinned(vector), dst: Dst(element), to: Far(0) });
+        let end = self.jump(span, Instruction::Next { seq: Cursor(vector), dst: Dst(element), to: Far(0) });
         self.set_slot(each.slot, element);
         self.pin(element);
         let mut bound = vec![each.slot];
         if each.unread.get() {
-            self.emit(span, Instruction::Drop { src: take(element) });
+            self.emit(span, Instruction::Drop { src: Last(element) });
         }
         let (mut skips, mut stops) = (Vec::new(), Vec::new());
         for step in each.steps {
@@ -119,8 +119,8 @@ impl Emitter<'_, '_> {
         self.arrive_edges(span, stops);
         self.arrive([end]);
         self.drop_slots(span, each.dying.get());
-        self.emit(span, Instruction::Drop { src: take(vector) });
-        self.emit(span, Instruction::Drop { src: take(index) });
+        self.emit(span, Instruction::Drop { src: Last(vector) });
+        self.emit(span, Instruction::Drop { src: Last(index) });
         self.top = saved;
         self.literal(span, Literal::Nil, target)
     }

@@ -5,7 +5,7 @@ use super::emitter::{Emitter, take};
 use crate::diagnostic::Failed;
 use crate::ir::Slots;
 use ptc_vm::Span;
-use ptc_vm::bytecode::{Dst, Instruction};
+use ptc_vm::bytecode::{Dst, Instruction, Last};
 
 /// Where a scope began in the list of pinned registers.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Emitter<'_, '_> {
 
     fn drop_registers(&mut self, span: Span, registers: &[u8]) {
         for &register in registers.iter().rev() {
-            self.emit(span, Instruction::Drop { src: take(register) });
+            self.emit(span, Instruction::Drop { src: Last(register) });
         }
     }
 
@@ -67,7 +67,7 @@ impl Emitter<'_, '_> {
         let fresh = self.register(span)?;
         evaluate(self, fresh)?;
         self.top = saved;
-        self.emit(span, Instruction::Drop { src: take(register) });
+        self.emit(span, Instruction::Drop { src: Last(register) });
         self.emit(span, Instruction::Move { src: take(fresh), dst: Dst(register) });
         Ok(())
     }

@@ -7,7 +7,8 @@
 
 use super::Proto;
 use super::code::Const;
-use super::instruction::{Instruction, Src};
+use super::instruction::{Constant, Dst, Instruction, Side, Src, instruction_table};
+use super::operation::Operation;
 
 /// Most instructions of the functions that are looked at, the return included.
 const MOST_INSTRUCTIONS: usize = 4;
@@ -21,14 +22,6 @@ pub(crate) struct Leaf {
     operation: Operation,
     a: Operand,
     b: Operand,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Operation {
-    Add,
-    Subtract,
-    Multiply,
-    Modulo,
 }
 
 /// Where a side of the operation comes from.
@@ -69,34 +62,18 @@ impl Leaf {
             };
             *registers.get_mut(usize::from(dst.0))? = Some(operand);
         }
-        let read = |src| read(&registers, src);
-        let (operation, a, b, dst) = match *last {
-            Instruction::Add { a, b, dst } => (Operation::Add, read(a)?, read(b)?, dst),
-            Instruction::Subtract { a, b, dst } => (Operation::Subtract, read(a)?, read(b)?, dst),
-            Instruction::Multiply { a, b, dst } => (Operation::Multiply, read(a)?, read(b)?, dst),
-            Instruction::Modulo { a, b, dst } => (Operation::Modulo, read(a)?, read(b)?, dst),
-            // The sides of these do not matter to integers.
-            Instruction::AddConst { a, constant: index, dst, .. } => {
-                (Operation::Add, read(a)?, constant(usize::from(index.0))?, dst)
-            }
-            Instruction::MultiplyConst { a, constant: index, dst, .. } => {
-                (Operation::Multiply, read(a)?, constant(usize::from(index.0))?, dst)
-            }
-            Instruction::ModuloConst { a, constant: index, dst } => {
-                (Operation::Modulo, read(a)?, constant(usize::from(index.0))?, dst)
-            }
-            Instruction::AddSmall { a, value, dst, .. } => {
-                (Operation::Add, read(a)?, Operand::Int(i64::from(value.0)), dst)
-            }
-            Instruction::MultiplyInt { a, value, dst, .. } => {
-                (Operation::Multiply, read(a)?, Operand::Int(i64::from(value.0)), dst)
-            }
-            Instruction::ModuloInt { a, value, dst } => {
-                (Operation::Modulo, read(a)?, Operand::Int(value.value()), dst)
-            }
-            _ => return None,
+        let Arithmetic { operation, a, b, side, dst } = Arithmetic::of(last)?;
+        let a = read(&registers, a)?;
+        let b = match b {
+            Second::Register(src) => read(&registers, src)?,
+            Second::Constant(index) => constant(usize::from(index.0))?,
+            Second::Int(int) => Operand::Int(int),
         };
-        (returned.reg == dst.0).then_some(Leaf { operation, a, b })
+        let (a, b) = match side {
+            Side::Right => (a, b),
+            Side::Left => (b, a),
+        };
+        (returned.0 == dst.0).then_some(Leaf { operation, a, b })
     }
 
     /// Computes the function of integers; `None` for all else.
@@ -112,22 +89,65 @@ impl Leaf {
             Operand::Int(int) => Some(int),
         };
         let (a, b) = (value(self.a)?, value(self.b)?);
-        match self.operation {
-            Operation::Add => a.checked_add(b),
-            Operation::Subtract => a.checked_sub(b),
-            Operation::Multiply => a.checked_mul(b),
-            Operation::Modulo => modulo(a, b),
+        self.operation.ints(a, b)
+    }
+}
+
+/// An instruction that is an operation on two numbers.
+struct Arithmetic {
+    operation: Operation,
+    a: Src,
+    b: Second,
+    side: Side,
+    dst: Dst,
+}
+
+/// Its second operand, which stands on the given side.
+enum Second {
+    Register(Src),
+    Constant(Constant),
+    Int(i64),
+}
+
+/// What a row of the table of instructions says of arithmetic.
+macro_rules! arithmetic {
+    (compute($operation:ident, $a:ident, $b:ident, $dst:ident)) => {
+        arithmetic!(Operation::$operation, $a, Second::Register($b), Side::Right, $dst)
+    };
+    (compute_constant($operation:ident, $a:ident, $constant:ident, $dst:ident, $side:expr)) => {
+        arithmetic!(Operation::$operation, $a, Second::Constant($constant), $side, $dst)
+    };
+    (compute_int($operation:ident, $a:ident, $value:ident, $dst:ident, $side:expr)) => {
+        arithmetic!(Operation::$operation, $a, Second::Int($value.value()), $side, $dst)
+    };
+    (add_small($a:ident, $value:ident, $dst:ident, $written:ident)) => {
+        arithmetic!(Operation::Add, $a, Second::Int($value.value()), Side::Right, $dst)
+    };
+    ($operation:expr, $a:ident, $b:expr, $side:expr, $dst:ident) => {
+        Some(Arithmetic { operation: $operation, a: $a, b: $b, side: $side, dst: $dst })
+    };
+    ($($other:tt)*) => {
+        None
+    };
+}
+
+macro_rules! arithmetic_of {
+    ([$instruction:expr] $(
+        $(#[doc = $doc:literal])+
+        $name:ident $text:literal $flow:ident { $($field:ident: $type:ty),* } $loops:ident $work:ident $operands:tt;
+    )+) => {
+        match $instruction {
+            $(Instruction::$name { $($field),* } => { let _ = ($($field,)*); arithmetic!($work $operands) })+
         }
+    };
+}
+
+impl Arithmetic {
+    fn of(instruction: &Instruction) -> Option<Arithmetic> {
+        instruction_table!(arithmetic_of * instruction)
     }
 }
 
 fn read(registers: &[Option<Operand>; REGISTERS], src: Src) -> Option<Operand> {
     *registers.get(usize::from(src.reg))?
-}
-
-/// `(mod a b)` of integers.
-#[inline(always)]
-pub(crate) fn modulo(a: i64, b: i64) -> Option<i64> {
-    let rest = a.checked_rem(b)?;
-    Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
 }

@@ -24,6 +24,9 @@ mod effect;
 pub(crate) mod entry;
 pub mod instruction;
 pub(crate) mod leaf;
+mod operand;
+pub(crate) mod operation;
+mod reference;
 pub mod verify;
 
 pub use arity::Arity;
@@ -31,7 +34,7 @@ pub use builtin::{BuiltinId, Known, Names};
 pub(crate) use builtin::{Builtins, Facts};
 pub use code::{Const, GlobalName, Program, Proto, Shape};
 pub use combinator::{CombinatorKind, Endless, StageKind};
-pub use instruction::{Args, Constant, Dst, Global, Instruction, Pinned, ProtoIndex, Src, Window};
+pub use instruction::{Args, Constant, Dst, Global, Instruction, Last, Pinned, ProtoIndex, Src, Window};
 
 /// Longest name that a program can write, in bytes: looking for a name takes bounded time, and no fuel.
 pub const LONGEST_NAME: usize = 256;

@@ -9,7 +9,7 @@
 
 use super::LONGEST_NAME;
 use super::code::{Const, Program, Proto};
-use super::instruction::{Effect, Flow, Instruction, Visit};
+use super::instruction::{Effect, Flow, Instruction, Reference, Visit};
 use std::fmt;
 
 /// Why a program was refused: always a defect of the compiler.
@@ -46,8 +46,6 @@ pub enum Rule {
     BadIndex,
     /// A name is longer than [`LONGEST_NAME`].
     LongName,
-    /// `drop`, `return` and `exit` must take their operand.
-    MustTake,
     /// More instructions than spans, or no instruction at all.
     Malformed,
     /// A closure gets another number of captures than its function declares.
@@ -241,13 +239,6 @@ impl Step<'_> {
         }
         is_full
     }
-
-    /// The register that an instruction owns beside its operand.
-    fn read_second(&mut self, register: u8) {
-        if !self.state.has(register) {
-            self.fail(Rule::ReadOfEmpty(register));
-        }
-    }
 }
 
 impl Visit for Step<'_> {
@@ -381,7 +372,7 @@ impl Walk<'_> {
 
     /// Applies one instruction; true when the next one can follow.
     fn step(&mut self, instruction: &Instruction, state: &mut Full) -> Result<bool, VerifyError> {
-        self.check_indices(instruction)?;
+        self.check_reference(instruction)?;
         let flow = instruction.flow();
         let mut step = Step {
             state,
@@ -392,9 +383,6 @@ impl Walk<'_> {
             before_fill: None,
         };
         instruction.effects(&mut step);
-        if let Instruction::Next { seq, .. } = instruction {
-            step.read_second(seq.0.wrapping_add(1));
-        }
         let Step { state, failure, jump, before_fill, .. } = step;
         if let Some(rule) = failure {
             return Err(self.error(rule));
@@ -406,9 +394,8 @@ impl Walk<'_> {
             };
             self.jump(distance, arriving)?;
         }
-        if flow == Flow::End
+        if flow == Flow::Return
             && let Some(reg) = state.first_from(1)
-            && !matches!(instruction, Instruction::Exit { .. })
         {
             return Err(self.error(Rule::FullAtReturn(reg)));
         }
@@ -436,71 +423,31 @@ impl Walk<'_> {
         }
     }
 
-    fn check_indices(&self, instruction: &Instruction) -> Result<(), VerifyError> {
+    fn check_reference(&self, instruction: &Instruction) -> Result<(), VerifyError> {
+        let Some(reference) = instruction.reference() else { return Ok(()) };
         let program = self.program;
-        let constant_fine = |index: u16| usize::from(index) < program.constants.len();
-        let global_fine = |index: u16| usize::from(index) < program.globals.len();
-        let rule = match *instruction {
-            Instruction::LoadConst { constant, .. }
-            | Instruction::AddConst { constant, .. }
-            | Instruction::SubtractConst { constant, .. }
-            | Instruction::MultiplyConst { constant, .. }
-            | Instruction::ModuloConst { constant, .. }
-            | Instruction::QuotientConst { constant, .. }
-            | Instruction::RemainderConst { constant, .. }
-            | Instruction::CompareConst { constant, .. }
-            | Instruction::JumpUnlessConst { constant, .. }
-                if !constant_fine(constant.0) =>
-            {
-                Rule::BadIndex
-            }
-            Instruction::MakeRecord { keys, items, .. } => match program.constants.get(usize::from(keys.0)) {
-                Some(Const::Set(rows))
-                    if rows.len() == usize::from(items.count) && are_different_names(program, rows) =>
-                {
-                    return Ok(());
+        let constant = |index: u16| program.constants.get(usize::from(index));
+        let is_there = match reference {
+            Reference::Constant(index) => usize::from(index) < program.constants.len(),
+            Reference::Key(index) => matches!(constant(index), Some(Const::Keyword(_) | Const::Str(_))),
+            Reference::Keys { constant: index, count } => match constant(index) {
+                Some(Const::Set(rows)) => {
+                    rows.len() == usize::from(count) && are_different_names(program, rows)
                 }
-                _ => Rule::BadIndex,
+                _ => false,
             },
-            Instruction::GetKey { constant, .. }
-                if !matches!(
-                    program.constants.get(usize::from(constant.0)),
-                    Some(Const::Keyword(_) | Const::Str(_))
-                ) =>
-            {
-                Rule::BadIndex
-            }
-            Instruction::LoadGlobal { global, .. }
-            | Instruction::StoreGlobal { global, .. }
-            | Instruction::IsDefined { global, .. }
-            | Instruction::CallGlobal { global, .. }
-                if !global_fine(global.0) =>
-            {
-                Rule::BadIndex
-            }
-            Instruction::LoadCapture { index, .. } if index.0 >= self.proto.captures => Rule::BadIndex,
-            Instruction::MakeClosure { proto, captures, .. } => {
-                match program.protos.get(usize::from(proto.0)) {
-                    None => Rule::BadIndex,
-                    Some(target) if target.captures != u16::from(captures.count) => Rule::CaptureCount,
-                    Some(_) => return Ok(()),
+            Reference::Global(index) => usize::from(index) < program.globals.len(),
+            Reference::Capture(index) => index < self.proto.captures,
+            Reference::Function { proto, captures } => match program.protos.get(usize::from(proto.0)) {
+                Some(target) if target.captures != u16::from(captures) => {
+                    return Err(self.error(Rule::CaptureCount));
                 }
-            }
-            Instruction::Drop { src } | Instruction::Return { src } | Instruction::Exit { src, .. }
-                if !src.last =>
-            {
-                Rule::MustTake
-            }
-            Instruction::AppendVector { src, .. }
-            | Instruction::AppendMap { src, .. }
-            | Instruction::AppendSet { src, .. }
-                if !src.last =>
-            {
-                Rule::MustTake
-            }
-            _ => return Ok(()),
+                target => target.is_some(),
+            },
+            // Its number was made by the table that it is a row of.
+            Reference::Builtin(_) => true,
         };
-        Err(self.error(rule))
+        if is_there { Ok(()) } else { Err(self.error(Rule::BadIndex)) }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::charged::Charged;
 use super::frames::FrameStack;
 use super::windows;
-use crate::bytecode::instruction::Instruction;
+use crate::bytecode::instruction::Reference;
 use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
 use crate::context::{Prints, Unit};
 use crate::fault::{CallSite, Fault, Span, UnitId};
@@ -119,10 +119,8 @@ impl Fiber {
     fn builtin(&self, units: &[Rc<Unit>]) -> Option<BuiltinId> {
         let top = (0..self.frames.len()).rev().find(|&at| matches!(self.frames[at], Frame::Code { .. }))?;
         let (_, unit, proto, at) = self.instruction(units, top)?;
-        match *unit.program.protos.get(usize::from(proto.0))?.code.get(at)? {
-            Instruction::CallBuiltin { builtin, .. }
-            | Instruction::Call1 { builtin, .. }
-            | Instruction::Call2 { builtin, .. } => Some(builtin),
+        match unit.program.protos.get(usize::from(proto.0))?.code.get(at)?.reference()? {
+            Reference::Builtin(builtin) => Some(builtin),
             _ => None,
         }
     }

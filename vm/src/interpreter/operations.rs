@@ -15,12 +15,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// `(< a b)`; comparisons with NaN are false.
-pub(super) fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+fn less(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
     Ok(ordered(cx, a, b)? == Some(Ordering::Less))
 }
 
 /// `(<= a b)`.
-pub(super) fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
+fn less_equal(cx: &mut Context, a: &Value, b: &Value) -> Result<bool> {
     Ok(matches!(ordered(cx, a, b)?, Some(Ordering::Less | Ordering::Equal)))
 }
 

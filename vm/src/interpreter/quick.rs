@@ -8,8 +8,10 @@ use super::run::read;
 use super::{Hot, Machine, chain};
 use crate::apply::check_arity;
 use crate::builtins::Implementation;
-use crate::bytecode::instruction::{Args, Constant, Dst, Instruction, Pinned, Relation, Src, Window};
-use crate::bytecode::{BuiltinId, ProtoIndex, WINDOW};
+use crate::bytecode::instruction::{
+    Args, Capture, Dst, Instruction, Key, Pinned, Relation, Src, Template, Window,
+};
+use crate::bytecode::{BuiltinId, WINDOW};
 use crate::context::{Context, Unit};
 use crate::fault::Result;
 use crate::memory::account;
@@ -180,7 +182,7 @@ fn call_again(natives: &mut [Native], registers: &mut Registers, returned: Src) 
 
 /// Copies a value of the closure in register 0.
 #[inline(never)]
-pub(super) fn load_capture(registers: &mut Registers, index: Constant, dst: Dst) {
+pub(super) fn load_capture(registers: &mut Registers, index: Capture, dst: Dst) {
     if let [Value::Closure(closure), others @ ..] = registers
         && let Some(target) = usize::from(dst.0).checked_sub(1).and_then(|at| others.get_mut(at))
     {
@@ -197,14 +199,8 @@ pub(super) fn make_vector(registers: &mut Registers, items: Args, dst: Dst) {
 
 /// A closure over the arguments.
 #[inline(never)]
-pub(super) fn make_closure(
-    registers: &mut Registers,
-    unit: &Unit,
-    proto: ProtoIndex,
-    captures: Args,
-    dst: Dst,
-) {
-    let closure = Closure::new(&unit.code, proto, take_args(registers, captures));
+pub(super) fn make_closure(registers: &mut Registers, unit: &Unit, template: Template, dst: Dst) {
+    let closure = Closure::new(&unit.code, template.proto, take_args(registers, template.captures));
     fill(&mut registers[usize::from(dst.0)], Value::Closure(closure));
 }
 
@@ -224,14 +220,7 @@ pub(super) fn is_less(registers: &Registers, variable: Pinned, value: i64, test:
 #[inline(always)]
 pub(super) fn related(relation: Relation, a: &Value, constant: &Value) -> Option<bool> {
     match (a, constant) {
-        (Value::Int(a), Value::Int(b)) => Some(match relation {
-            Relation::Equal => a == b,
-            Relation::NotEqual => a != b,
-            Relation::Less => a < b,
-            Relation::LessEqual => a <= b,
-            Relation::Greater => a > b,
-            Relation::GreaterEqual => a >= b,
-        }),
+        (Value::Int(a), Value::Int(b)) => Some(relation.of(a, b)),
         (Value::Keyword(a), Value::Keyword(b)) => relation.of_equality(a == b),
         (Value::Str(a), Value::Str(b)) if b.as_str().len() <= SHORT_TEXT => {
             relation.of_equality(Rc::ptr_eq(a, b) || a.as_str() == b.as_str())
@@ -247,10 +236,10 @@ pub(super) fn get_key(
     unit: &Unit,
     registers: &mut Registers,
     src: Src,
-    constant: Constant,
+    key: Key,
     dst: Dst,
 ) -> bool {
-    let Value::Keyword(symbol) = unit.constants[usize::from(constant.0)] else { return false };
+    let Value::Keyword(symbol) = unit.constants[usize::from(key.0)] else { return false };
     let (from, to) = (usize::from(src.reg), usize::from(dst.0));
     if let Ok([source, target]) = registers.get_disjoint_mut([from, to]) {
         match source {

@@ -1,8 +1,9 @@
 //! Linking a program into an isolate: symbols, constants and global slots get the isolate's numbers.
 
 use crate::bytecode::entry::Entry;
+use crate::bytecode::instruction::Effect;
 use crate::bytecode::leaf::Leaf;
-use crate::bytecode::{Const, Instruction, Program, Proto};
+use crate::bytecode::{Const, Program, Proto};
 use crate::context::{Context, Linking, Unit};
 use crate::fault::{Fault, Result};
 use crate::interpreter::globals::Globals;
@@ -103,10 +104,11 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     if proto.shape.variadic {
         return Entry::NONE;
     }
-    let reads_self = |instruction: &Instruction| {
-        matches!(instruction, Instruction::LoadSelf { .. } | Instruction::LoadCapture { .. })
-    };
-    let needs_closure = proto.captures > 0 || proto.code.iter().any(reads_self);
+    // The closure stands in register 0.
+    let mut needs_closure = proto.captures > 0;
+    for instruction in &proto.code {
+        instruction.effects(&mut |effect| needs_closure |= effect == Effect::Read(0));
+    }
     let leaf = match Leaf::of(proto, constants) {
         Some(leaf) if leaves.len() < Entry::MOST_LEAVES => {
             leaves.push(leaf);

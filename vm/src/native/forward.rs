@@ -85,9 +85,9 @@ impl Forward {
                 Instruction::LoadConst { constant, dst } => {
                     (Operand::Constant(unit.constants.get(usize::from(constant.0))?.clone()), dst)
                 }
-                Instruction::GetKey { src, constant, dst } => {
+                Instruction::GetKey { src, key, dst } => {
                     let (Operand::Parameter(parameter), Value::Keyword(key)) =
-                        (read(&registers, src)?, unit.constants.get(usize::from(constant.0))?)
+                        (read(&registers, src)?, unit.constants.get(usize::from(key.0))?)
                     else {
                         return None;
                     };
@@ -125,7 +125,7 @@ impl Forward {
                 .count()
         };
         let info = cx.builtins.of(builtin);
-        if src.reg != result
+        if src.0 != result
             || !info.arity.accepts(operands.len())
             || (0..usize::from(count)).any(|parameter| passed(parameter) > 1)
         {
