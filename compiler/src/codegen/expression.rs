@@ -231,15 +231,15 @@ impl Emitter<'_, '_> {
             _ => (None, None),
         };
         let constant = match (op, int, small) {
-            (Arithmetic::Multiply, _, Some(_)) | (Arithmetic::Modulo | Arithmetic::Quotient, Some(_), _) => {
-                Constant(0)
-            }
+            (Arithmetic::Multiply, _, Some(_))
+            | (Arithmetic::Modulo | Arithmetic::Quotient | Arithmetic::Remainder, Some(_), _) => Constant(0),
             _ => Constant(self.generator.tables.literal(operand.span, literal)?),
         };
         Ok(Some(move |a, dst| match (op, int, small) {
             (Arithmetic::Multiply, _, Some(value)) => Instruction::MultiplyInt { a, value, dst, side },
             (Arithmetic::Modulo, Some(value), _) => Instruction::ModuloInt { a, value, dst },
             (Arithmetic::Quotient, Some(value), _) => Instruction::QuotientInt { a, value, dst },
+            (Arithmetic::Remainder, Some(value), _) => Instruction::RemainderInt { a, value, dst },
             (Arithmetic::Add, ..) => Instruction::AddConst { a, constant, dst, side },
             (Arithmetic::Subtract, ..) => Instruction::SubtractConst { a, constant, dst, side },
             (Arithmetic::Multiply, ..) => Instruction::MultiplyConst { a, constant, dst, side },

@@ -96,6 +96,8 @@ macro_rules! instruction_table {
     ModuloInt "mod#" Next { a: Src, value: Int, dst: Dst } hot compute_int(Modulo, a, value, dst, Side::Right);
     /// dst = (quot a integer).
     QuotientInt "quot#" Next { a: Src, value: Int, dst: Dst } hot compute_int(Quotient, a, value, dst, Side::Right);
+    /// dst = (rem a integer).
+    RemainderInt "rem#" Next { a: Src, value: Int, dst: Dst } hot compute_int(Remainder, a, value, dst, Side::Right);
     /// dst = a + small integer (also `inc`, `dec` and subtraction of a literal).
     AddSmall "add#" Next { a: Src, value: Small, dst: Dst, written: Written } hot add_small(a, value, dst, written);
     /// dst = (= a b).
