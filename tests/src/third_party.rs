@@ -8,15 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// True when the third-party tests are to be left out (`PTC_SKIP_THIRD_PARTY=1`), which it says loudly.
-pub fn skipped() -> bool {
-    let skip = std::env::var_os("PTC_SKIP_THIRD_PARTY").is_some_and(|value| value == "1");
-    if skip {
-        eprintln!("SKIPPED: PTC_SKIP_THIRD_PARTY=1, this test ran nothing");
-    }
-    skip
-}
-
 /// Where the packages are; installs them first.
 pub fn installed() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();

@@ -1,7 +1,7 @@
 //! MCP clients that we did not write drive `ptc serve`: the Python `mcp` 2.x client and the TypeScript SDK.
 
 use ptc_tests::binary::{self, run};
-use ptc_tests::third_party::{installed, python, skipped};
+use ptc_tests::third_party::{installed, python};
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::workspace;
 use serde_json::{Value, json};
@@ -56,10 +56,8 @@ impl Opening {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn every_client_sees_the_same_server() {
-    if skipped() {
-        return;
-    }
     for opening in Opening::ALL {
         let report = opening.drive(&[]);
         let text =
@@ -82,10 +80,8 @@ fn every_client_sees_the_same_server() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn every_profile_and_upstreams() {
-    if skipped() {
-        return;
-    }
     let config = Upstreams::probe().write();
     for opening in Opening::ALL {
         for profile in ["slim", "structured", "debug"] {

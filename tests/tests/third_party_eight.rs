@@ -2,9 +2,7 @@
 //! thinking, time, git, fetch, sqlite.
 
 use ptc_tests::binary::{eval, run_ptc};
-use ptc_tests::third_party::{
-    everything, fetch, filesystem, git, memory, sequential_thinking, skipped, sqlite, time,
-};
+use ptc_tests::third_party::{everything, fetch, filesystem, git, memory, sequential_thinking, sqlite, time};
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -75,10 +73,8 @@ fn web_page(text: &'static str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn the_doctor_finds_nothing_wrong_with_eight_servers() {
-    if skipped() {
-        return;
-    }
     let eight = eight();
     let finished = run_ptc(&[&["doctor", "--output", "json"][..], &eight.config.flags(&[])].concat(), "");
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -101,10 +97,8 @@ fn the_doctor_finds_nothing_wrong_with_eight_servers() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn one_program_uses_all_eight() {
-    if skipped() {
-        return;
-    }
     let eight = eight();
     let path = eight.path.to_str().expect("UTF-8");
     let page = web_page("tea 2\ncoffee 5\n");

@@ -4,21 +4,12 @@
 use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::processes::{descendants, signal};
 use ptc_tests::serve::{Server, text_of};
-use ptc_tests::third_party::{everything, filesystem, git, skipped, time};
+use ptc_tests::third_party::{everything, filesystem, git, time};
 use ptc_tests::upstreams::{ConfigFile, Upstreams};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-
-/// Leaves the test when third-party packages are not wanted.
-macro_rules! needs_third_party {
-    () => {
-        if skipped() {
-            return;
-        }
-    };
-}
 
 fn everything_config() -> ConfigFile {
     Upstreams::default().add("everything", everything()).write()
@@ -32,8 +23,8 @@ fn folder() -> (TempDir, String) {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn all_four_start_and_list_their_tools() {
-    needs_third_party!();
     let (dir, path) = folder();
     repository(dir.path());
     let config = Upstreams::default()
@@ -59,8 +50,8 @@ fn all_four_start_and_list_their_tools() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn text_structured_content_and_images() {
-    needs_third_party!();
     let program = r#"
         (defn call [tool args] (tool/call {:server "everything" :tool tool :args args}))
         [(call "echo" {:message "hello"})
@@ -93,8 +84,8 @@ fn text_structured_content_and_images() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_tool_error_is_a_value() {
-    needs_third_party!();
     let (_dir, path) = folder();
     let config = Upstreams::default().add("fs", filesystem(Path::new(&path))).add("time", time()).write();
     let program = format!(
@@ -117,8 +108,8 @@ fn a_tool_error_is_a_value() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_wrong_tool_name_is_the_programs_fault() {
-    needs_third_party!();
     let report =
         eval("(tool/call {:server \"everything\" :tool \"no-such\"})", &everything_config().flags(&[]));
     assert_eq!(report["ok"], false);
@@ -127,8 +118,8 @@ fn a_wrong_tool_name_is_the_programs_fault() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_call_that_takes_too_long_is_given_up() {
-    needs_third_party!();
     let program = r#"
         [(:reason (tool/call {:server "everything" :tool "trigger-long-running-operation" :args {:duration 600 :steps 2}}))
          (:value (tool/call {:server "everything" :tool "echo" :args {:message "still here"}}))]"#;
@@ -141,8 +132,8 @@ fn a_call_that_takes_too_long_is_given_up() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn an_answer_beyond_the_cap_is_refused_and_the_connection_lives() {
-    needs_third_party!();
     let (dir, path) = folder();
     std::fs::write(dir.path().join("big.txt"), "x".repeat(3 << 20)).expect("written");
     std::fs::write(dir.path().join("small.txt"), "small").expect("written");
@@ -162,8 +153,8 @@ fn an_answer_beyond_the_cap_is_refused_and_the_connection_lives() {
 
 /// The server process is killed while a call is in flight: the call fails, and a later one starts it again.
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_killed_server_comes_back() {
-    needs_third_party!();
     let config = Upstreams::probe().add("everything", everything()).write();
     let mut server = Server::start(&config.flags(&["--timeout", "120s", "--max-upstream-calls", "1000000"]));
     let own: Vec<u32> = descendants(server.id()).into_iter().filter(|id| is_probe(*id)).collect();
@@ -220,8 +211,8 @@ fn repository(dir: &Path) {
 
 /// Example 1 of the aggregator's reference: read one file.
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn example_1_simple_read() {
-    needs_third_party!();
     let (dir, path) = folder();
     std::fs::write(dir.path().join("notes.md"), "# Notes\nBuy milk.\n").expect("written");
     let config = Upstreams::default().add("fs", filesystem(Path::new(&path))).write();
@@ -242,8 +233,8 @@ fn example_1_simple_read() {
 
 /// Example 2: commits that touch a file of a list kept in another server (git in place of GitHub).
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn example_2_cross_server_filter() {
-    needs_third_party!();
     let (dir, path) = folder();
     repository(dir.path());
     std::fs::write(dir.path().join("watched-paths.txt"), "src/lib.rs\nnotes.md\nno/such.md\n")
@@ -299,8 +290,8 @@ fn example_2_cross_server_filter() {
 
 /// Example 3: a batch in parallel, where some items do not exist.
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn example_3_parallel_batch() {
-    needs_third_party!();
     let (dir, path) = folder();
     for id in (101..=110).filter(|id| id % 4 != 0) {
         std::fs::write(dir.path().join(format!("{id}.json")), format!("{{\"name\": \"item {id}\"}}"))
@@ -334,8 +325,8 @@ fn example_3_parallel_batch() {
 
 /// Real tools are used with the argument names that models write.
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn arguments_reach_python_servers() {
-    needs_third_party!();
     let config = Upstreams::default().add("time", time()).write();
     let program = r#"
         (let [r (tool/call {:server "time" :tool "convert_time"

@@ -3,7 +3,7 @@
 //! protocol, and no client has anything to complain about.
 
 use ptc_tests::binary::{self, Finished, run};
-use ptc_tests::third_party::{inspector, installed, mcporter, new_node, python, skipped};
+use ptc_tests::third_party::{inspector, installed, mcporter, new_node, python};
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::workspace;
 use serde_json::{Value, json};
@@ -94,10 +94,8 @@ fn inspect(desk: &Desk, era: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn the_inspector_lists_strictly_and_calls_in_every_era() {
-    if skipped() {
-        return;
-    }
     let handshake = ["client initialize", "server result", "client notifications/initialized"];
     let discovery = ["client server/discover", "server result"];
     for (era, opening) in [("legacy", &handshake[..]), ("auto", &discovery), ("modern", &discovery)] {
@@ -126,10 +124,8 @@ fn the_inspector_lists_strictly_and_calls_in_every_era() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn mcporter_lists_with_schema_and_calls() {
-    if skipped() {
-        return;
-    }
     let desk = Desk::new();
     let server = desk.server(&[]);
     let config = json!({ "mcpServers": { "ptc": { "command": server[0], "args": server[1..] } } });
@@ -160,10 +156,8 @@ fn mcporter_lists_with_schema_and_calls() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn fastmcp_speaks_the_stateless_era_and_hears_of_progress() {
-    if skipped() {
-        return;
-    }
     let desk = Desk::new();
     let config = Upstreams::probe().write();
     let mut command = Command::new(python());
@@ -208,10 +202,8 @@ fn fastmcp_speaks_the_stateless_era_and_hears_of_progress() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn the_python_client_speaks_both_eras() {
-    if skipped() {
-        return;
-    }
     let handshake =
         ["client initialize", "server result", "client notifications/initialized", "client tools/list"];
     let discovery = ["client server/discover", "server result", "client tools/list"];
