@@ -5,7 +5,8 @@ A *room* is a top-level module of a crate. What is checked:
 
 - imports between the rooms of a crate run one way: no circles,
 - imports between crates run one way (CRATES, from top to bottom),
-- a folder holds few source files, a file is one idea.
+- a folder holds few source files, a file is one idea,
+- no two types of DISTINCT crates have the same name.
 
 The print shows the rooms of each crate in layers: a room imports only rooms below it. Beside each stand the rooms
 it imports, without those that another of them imports anyway.
@@ -25,6 +26,8 @@ import sys
 CRATES = ["mcp", "runtime", "compiler", "vm", "similar"]
 # Crates without circles and without full folders. Only grows; the goal is all of them.
 CLEAN = ["mcp", "runtime", "compiler", "vm", "similar"]
+# Crates whose types have names of their own, together: they are read side by side.
+DISTINCT = ["mcp", "runtime"]
 MOST_FILES = 15
 MOST_LINES = 600
 ROOTS = {"lib", "main"}
@@ -195,6 +198,12 @@ class Crate:
             if count > MOST_FILES:
                 yield f"{self.name}: {count} files in {folder}, more than {MOST_FILES}"
 
+    def types(self):
+        """Names of types, each with its file."""
+        for file in self.sources:
+            for found in re.finditer(r"\b(?:struct|enum|trait|union)\s+([A-Z]\w*)", self.texts[file]):
+                yield found.group(1), file
+
     def upward(self):
         for above in CRATES[: CRATES.index(self.name)]:
             name = re.compile(rf"\bptc_{above}::")
@@ -205,13 +214,18 @@ def main():
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]
     files = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
     files = sorted({file for file in files if os.path.exists(file)})
-    breaches, open_ends = [], []
+    breaches, open_ends, types = [], [], collections.defaultdict(list)
     for name in sys.argv[1:] or CRATES:
         crate = Crate(name, files)
         print(f"{name}: {len(crate.rooms)} rooms, {len(crate.files)} files")
         print(*crate.picture(), sep="\n", end="\n" if crate.rooms else "")
         (breaches if name in CLEAN else open_ends).extend(crate.breaches())
         breaches += crate.upward()
+        for type_name, file in crate.types() if name in DISTINCT else ():
+            types[type_name].append(file)
+    for type_name, places in sorted(types.items()):
+        if len(places) > 1:
+            breaches.append(f"{len(places)} types have the name {type_name}: {' '.join(places)}")
     for file in files:
         with open(file, encoding="utf8") as source:
             lines = sum(1 for _ in source)

@@ -6,7 +6,7 @@ use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{
-    Answer, Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Tool, ToolAnnotations,
+    Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Tool, ToolAnnotations, ToolAnswer,
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -24,7 +24,7 @@ type Waiting = Arc<Mutex<BTreeMap<u64, Box<dyn Reporter>>>>;
 /// Waits until somebody answers; weighs as many bytes as it is asked to.
 struct Wait(Waiting);
 
-fn said(blocks: Value, is_error: bool) -> Answer {
+fn said(blocks: Value, is_error: bool) -> ToolAnswer {
     let content = Content::Blocks(to_raw_value(&blocks).expect("JSON"));
     ToolResult { is_error, content, structured: None }.into()
 }

@@ -60,8 +60,15 @@ pub struct Flood {
 /// A server that does not start, or that answers something else.
 pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Beside> {
     // Enough for others whose values are large: what is measured is waiting for turns.
-    let mut server =
-        Server::start(&["serve", "--timeout", "600s", "--fuel", "1000000000000", "--memory", "128M"])?;
+    let mut server = FairnessServer::start(&[
+        "serve",
+        "--timeout",
+        "600s",
+        "--fuel",
+        "1000000000000",
+        "--memory",
+        "128M",
+    ])?;
     for other in 0..others {
         server.send(&request(&format!("other-{other}"), program))?;
     }
@@ -79,7 +86,7 @@ pub fn beside(program: &str, others: usize, programs: usize) -> io::Result<Besid
 /// # Errors
 /// A server that does not start, or that answers something else.
 pub fn flood(programs: usize) -> io::Result<Flood> {
-    let mut server = Server::start(&["serve"])?;
+    let mut server = FairnessServer::start(&["serve"])?;
     let mut busy = 0;
     let is_busy = |line: &[u8]| memchr::memmem::find(line, br#""text":"busy:"#).is_some();
     let (_, wall) = server.all_at_once(0..programs, |line| busy += usize::from(is_busy(line)))?;
@@ -104,23 +111,25 @@ fn number(line: &[u8]) -> io::Result<usize> {
         .ok_or_else(|| io::Error::other(format!("unexpected answer: {text}")))
 }
 
-struct Server {
+struct FairnessServer {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Server {
-    fn start(arguments: &[&str]) -> io::Result<Server> {
+impl FairnessServer {
+    fn start(arguments: &[&str]) -> io::Result<FairnessServer> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => {
-                Ok(Server { child, input: Some(input), output: BufReader::with_capacity(256 << 10, output) })
-            }
+            (Some(input), Some(output)) => Ok(FairnessServer {
+                child,
+                input: Some(input),
+                output: BufReader::with_capacity(256 << 10, output),
+            }),
             _ => Err(io::Error::other("no pipes")),
         }
     }
@@ -185,7 +194,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for FairnessServer {
     fn drop(&mut self) {
         // What still runs there is of no interest.
         let _ = self.child.kill();

@@ -52,7 +52,7 @@ impl Cost {
 
 /// The best round of each side.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct Comparison {
     /// The bare client.
     pub bare: Cost,
     /// The runtime.
@@ -94,9 +94,9 @@ impl Way {
     ///
     /// # Errors
     /// A server that is lost, or calls that fail.
-    pub async fn measure(&self, runtime: &Runtime, rounds: usize) -> io::Result<Measured> {
+    pub async fn measure(&self, runtime: &Runtime, rounds: usize) -> io::Result<Comparison> {
         let mut client = BareClient::start(&self.server())?;
-        let mut best = Measured { bare: Cost::MOST, ptc: Cost::MOST };
+        let mut best = Comparison { bare: Cost::MOST, ptc: Cost::MOST };
         for _ in 0..rounds {
             let (begun, cpu) = (Instant::now(), clock::cpu());
             for _ in 0..self.calls / self.width {

@@ -21,7 +21,7 @@ const ENOUGH_OUTPUT: usize = 32 << 10;
 
 /// The members of a request that a minimal server looks at.
 #[derive(Deserialize)]
-struct Request<'a> {
+struct EchoRequest<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
     #[serde(borrow)]
@@ -45,7 +45,7 @@ pub fn echo(
     while let Some(batch) = input.blocking_recv() {
         let Input::Lines(batch) = batch else { continue };
         for line in lines::split(&batch) {
-            let Ok(Request { id, method, params }) = serde_json::from_slice(line) else { continue };
+            let Ok(EchoRequest { id, method, params }) = serde_json::from_slice(line) else { continue };
             if method != "tools/call" || params.is_none() {
                 continue;
             }
@@ -140,7 +140,7 @@ const ECHO: &[&str] = &["bench", "echo-server"];
 
 /// One side of the bench: medians of its rounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct SideFigures {
     /// Requests a second by the wall clock.
     pub per_second: f64,
     /// Requests a second as a part of the bare loop's in the same round, which what else the machine does
@@ -154,10 +154,10 @@ pub struct Measured {
 ///
 /// # Errors
 /// A server that does not start, or that answers something else.
-pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.len()]> {
+pub fn measure(requests: usize, rounds: usize) -> io::Result<[SideFigures; SIDES.len()]> {
     let mut servers = Vec::new();
     for side in SIDES {
-        servers.push(Server::start(side, requests)?);
+        servers.push(SideServer::start(side, requests)?);
     }
     for server in &mut servers {
         server.warm_up()?;
@@ -172,7 +172,7 @@ pub fn measure(requests: usize, rounds: usize) -> io::Result<[Measured; SIDES.le
     let bares = SIDES.map(|side| all[side.bare].iter().map(wall).collect::<Vec<f64>>());
     Ok(std::array::from_fn(|side| {
         let (taken, bare) = (&all[side], &bares[side]);
-        Measured {
+        SideFigures {
             per_second: requests as f64 / median(taken.iter().map(wall)),
             of_bare: median(taken.iter().zip(bare).map(|(taken, bare)| bare / wall(taken))),
             cpu: Duration::from_secs_f64(median(taken.iter().map(|(_, cpu)| cpu.as_secs_f64())))
@@ -194,7 +194,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// A server under load.
-struct Server {
+struct SideServer {
     side: Side,
     child: Child,
     input: Option<ChildStdin>,
@@ -205,8 +205,8 @@ struct Server {
     answer_bytes: usize,
 }
 
-impl Server {
-    fn start(side: Side, count: usize) -> io::Result<Server> {
+impl SideServer {
+    fn start(side: Side, count: usize) -> io::Result<SideServer> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(side.arguments)
             .stdin(Stdio::piped())
@@ -219,7 +219,7 @@ impl Server {
         for id in 0..count {
             writeln!(requests, r#"{{"jsonrpc":"2.0","id":{id},{}}}"#, side.request)?;
         }
-        Ok(Server { side, child, input: Some(input), output, requests, count, answer_bytes: 0 })
+        Ok(SideServer { side, child, input: Some(input), output, requests, count, answer_bytes: 0 })
     }
 
     /// One round whose answers are looked at: each has its own id and says what it should. One request goes
@@ -289,7 +289,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SideServer {
     fn drop(&mut self) {
         // The server ends with its input; whatever it says about that does not matter any more.
         let _ = self.child.kill();

@@ -15,7 +15,7 @@ const PROGRAM: &str = r#"
 
 /// What was measured.
 #[derive(Debug)]
-pub struct Measured {
+pub struct Footprint {
     /// Programs suspended.
     pub programs: usize,
     /// Resident bytes of the process before and with all of them.
@@ -28,7 +28,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// A program that does not suspend; no `/proc`.
-pub fn measure(programs: usize) -> Result<Measured, String> {
+pub fn measure(programs: usize) -> Result<Footprint, String> {
     let compiled = compile(PROGRAM, &Externals::default(), &CompileOptions::default())
         .map_err(|errors| format!("{errors:?}"))?;
     let before = resident()?;
@@ -44,5 +44,5 @@ pub fn measure(programs: usize) -> Result<Measured, String> {
     }
     let resident = (before, resident()?);
     let logical = isolates.first().map_or(0, Isolate::live_bytes);
-    Ok(Measured { programs, resident, logical })
+    Ok(Footprint { programs, resident, logical })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Medians of CPU time, after the results were found equal.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct ReadTimes {
     /// Bytes of the frame.
     pub frame_bytes: usize,
     /// Bytes of the JSON text in it.
@@ -23,17 +23,17 @@ pub struct Measured {
 }
 
 #[derive(Deserialize)]
-struct Frame {
-    result: ToolResult,
+struct ResultFrame {
+    result: BlockResult,
 }
 
 #[derive(Deserialize)]
-struct ToolResult {
-    content: Vec<Block>,
+struct BlockResult {
+    content: Vec<TextBlock>,
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct TextBlock {
     text: String,
 }
 
@@ -41,7 +41,7 @@ struct Block {
 ///
 /// # Errors
 /// Results that differ.
-pub fn measure(bytes: usize, rounds: usize) -> Result<Measured, String> {
+pub fn measure(bytes: usize, rounds: usize) -> Result<ReadTimes, String> {
     let text = rows(bytes);
     let result = json!({ "content": [{ "type": "text", "text": text }] });
     let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
@@ -62,7 +62,7 @@ pub fn measure(bytes: usize, rounds: usize) -> Result<Measured, String> {
     our_times.sort_unstable();
     serde_times.sort_unstable();
     let middle = our_times.len() / 2;
-    Ok(Measured {
+    Ok(ReadTimes {
         frame_bytes: frame.len(),
         text_bytes: text.len(),
         ours: our_times[middle],
@@ -71,7 +71,7 @@ pub fn measure(bytes: usize, rounds: usize) -> Result<Measured, String> {
 }
 
 fn by_serde(frame: &str) -> Result<serde_json::Value, String> {
-    let frame: Frame = serde_json::from_slice(frame.as_bytes()).map_err(|error| error.to_string())?;
+    let frame: ResultFrame = serde_json::from_slice(frame.as_bytes()).map_err(|error| error.to_string())?;
     let block = frame.result.content.first().ok_or("no block")?;
     serde_json::from_str(&block.text).map_err(|error| error.to_string())
 }

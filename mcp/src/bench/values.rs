@@ -6,7 +6,7 @@ use ptc_vm::{Budget, Isolate};
 
 /// A kind of value.
 #[derive(Debug)]
-pub struct Kind {
+pub struct ValueKind {
     /// What it is called.
     pub name: &'static str,
     /// An expression that makes number `i` of them.
@@ -16,7 +16,7 @@ pub struct Kind {
 macro_rules! kinds {
     ($($name:literal $expression:literal)*) => {
         /// The kinds.
-        pub const KINDS: &[Kind] = &[$(Kind { name: $name, expression: $expression }),*];
+        pub const KINDS: &[ValueKind] = &[$(ValueKind { name: $name, expression: $expression }),*];
     };
 }
 
@@ -34,9 +34,9 @@ kinds! {
 
 /// What one value takes, its place in the vector included.
 #[derive(Debug)]
-pub struct Measured {
+pub struct ValueSize {
     /// The kind.
-    pub kind: &'static Kind,
+    pub kind: &'static ValueKind,
     /// Logical bytes: what counts towards the memory limit.
     pub logical: f64,
     /// Bytes of the process.
@@ -47,7 +47,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// A program that fails; no `/proc`.
-pub fn measure(count: usize) -> Result<Vec<Measured>, String> {
+pub fn measure(count: usize) -> Result<Vec<ValueSize>, String> {
     let mut kept = Vec::with_capacity(KINDS.len());
     let mut all = Vec::with_capacity(KINDS.len());
     for kind in KINDS {
@@ -57,7 +57,7 @@ pub fn measure(count: usize) -> Result<Vec<Measured>, String> {
         let source = format!("(def kept (mapv (fn [i] {}) (range {count})))", kind.expression);
         evaluate(&mut isolate, &source, &[])?;
         let each = |bytes: u64| bytes as f64 / count.max(1) as f64;
-        all.push(Measured {
+        all.push(ValueSize {
             kind,
             logical: each(isolate.live_bytes() - before),
             resident: each(resident()?.saturating_sub(resident_before)),

@@ -50,7 +50,7 @@ workloads! {
 
 /// What was measured.
 #[derive(Debug)]
-pub struct Measured {
+pub struct WorkloadFigures {
     /// The result: a string as it is, anything else as `pr-str` shows it.
     pub result: String,
     /// CPU milliseconds of each run.
@@ -82,7 +82,7 @@ impl Workload {
     ///
     /// # Errors
     /// A missing [`ISSUES`] file; what the program said instead of a result.
-    pub fn run(&self, folder: &Path) -> Result<Measured, String> {
+    pub fn run(&self, folder: &Path) -> Result<WorkloadFigures, String> {
         let options = Budget { memory_bytes: 4 << 30, fuel: u64::MAX >> 1, ..Budget::default() };
         let mut isolate = Isolate::new(options);
         if self.reads_issues() {
@@ -100,7 +100,7 @@ impl Workload {
             .map_err(|errors| format!("{errors:?}"))?
             .program;
         let unit = isolate.load(program).map_err(|fault| fault.message)?;
-        let mut measured = Measured {
+        let mut measured = WorkloadFigures {
             result: String::new(),
             millis: Vec::new(),
             fuel: 0,

@@ -1,7 +1,7 @@
 //! `ptc bench`.
 
 use super::boot::start_runtime;
-use crate::bench::overhead::{Measured, WAYS};
+use crate::bench::overhead::{Comparison, WAYS};
 use crate::bench::pmap::{BareClient, run as run_program};
 use crate::bench::workload::WORKLOADS;
 use crate::bench::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
@@ -41,7 +41,7 @@ enum Bench {
     /// Calls through ptc against a bare client making the same ones
     Overhead(OverheadArgs),
     /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
-    Serve(ServeArgs),
+    Serve(ServeBenchArgs),
     /// How long new programs wait in a server full of long ones, and what becomes of a flood of them
     Fairness(FairnessArgs),
     /// A large JSON text block from frame to values, against unescaping and serde_json
@@ -93,7 +93,7 @@ struct OverheadArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct ServeArgs {
+struct ServeBenchArgs {
     /// Requests of each round
     #[arg(long, default_value_t = 200_000)]
     requests: usize,
@@ -290,7 +290,7 @@ fn latency(args: &LatencyArgs) -> Result<Exit, Abort> {
     Ok(Exit::Ok)
 }
 
-fn serve_rates(args: &ServeArgs) -> Result<Exit, Abort> {
+fn serve_rates(args: &ServeBenchArgs) -> Result<Exit, Abort> {
     let all = serve::measure(args.requests, args.rounds)?;
     console::write_line(
         "| server | requests a second | of the bare loop's, by rounds | CPU a request |\n|---|---|---|---|",
@@ -361,7 +361,7 @@ fn suspended(args: &SuspendedArgs) -> Result<Exit, Abort> {
 fn value_sizes(args: &ValuesArgs) -> Result<Exit, Abort> {
     console::write_line("| value | logical bytes | resident bytes |\n|---|---|---|")?;
     for measured in values::measure(args.count).map_err(program_failed)? {
-        let values::Measured { kind, logical, resident } = measured;
+        let values::ValueSize { kind, logical, resident } = measured;
         console::write_line(&format!("| {} | {logical:.0} | {resident:.0} |", kind.name))?;
     }
     Ok(Exit::Ok)
@@ -415,7 +415,7 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     )?;
     for way in WAYS {
         let measured = way.measure(&runtime, args.rounds).await?;
-        let Measured { bare, ptc } = measured;
+        let Comparison { bare, ptc } = measured;
         let each =
             |bare: Duration, ptc: Duration| (ptc.as_secs_f64() - bare.as_secs_f64()) * 1e6 / way.calls as f64;
         console::write_line(&format!(

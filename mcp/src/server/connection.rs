@@ -6,7 +6,7 @@ use super::handler::{Action, Handler, HandshakeState, Subscription, Ticket};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
 use crate::protocol::{FrameError, Id, Message, RpcError, ServerMessage, frame, notify};
-use crate::tools::Answer;
+use crate::tools::ToolAnswer;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -164,7 +164,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.calls.report(Instant::now(), &mut self.outbox);
     }
 
-    fn answer(&mut self, ticket: &Ticket, answer: Answer) {
+    fn answer(&mut self, ticket: &Ticket, answer: ToolAnswer) {
         let to = Route::Request(&ticket.id);
         for message in answer.log {
             self.outbox.send(to, notify::log(message));

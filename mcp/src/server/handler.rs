@@ -9,7 +9,7 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
-use crate::tools::{Answer, Begun, CallContext, Facts, Job, Registry};
+use crate::tools::{Begun, CallContext, Facts, Job, Registry, ToolAnswer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub enum Action {
     /// Send this answer to the request.
     Reply(Id, ServerMessage),
     /// The call is over already.
-    Answered(Ticket, Answer),
+    Answered(Ticket, ToolAnswer),
     /// Run a job and send what [`Handler::finish`] makes of its answer.
     Run(Box<AcceptedCall>),
     /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
@@ -211,7 +211,7 @@ impl Handler {
     }
 
     /// What is sent for a call that has ended.
-    pub fn finish(&self, ticket: &Ticket, answer: Answer) -> Finished {
+    pub fn finish(&self, ticket: &Ticket, answer: ToolAnswer) -> Finished {
         let mut text = Vec::with_capacity(256);
         self.write_result(ticket, &answer.result, &mut text);
         let answer_text = ServerMessage::from_text(text);
@@ -249,7 +249,7 @@ impl Handler {
     }
 
     /// The answer to a call that was not started, because `in_flight` others are.
-    pub fn busy(&self, in_flight: usize) -> Answer {
+    pub fn busy(&self, in_flight: usize) -> ToolAnswer {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
         refused(self.profile, EdgeReason::Busy, message).into()
     }
@@ -347,7 +347,7 @@ impl Handler {
         Ok(Next::Call(era, begun, progress))
     }
 
-    fn unknown_tool(&self, name: &str) -> Answer {
+    fn unknown_tool(&self, name: &str) -> ToolAnswer {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
         refused(self.profile, EdgeReason::UnknownTool, message).into()

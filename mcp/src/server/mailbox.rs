@@ -2,7 +2,7 @@
 
 use super::gate::JobPlace;
 use super::handler::{Finished, Handler, Ticket};
-use crate::tools::{Answer, Reporter};
+use crate::tools::{Reporter, ToolAnswer};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -75,7 +75,7 @@ impl Reporter for JobReporter {
         }
     }
 
-    fn ended(mut self: Box<Self>, answer: Answer) {
+    fn ended(mut self: Box<Self>, answer: ToolAnswer) {
         let finished = self.handler.finish(&self.ticket, answer);
         self.answered = true;
         self.mailbox.push(self.slot, Event::Ended(Some(finished)));

@@ -1,6 +1,6 @@
 //! Work that takes a while: what a server needs to admit, start and cancel it, and nothing of what it does.
 
-use super::Answer;
+use super::ToolAnswer;
 use std::fmt;
 
 /// Stops a job, which reports its end all the same. Without effect once it has ended.
@@ -48,5 +48,5 @@ pub trait Reporter: Send {
     fn progress(&mut self, done: u64, part: &'static str);
 
     /// It is over, cancelled or not. The answer to a cancelled call is not sent.
-    fn ended(self: Box<Self>, answer: Answer);
+    fn ended(self: Box<Self>, answer: ToolAnswer);
 }

@@ -57,22 +57,22 @@ pub struct CallContext {
 #[derive(Debug)]
 pub enum Begun {
     /// It is over.
-    Answer(Answer),
+    Answer(ToolAnswer),
     /// It takes a while.
     Run(Job),
 }
 
 /// The end of a call.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ToolAnswer {
     /// Its result.
     pub result: ToolResult,
     /// What is told before it, to a client that wished for that ([`CallContext::log`]).
     pub log: Vec<LogMessage>,
 }
 
-impl From<ToolResult> for Answer {
-    fn from(result: ToolResult) -> Answer {
-        Answer { result, log: Vec::new() }
+impl From<ToolResult> for ToolAnswer {
+    fn from(result: ToolResult) -> ToolAnswer {
+        ToolAnswer { result, log: Vec::new() }
     }
 }

@@ -17,7 +17,7 @@ pub mod log;
 pub use evaluator::{Evaluator, RuntimeEvaluator};
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Answer, Begun, CallContext, Definition, Facts, Tool};
+use super::{Begun, CallContext, Definition, Facts, Tool, ToolAnswer};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
@@ -102,9 +102,9 @@ struct Rendering {
 }
 
 impl Rendering {
-    fn answer(&self, outcome: Outcome) -> Answer {
+    fn answer(&self, outcome: Outcome) -> ToolAnswer {
         let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
-        Answer { result: apply(self.call.profile, &Record::of(outcome, self.schema.as_ref())), log }
+        ToolAnswer { result: apply(self.call.profile, &Record::of(outcome, self.schema.as_ref())), log }
     }
 }
 

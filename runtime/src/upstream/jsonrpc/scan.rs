@@ -13,27 +13,27 @@ pub(crate) struct Part<'t> {
 }
 
 /// The members of the object that `text` begins with, as far as they go.
-pub(crate) fn members(text: &[u8]) -> Parts<'_> {
-    Parts::inside(text, b'{')
+pub(crate) fn members(text: &[u8]) -> ScannedParts<'_> {
+    ScannedParts::inside(text, b'{')
 }
 
 /// The items of the list that `text` begins with, as far as they go.
-pub(crate) fn items(text: &[u8]) -> Parts<'_> {
-    Parts::inside(text, b'[')
+pub(crate) fn items(text: &[u8]) -> ScannedParts<'_> {
+    ScannedParts::inside(text, b'[')
 }
 
 /// Walks the parts of one object or list.
-pub(crate) struct Parts<'t> {
+pub(crate) struct ScannedParts<'t> {
     text: &'t [u8],
     at: usize,
     has_keys: bool,
 }
 
-impl<'t> Parts<'t> {
-    fn inside(text: &'t [u8], open: u8) -> Parts<'t> {
+impl<'t> ScannedParts<'t> {
+    fn inside(text: &'t [u8], open: u8) -> ScannedParts<'t> {
         let first = skip_blank(text, 0);
         let at = if text.get(first) == Some(&open) { first + 1 } else { text.len() };
-        Parts { text, at, has_keys: open == b'{' }
+        ScannedParts { text, at, has_keys: open == b'{' }
     }
 
     fn key(&mut self) -> Option<&'t [u8]> {
@@ -52,7 +52,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-impl<'t> Iterator for Parts<'t> {
+impl<'t> Iterator for ScannedParts<'t> {
     type Item = Part<'t>;
 
     fn next(&mut self) -> Option<Part<'t>> {
@@ -174,7 +174,7 @@ fn skip_blank(text: &[u8], from: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn parts(parts: Parts<'_>) -> Vec<(String, String, bool)> {
+    fn parts(parts: ScannedParts<'_>) -> Vec<(String, String, bool)> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         parts.map(|part| (text(part.key), text(part.value), part.is_whole)).collect()
     }

@@ -1,6 +1,6 @@
 //! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
 
-use super::line::{Line, LineReader, Oversize};
+use super::line::{LineReader, Oversize, ReadLine};
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::scan::Balance;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     pub(super) async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Received>> {
         loop {
             let line = match (self.next.take(), &self.open) {
-                (Some(line), _) => Some(Line::Whole(line)),
+                (Some(line), _) => Some(ReadLine::Whole(line)),
                 (None, None) => self.source.next(|| cap.load(Ordering::Relaxed)).await?,
                 (None, Some(_)) => {
                     match timeout(REST, self.source.next(|| cap.load(Ordering::Relaxed))).await {
@@ -62,8 +62,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             };
             let received = match line {
                 None => return Ok(None),
-                Some(Line::Whole(line)) => self.line(line, cap.load(Ordering::Relaxed)).await,
-                Some(Line::Oversize(over)) => {
+                Some(ReadLine::Whole(line)) => self.line(line, cap.load(Ordering::Relaxed)).await,
+                Some(ReadLine::Oversize(over)) => {
                     Some(Received::Oversize(message::identify(&over.head, &over.tail), over.bytes))
                 }
             };

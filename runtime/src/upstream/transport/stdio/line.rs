@@ -13,7 +13,7 @@ const COPY: usize = 16 * 1024;
 
 /// One frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum ReadLine {
     /// The line without its newline.
     Whole(Vec<u8>),
     /// The line was longer than the cap; its middle is gone.
@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
     /// The next line; `None` at the end of the stream. `cap` is asked anew for each chunk, because calls
     /// with a larger cap may be issued while a line arrives. Cancel safe.
-    pub(super) async fn next(&mut self, cap: impl Fn() -> usize) -> std::io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self, cap: impl Fn() -> usize) -> std::io::Result<Option<ReadLine>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
                 let end = self.scanned + at;
@@ -86,33 +86,33 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// Takes the line that ends before the newline at `end`.
-    fn take(&mut self, end: usize, cap: usize) -> Line {
+    fn take(&mut self, end: usize, cap: usize) -> ReadLine {
         let length = end - self.start;
         if let Some(mut oversize) = self.discarding.take() {
             oversize.push(&self.buffer[self.start..end]);
             self.advance(end + 1);
-            return Line::Oversize(oversize);
+            return ReadLine::Oversize(oversize);
         }
         if length > cap {
             let oversize = Oversize::of(&self.buffer[self.start..end]);
             self.advance(end + 1);
-            return Line::Oversize(oversize);
+            return ReadLine::Oversize(oversize);
         }
         if length <= COPY || self.start != 0 {
             let line = self.buffer[self.start..end].to_vec();
             self.advance(end + 1);
-            return Line::Whole(line);
+            return ReadLine::Whole(line);
         }
         let rest = self.buffer.split_off(end + 1);
         let mut line = std::mem::replace(&mut self.buffer, rest);
         line.truncate(end);
         self.start = 0;
         self.scanned = 0;
-        Line::Whole(line)
+        ReadLine::Whole(line)
     }
 
     /// The unterminated last line, if there is one.
-    fn take_rest(&mut self, cap: usize) -> Option<Line> {
+    fn take_rest(&mut self, cap: usize) -> Option<ReadLine> {
         let end = self.buffer.len();
         if self.start == end && self.discarding.is_none() {
             return None;
@@ -153,7 +153,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 mod tests {
     use super::*;
 
-    async fn lines(input: &[u8], cap: usize, chunk: usize) -> Vec<Line> {
+    async fn lines(input: &[u8], cap: usize, chunk: usize) -> Vec<ReadLine> {
         let (mut client, server) = tokio::io::duplex(chunk);
         let input = input.to_vec();
         let writer = tokio::spawn(async move {
@@ -173,8 +173,8 @@ mod tests {
     async fn splits_lines_at_any_chunk_size() {
         for chunk in [1, 2, 3, 7, 64] {
             let got = lines(b"one\n\ntwo\nlast", 100, chunk).await;
-            let want: Vec<Line> =
-                ["one", "", "two", "last"].iter().map(|t| Line::Whole(t.as_bytes().to_vec())).collect();
+            let want: Vec<ReadLine> =
+                ["one", "", "two", "last"].iter().map(|t| ReadLine::Whole(t.as_bytes().to_vec())).collect();
             assert_eq!(got, want, "chunk {chunk}");
         }
     }
@@ -186,11 +186,11 @@ mod tests {
         input.extend_from_slice(b"TAIL\nnext\n");
         for chunk in [1000, 65_536, 1 << 20] {
             let got = lines(&input, 50, chunk).await;
-            let Line::Oversize(over) = &got[0] else { panic!("{:?}", got[0]) };
+            let ReadLine::Oversize(over) = &got[0] else { panic!("{:?}", got[0]) };
             assert_eq!(over.bytes, 100_008);
             assert!(over.head.starts_with(b"HEADx") && over.head.len() == KEPT);
             assert!(over.tail.ends_with(b"xTAIL") && over.tail.len() == KEPT);
-            assert_eq!(got[1], Line::Whole(b"next".to_vec()));
+            assert_eq!(got[1], ReadLine::Whole(b"next".to_vec()));
             assert_eq!(got.len(), 2);
         }
     }
@@ -200,6 +200,6 @@ mod tests {
         let mut input = vec![b'y'; 300_000];
         input.extend_from_slice(b"\nz\n");
         let got = lines(&input, 400_000, 4096).await;
-        assert_eq!(got, [Line::Whole(vec![b'y'; 300_000]), Line::Whole(b"z".to_vec())]);
+        assert_eq!(got, [ReadLine::Whole(vec![b'y'; 300_000]), ReadLine::Whole(b"z".to_vec())]);
     }
 }

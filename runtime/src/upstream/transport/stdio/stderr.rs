@@ -1,6 +1,6 @@
 //! What a server writes to stderr: one log record a line, and the last lines for error messages.
 
-use super::line::{Line, LineReader};
+use super::line::{LineReader, ReadLine};
 use crate::secrets::SecretRegistry;
 use crate::upstream::transport::throttle::{Throttle, Throttled};
 use std::collections::VecDeque;
@@ -47,9 +47,9 @@ pub(super) async fn log_lines(
     let mut flood = Throttle::default();
     while let Ok(Some(line)) = reader.next(|| LINE).await {
         let text = match &line {
-            Line::Whole(bytes) => secrets.scrub(String::from_utf8_lossy(bytes).trim_end()).into_owned(),
+            ReadLine::Whole(bytes) => secrets.scrub(String::from_utf8_lossy(bytes).trim_end()).into_owned(),
             // What is after its head is not known, and may be the rest of a secret.
-            Line::Oversize(oversize) => {
+            ReadLine::Oversize(oversize) => {
                 let head = String::from_utf8_lossy(&oversize.head);
                 // Neither is the character that was cut.
                 secrets.scrub_cut(head.trim_end_matches('\u{fffd}').trim_end()).into_owned()
