@@ -20,6 +20,16 @@ const CONTEXT: &str = r#"{
     "user": {"name": "Ada", "tags": ["a", "b"]}, "n": 5, "text": "one two"
 }"#;
 
+/// Reasons that no wrong program of these has: what raises them, and where that is tested.
+const ELSEWHERE: &[(Reason, &str)] = &[
+    (Reason::CompileTimeout, "a deadline: tests/hostile_source.rs"),
+    (Reason::CompileMemoryExceeded, "a text that needs much: tests/hostile_source.rs"),
+    (Reason::Cancelled, "a caller who gives up: tests/hostile_source.rs"),
+    (Reason::ValidationError, "an output schema: mcp/tests/profiles.rs"),
+    (Reason::CompileError, "a defect, so nothing that is known"),
+    (Reason::ExecutionError, "a defect, so nothing that is known"),
+];
+
 struct Case {
     title: String,
     limits: Limits,
@@ -118,6 +128,8 @@ fn topics() -> Vec<PathBuf> {
 async fn wrong_programs_are_told_where_and_what_to_change() {
     let runtime = runtime().await;
     let (mut different, mut wrong, mut count) = (Vec::new(), Vec::new(), 0);
+    let mut missing: Vec<Reason> = Reason::ALL.to_vec();
+    missing.retain(|reason| ELSEWHERE.iter().all(|(elsewhere, _)| elsewhere != reason));
     for path in topics() {
         let mut actual = String::new();
         for case in cases(&std::fs::read_to_string(&path).expect("readable cases")) {
@@ -129,6 +141,7 @@ async fn wrong_programs_are_told_where_and_what_to_change() {
                 }
             };
             wrong.append(&mut problems(&case, &failure));
+            missing.retain(|reason| failure.reason != *reason);
             let mut text = failure.text("program", Palette::PLAIN);
             if failure.reason == Reason::MemoryExceeded {
                 text = without_sizes(&text);
@@ -145,5 +158,6 @@ async fn wrong_programs_are_told_where_and_what_to_change() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 120, "only {count} wrong programs");
+    assert!(missing.is_empty(), "nothing here raises {missing:?}");
     assert!(different.is_empty(), "PTC_BLESS=1 records these:\n{}", different.join("\n"));
 }

@@ -5,11 +5,9 @@
 //! - `place`: a span of a source text as line, column and snippet
 //! - `report`: [`Report`], a diagnostic or a fault with its places looked up; its renderings for people and
 //!   for models (JSON is written from the same fields at the edge)
-//! - `fallback`: hints by reason
 //! - `habit`: hints that come from how the text is written, for notations of other languages
 
 mod failed;
-mod fallback;
 mod habit;
 mod place;
 mod report;

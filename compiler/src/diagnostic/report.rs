@@ -1,7 +1,7 @@
 //! A finding with its places looked up: plain data that needs no source text any more.
 
 use super::place::{Place, Position};
-use super::{Diagnostic, Severity, fallback, habit};
+use super::{Diagnostic, Severity, habit};
 use ptc_vm::{Fault, Reason, Span};
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ impl Report {
         report.hints = finding.hints.iter().map(ToString::to_string).collect();
         report.set_place(source, finding.span);
         if report.hints.is_empty() {
-            report.hints.push(fallback::hint(finding.reason).to_owned());
+            report.hints.push(finding.reason.hint().to_owned());
         }
         report
     }

@@ -186,17 +186,13 @@ impl Failure {
     /// The caller gave up before the program started.
     pub fn cancelled() -> Failure {
         Failure::from(
-            Report::new(Reason::Cancelled, "the program was cancelled")
-                .hint("The caller gave up; nothing is wrong with the program."),
+            Report::new(Reason::Cancelled, "the program was cancelled").hint(Reason::Cancelled.hint()),
         )
     }
 
     /// A defect of this implementation.
     pub fn defect(message: &str) -> Failure {
-        Failure::from(
-            Report::new(Reason::ExecutionError, message)
-                .hint("This is a defect of ptc: write the program in another way, and report it."),
-        )
+        Failure::from(Report::new(Reason::ExecutionError, message).hint(Reason::ExecutionError.hint()))
     }
 
     /// Where the first error is.

@@ -5,7 +5,7 @@
 //! one travels beside it as `error_kind`).
 
 macro_rules! reasons {
-    ($($(#[doc = $doc:literal])+ $name:ident = $raw:literal, $class:ident;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $raw:literal, $class:ident, $hint:literal;)+) => {
         /// The raw reason of a rejected or failed program.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Reason { $($(#[doc = $doc])+ $name,)+ }
@@ -22,6 +22,11 @@ macro_rules! reasons {
             /// The class `lisp_eval` reports.
             pub const fn class(self) -> Class {
                 match self { $(Reason::$name => Class::$class,)+ }
+            }
+
+            /// What to change when nothing more exact is known about the error.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Reason::$name => $hint,)+ }
             }
         }
     };
@@ -63,81 +68,100 @@ impl Class {
 
 reasons! {
     /// The source text is longer than the limit.
-    ProgramTooLarge = "program_too_large", ParseError;
+    ProgramTooLarge = "program_too_large", ParseError, "Pass the data as context and read it with data/key.";
     /// The reader cannot make forms of the text.
-    ParseError = "parse_error", ParseError;
+    ParseError = "parse_error", ParseError, "Check brackets and quotes at this place.";
     /// A special form is written in a way that has no meaning.
-    InvalidForm = "invalid_form", RuntimeError;
+    InvalidForm = "invalid_form", RuntimeError, "Write the form as its documentation shows it: (doc name).";
     /// A special form has too many or too few parts.
-    InvalidArity = "invalid_arity", RuntimeError;
+    InvalidArity = "invalid_arity", RuntimeError, "Give the form the parts it expects.";
     /// `cond` and friends need pairs.
-    InvalidCondForm = "invalid_cond_form", RuntimeError;
+    InvalidCondForm = "invalid_cond_form", RuntimeError,
+        "Tests and results stand in pairs; the default is :else result.";
     /// A threading form has a step that cannot be threaded.
-    InvalidThreadForm = "invalid_thread_form", RuntimeError;
+    InvalidThreadForm = "invalid_thread_form", RuntimeError,
+        "The value comes first, then the steps: (->> coll (map inc)).";
     /// A destructuring pattern that the language does not have.
-    UnsupportedPattern = "unsupported_pattern", RuntimeError;
+    UnsupportedPattern = "unsupported_pattern", RuntimeError,
+        "Patterns are a name, [a b & rest] and {:keys [a b]}.";
     /// `%` outside `#()`.
-    InvalidPlaceholder = "invalid_placeholder", RuntimeError;
+    InvalidPlaceholder = "invalid_placeholder", RuntimeError,
+        "Write % inside #(…), or name the parameter: (fn [x] …).";
     /// A literal map or set repeats a key.
-    DuplicateKey = "duplicate_key", RuntimeError;
+    DuplicateKey = "duplicate_key", RuntimeError,
+        "Keep one of them; (assoc m k v) or (merge a b) lets the later value win.";
     /// More distinct names and keywords than the limit.
-    SymbolLimitExceeded = "symbol_limit_exceeded", RuntimeError;
+    SymbolLimitExceeded = "symbol_limit_exceeded", RuntimeError,
+        "Pass the data as context and read it with data/key.";
     /// A name that nothing defines.
-    UnboundVar = "unbound_var", RuntimeError;
+    UnboundVar = "unbound_var", RuntimeError, "Its `def` has not run yet: move the definition before this.";
     /// A tool that the host did not grant.
-    UnknownTool = "unknown_tool", RuntimeError;
+    UnknownTool = "unknown_tool", RuntimeError,
+        "(tool/servers) lists the servers; their tools are called as (tool/call {:server \"name\" :tool \"name\" :args {…}}).";
     /// Compilation took too long.
-    CompileTimeout = "compile_timeout", Timeout;
+    CompileTimeout = "compile_timeout", Timeout,
+        "Make the program shorter: pass data as context, and write a function for what is repeated.";
     /// Compilation needed too much memory, or a function needs too many registers.
-    CompileMemoryExceeded = "compile_memory_exceeded", MemoryLimit;
+    CompileMemoryExceeded = "compile_memory_exceeded", MemoryLimit,
+        "Split it into functions with `defn`, or pass data as context.";
     /// The compiler refused the program for another reason.
-    CompileError = "compile_error", RuntimeError;
+    CompileError = "compile_error", RuntimeError,
+        "This is a defect of ptc: write the program in another way, and report it.";
 
     /// A value has the wrong type.
-    TypeError = "type_error", RuntimeError;
+    TypeError = "type_error", RuntimeError, "Look at the value with (describe x) or (type x).";
     /// Division by zero and the like.
-    ArithmeticError = "arithmetic_error", RuntimeError;
+    ArithmeticError = "arithmetic_error", RuntimeError,
+        "Test the numbers before, as in (if (zero? d) nil (/ n d)).";
     /// A builtin got the wrong number of arguments.
-    ArityError = "arity_error", RuntimeError;
+    ArityError = "arity_error", RuntimeError, "(doc name) shows the arguments of a function.";
     /// A closure or `recur` got the wrong number of arguments.
-    ArityMismatch = "arity_mismatch", RuntimeError;
+    ArityMismatch = "arity_mismatch", RuntimeError, "Pass as many arguments as the function has parameters.";
     /// The value in call position cannot be called.
-    NotCallable = "not_callable", RuntimeError;
+    NotCallable = "not_callable", RuntimeError,
+        "Only functions, keywords, maps, sets and vectors can stand after (.";
     /// A keyword was called with the wrong number of arguments.
-    InvalidKeywordCall = "invalid_keyword_call", RuntimeError;
+    InvalidKeywordCall = "invalid_keyword_call", RuntimeError,
+        "A keyword takes a map and a default: (:key m) or (:key m default).";
     /// A map was called with the wrong number of arguments.
-    InvalidMapCall = "invalid_map_call", RuntimeError;
+    InvalidMapCall = "invalid_map_call", RuntimeError,
+        "A map takes a key and a default: (m :key) or (m :key default).";
     /// A `.method` that does not exist.
-    UnsupportedMethod = "unsupported_method", RuntimeError;
+    UnsupportedMethod = "unsupported_method", RuntimeError,
+        "Use a function of the language instead: (apropos \"word\") finds them.";
     /// A value does not fit its destructuring pattern.
-    DestructureError = "destructure_error", RuntimeError;
+    DestructureError = "destructure_error", RuntimeError,
+        "[a b] takes lists apart, {:keys [a b]} maps; look at the value with (describe x).";
     /// Any other fault of a running program.
-    RuntimeError = "runtime_error", RuntimeError;
+    RuntimeError = "runtime_error", RuntimeError, "Look at the values with (describe x).";
     /// A `loop` went round more often than `--loop-limit` allows.
-    LoopLimitExceeded = "loop_limit_exceeded", RuntimeError;
+    LoopLimitExceeded = "loop_limit_exceeded", RuntimeError,
+        "Check that every round comes nearer to the end; for long work use reduce or map over (range n).";
     /// The fuel budget ran out.
-    FuelExceeded = "fuel_exceeded", Timeout;
+    FuelExceeded = "fuel_exceeded", Timeout,
+        "Check for endless loops; otherwise process less data, or ask for more fuel.";
     /// The memory budget ran out (infinite recursion ends here too).
-    MemoryExceeded = "memory_exceeded", MemoryLimit;
+    MemoryExceeded = "memory_exceeded", MemoryLimit,
+        "Keep only the fields and rows you need, or reduce step by step instead of building collections.";
     /// The wall-clock budget ran out.
-    Timeout = "timeout", Timeout;
+    Timeout = "timeout", Timeout,
+        "Do less work, call tools in parallel with pmap, or ask for a higher time limit.";
     /// The caller gave up.
-    Cancelled = "cancelled", Cancelled;
+    Cancelled = "cancelled", Cancelled, "The caller gave up; nothing is wrong with the program.";
     /// The program called `(fail v)`.
-    Fail = "fail", Fail;
+    Fail = "fail", Fail, "The program itself called `fail` here: change what it tests, or return the value.";
 
-    /// A host tool reported an error.
-    ToolError = "tool_error", RuntimeError;
     /// A tool was called with arguments that it does not take.
-    InvalidToolArgs = "invalid_tool_args", RuntimeError;
-    /// More tool calls than the limit.
-    ToolCallLimitExceeded = "tool_call_limit_exceeded", RuntimeError;
+    InvalidToolArgs = "invalid_tool_args", RuntimeError, "(doc 'server/tool) shows the arguments of a tool.";
     /// A branch of `pmap` failed.
-    PmapError = "pmap_error", RuntimeError;
+    PmapError = "pmap_error", RuntimeError,
+        "Make the branch return a value such as {:ok false} instead of faulting.";
     /// A branch of `pcalls` failed.
-    PcallsError = "pcalls_error", RuntimeError;
+    PcallsError = "pcalls_error", RuntimeError,
+        "Make the function return a value such as {:ok false} instead of faulting.";
     /// The result does not match the requested output schema.
-    ValidationError = "validation_error", ValidationError;
+    ValidationError = "validation_error", ValidationError, "Return a value that matches the output schema.";
     /// A defect of this implementation, reported instead of a panic.
-    ExecutionError = "execution_error", RuntimeError;
+    ExecutionError = "execution_error", RuntimeError,
+        "This is a defect of ptc: write the expression in another way, and report it.";
 }
