@@ -1,6 +1,6 @@
 //! Parts of a run by themselves, for measurements only.
 
-use crate::broker::Payload;
+use crate::broker::CallPayload;
 use crate::guest::lisp::tool_call::unwrap;
 use crate::upstream::{CallResult, ResultBody, response};
 use ptc_vm::{Context, Value};
@@ -11,7 +11,7 @@ use ptc_vm::{Context, Value};
 /// A frame that is no answer; limits of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped = unwrap(cx, &Payload::from(CallResult::Mcp(ResultBody::Inline(answer))))
+    let unwrapped = unwrap(cx, &CallPayload::from(CallResult::Mcp(ResultBody::Inline(answer))))
         .map_err(|fault| fault.message)?;
     Ok(unwrapped.value)
 }

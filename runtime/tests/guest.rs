@@ -4,7 +4,7 @@
 mod common;
 
 use common::memory::MemoryServer;
-use ptc_runtime::broker::{CallError, Payload, PayloadValue, ToolBroker, ToolCall};
+use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, ToolCall};
 use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
@@ -111,7 +111,7 @@ impl Guest for CallList {
     fn close(self: Box<Self>) {}
 }
 
-fn shown(payload: &Payload) -> Value {
+fn shown(payload: &CallPayload) -> Value {
     match payload.value() {
         PayloadValue::Json(text) => serde_json::from_slice(text).expect("JSON"),
         PayloadValue::Text(text) => text.into(),

@@ -2,7 +2,7 @@
 //!
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
-use super::gate::{Gate, JobPlace, Membership, Request};
+use super::gate::{Gate, JobPlace, Membership, PlaceRequest};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
@@ -45,7 +45,7 @@ enum CallState {
 struct Waiting {
     ticket: Ticket,
     job: Job,
-    request: Request,
+    request: PlaceRequest,
 }
 
 impl Calls {
@@ -94,7 +94,7 @@ impl Calls {
         self.next += 1;
         let id = ticket.id.clone();
         self.ids.insert(id.clone(), slot);
-        let request = Request { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
+        let request = PlaceRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
         let state = CallState::Waiting(Box::new(Waiting { ticket, job, request }));
         self.calls
             .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });

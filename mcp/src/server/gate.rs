@@ -54,13 +54,13 @@ struct GateState {
 struct Member {
     number: u64,
     mailbox: Arc<Mailbox>,
-    queue: VecDeque<Request>,
+    queue: VecDeque<PlaceRequest>,
     held: bool,
 }
 
 /// A request for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct PlaceRequest {
     /// Its number in its connection.
     pub(super) slot: Slot,
     /// Bytes that wait with it.
@@ -115,12 +115,12 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn came(&self, request: &Request) {
+    fn came(&self, request: &PlaceRequest) {
         self.queued.fetch_add(1, Ordering::Relaxed);
         self.queued_bytes.fetch_add(request.queued_bytes, Ordering::Relaxed);
     }
 
-    fn went(&self, request: &Request) {
+    fn went(&self, request: &PlaceRequest) {
         self.queued.fetch_sub(1, Ordering::Relaxed);
         self.queued_bytes.fetch_sub(request.queued_bytes, Ordering::Relaxed);
     }
@@ -138,7 +138,7 @@ impl Gate {
     }
 
     /// The request that is next, taken from its queue.
-    fn next(&self, state: &mut GateState) -> Option<(Request, Arc<Mailbox>)> {
+    fn next(&self, state: &mut GateState) -> Option<(PlaceRequest, Arc<Mailbox>)> {
         if state.started >= self.load.jobs
             || state.ahead >= MOST_AHEAD
             || self.queued.load(Ordering::Relaxed) == 0
@@ -177,7 +177,7 @@ impl Membership {
     }
 
     /// Asks for a place; [`Event::Admitted`] says when there is one.
-    pub(super) fn ask(&self, request: Request) {
+    pub(super) fn ask(&self, request: PlaceRequest) {
         self.change(|gate, member| {
             gate.came(&request);
             member.queue.push_back(request);
@@ -185,7 +185,7 @@ impl Membership {
     }
 
     /// Asks again for a place that could not be used, before all others of this connection.
-    pub(super) fn ask_again(&self, request: Request, unused: JobPlace) {
+    pub(super) fn ask_again(&self, request: PlaceRequest, unused: JobPlace) {
         self.change(|gate, member| {
             gate.came(&request);
             member.queue.push_front(request);

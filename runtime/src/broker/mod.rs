@@ -5,7 +5,7 @@
 //! its own and only when they may be on their way, takes the same steps one by one:
 //!
 //! ```text
-//! reserve ──> Permit ──(encode)──> Parcel ──> Response ──> settled
+//! reserve ──> Permit ──(encode)──> Parcel ──> CallResponse ──> settled
 //!    └──> Pending ──┘  (a server starts, or too much is on its way)
 //! ```
 //!
@@ -19,10 +19,10 @@ mod payload;
 mod reserve;
 mod send;
 
+pub use payload::{CallPayload, PayloadValue};
 pub(crate) use payload::{Chosen, PayloadContent, looks_like_json};
-pub use payload::{Payload, PayloadValue};
 pub use reserve::{Pending, Permit, Reserved};
-pub use send::{Parcel, Response};
+pub use send::{CallResponse, Parcel};
 
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
@@ -110,12 +110,12 @@ impl ToolBroker {
     /// within the time of the call. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// See [`CallError`]. What the tool itself calls an error is a payload (see [`Payload::failure`]).
+    /// See [`CallError`]. What the tool itself calls an error is a payload (see [`CallPayload::failure`]).
     pub async fn call(
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         call: ToolCall,
-    ) -> Result<Payload, CallError> {
+    ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments } = call;
         let permit = match self.reserve(account, &server, &tool, Notation::Json)? {
             Reserved::Permit(permit) => permit,

@@ -18,7 +18,7 @@ const READ_INLINE: usize = 64 * 1024;
 const NOT_UTF8: &str = "the result is not UTF-8";
 
 /// A result, taken apart. Plain data.
-pub struct Payload {
+pub struct CallPayload {
     content: PayloadContent,
     bytes: u64,
     /// The answer, when a part of it is needed.
@@ -104,16 +104,16 @@ struct Blocks {
     others: bool,
 }
 
-impl Payload {
+impl CallPayload {
     /// Takes a result apart; large ones on a thread for blocking work.
-    pub(crate) async fn read(result: CallResult) -> Payload {
+    pub(crate) async fn read(result: CallResult) -> CallPayload {
         let (CallResult::Mcp(ResultBody::Inline(answer))
         | CallResult::Json(ResultBody::Inline(answer))
         | CallResult::Text(ResultBody::Inline(answer))) = &result;
         if answer.bytes().len() <= READ_INLINE {
-            return Payload::from(result);
+            return CallPayload::from(result);
         }
-        let read = tokio::task::spawn_blocking(move || Payload::from(result)).await;
+        let read = tokio::task::spawn_blocking(move || CallPayload::from(result)).await;
         read.unwrap_or_else(|_| malformed("the result could not be read"))
     }
 
@@ -156,8 +156,8 @@ impl Payload {
     }
 
     /// The same on the account of a run.
-    pub(super) fn held(self, held: Held) -> Payload {
-        Payload { _held: Some(held), ..self }
+    pub(super) fn held(self, held: Held) -> CallPayload {
+        CallPayload { _held: Some(held), ..self }
     }
 
     /// Bytes that the payload keeps alive.
@@ -176,31 +176,31 @@ impl Payload {
     }
 }
 
-impl From<CallResult> for Payload {
-    fn from(result: CallResult) -> Payload {
+impl From<CallResult> for CallPayload {
+    fn from(result: CallResult) -> CallPayload {
         match result {
-            CallResult::Mcp(ResultBody::Inline(answer)) => Payload::from_mcp(answer),
+            CallResult::Mcp(ResultBody::Inline(answer)) => CallPayload::from_mcp(answer),
             CallResult::Json(ResultBody::Inline(answer)) => match answer.bytes().trim_ascii() {
-                b"" => Payload::whole(answer, |_| Chosen::Nothing),
-                _ => Payload::whole(answer, Chosen::Structured),
+                b"" => CallPayload::whole(answer, |_| Chosen::Nothing),
+                _ => CallPayload::whole(answer, Chosen::Structured),
             },
             CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
                 malformed(NOT_UTF8)
             }
-            CallResult::Text(ResultBody::Inline(answer)) => Payload::whole(answer, Chosen::Verbatim),
+            CallResult::Text(ResultBody::Inline(answer)) => CallPayload::whole(answer, Chosen::Verbatim),
         }
     }
 }
 
-impl Payload {
+impl CallPayload {
     /// An answer that is the value as a whole.
-    fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> Payload {
+    fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> CallPayload {
         let bytes = answer.bytes().len();
         let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
-        Payload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
+        CallPayload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
     }
 
-    fn from_mcp(answer: RawAnswer) -> Payload {
+    fn from_mcp(answer: RawAnswer) -> CallPayload {
         let result = match parse_object::<McpResult<'_>>(answer.bytes()) {
             Ok(result) => result,
             Err(why) => return malformed(why),
@@ -229,7 +229,7 @@ impl Payload {
             PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
             PayloadContent::Malformed(_) => false,
         };
-        Payload { content, bytes, raw: needs_answer.then_some(answer), _held: None }
+        CallPayload { content, bytes, raw: needs_answer.then_some(answer), _held: None }
     }
 }
 
@@ -281,8 +281,8 @@ impl Blocks {
     }
 }
 
-fn malformed(why: &'static str) -> Payload {
-    Payload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, _held: None }
+fn malformed(why: &'static str) -> CallPayload {
+    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, _held: None }
 }
 
 /// The derived reader would take an array for the members in order.

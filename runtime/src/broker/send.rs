@@ -1,6 +1,6 @@
 //! From encoded arguments to the answer.
 
-use super::{CallError, Payload, ToolBroker};
+use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
@@ -21,8 +21,8 @@ pub struct Parcel {
 
 /// What came back of a call, on the account of its run until it is dropped. Whoever reads it says what it was;
 /// dropped before, the call counts as cancelled.
-pub struct Response {
-    payload: Payload,
+pub struct CallResponse {
+    payload: CallPayload,
     call: OpenCall,
     duration: Duration,
 }
@@ -37,7 +37,7 @@ impl Parcel {
     ///
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
-    pub async fn send(self) -> Result<Response, CallError> {
+    pub async fn send(self) -> Result<CallResponse, CallError> {
         let Parcel { broker, account, upstream, whole, request, call } = self;
         let result = match upstream.call(request).await {
             Ok(result) => result,
@@ -53,10 +53,10 @@ impl Parcel {
                 return Err(fault.into());
             }
         };
-        let payload = Payload::read(result).await;
+        let payload = CallPayload::read(result).await;
         let (bytes, duration) = (payload.bytes(), call.elapsed());
         match account.hold(payload.held_bytes()) {
-            Some(held) => Ok(Response { payload: payload.held(held), call, duration }),
+            Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),
             None => {
                 call.end(CallStatus::Ok, duration, Some(bytes));
                 Err(CallError::OverMemory { bytes })
@@ -65,15 +65,15 @@ impl Parcel {
     }
 }
 
-impl Response {
+impl CallResponse {
     /// What it holds.
-    pub fn payload(&self) -> &Payload {
+    pub fn payload(&self) -> &CallPayload {
         &self.payload
     }
 
     /// Enters the call into the ledger as failed, if a reader says so, or as what it is.
-    pub fn settle(self, failure: Option<(CallFault, String)>) -> Payload {
-        let Response { payload, call, duration } = self;
+    pub fn settle(self, failure: Option<(CallFault, String)>) -> CallPayload {
+        let CallResponse { payload, call, duration } = self;
         let status = match failure {
             None => CallStatus::Ok,
             Some((reason, error)) => CallStatus::Error { reason, error },
@@ -82,8 +82,8 @@ impl Response {
         payload
     }
 
-    /// [`Response::settle`] for a reader who takes it as it is.
-    pub fn settled(self) -> Payload {
+    /// [`CallResponse::settle`] for a reader who takes it as it is.
+    pub fn settled(self) -> CallPayload {
         let failure = self.payload.failure().map(|(reason, error)| (reason, error.to_owned()));
         self.settle(failure)
     }

@@ -71,7 +71,7 @@ impl Upstream for Plain {
 }
 
 /// Calls each tool once; gives what each answered, and the account.
-async fn call_all(limits: CallLimits) -> (Vec<Result<Payload, CallError>>, Arc<RunAccount>) {
+async fn call_all(limits: CallLimits) -> (Vec<Result<CallPayload, CallError>>, Arc<RunAccount>) {
     let catalog = SharedCatalog::new([(NAME.into(), None)]);
     let plain: Arc<dyn Upstream> = Arc::new(Plain { catalog: catalog.clone(), limits });
     let upstreams = BTreeMap::from([(NAME.into(), plain)]);
@@ -88,8 +88,8 @@ async fn call_all(limits: CallLimits) -> (Vec<Result<Payload, CallError>>, Arc<R
 #[tokio::test]
 async fn plain_results_are_the_value_itself() {
     let (answers, account) = call_all(CallLimits::default()).await;
-    let answers: Vec<Payload> = answers.into_iter().map(Result::unwrap).collect();
-    let values: Vec<PayloadValue<'_>> = answers.iter().map(Payload::value).collect();
+    let answers: Vec<CallPayload> = answers.into_iter().map(Result::unwrap).collect();
+    let values: Vec<PayloadValue<'_>> = answers.iter().map(CallPayload::value).collect();
     let want = [
         PayloadValue::Json(RESULTS[0].2),
         PayloadValue::Nothing,
@@ -108,7 +108,7 @@ async fn plain_results_are_the_value_itself() {
 #[tokio::test]
 async fn caps_hold_for_every_form() {
     let (answers, _) = call_all(CallLimits { max_response_bytes: Some(3), ..CallLimits::default() }).await;
-    let reason = |answer: Result<Payload, CallError>| match answer {
+    let reason = |answer: Result<CallPayload, CallError>| match answer {
         Ok(_) => None,
         Err(CallError::World(fault)) => Some(fault.reason),
         Err(other) => panic!("{other:?}"),

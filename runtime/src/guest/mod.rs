@@ -12,7 +12,7 @@ mod seat;
 
 pub use seat::{Errand, Port, ReplySink, Seat};
 
-use crate::broker::{CallError, Payload, Permit, Response};
+use crate::broker::{CallError, CallPayload, CallResponse, Permit};
 use crate::run::outcome::Ending;
 
 /// Something that a worker drives. It never leaves its thread.
@@ -53,9 +53,9 @@ pub enum Reply {
     /// A call may be encoded ([`crate::broker::Pending::permit`]).
     Permit(Result<Permit, CallError>),
     /// A call came back ([`crate::broker::Parcel::send`]).
-    Answer(Result<Response, CallError>),
+    Answer(Result<CallResponse, CallError>),
     /// The whole of a call ([`crate::broker::ToolBroker::call`]).
-    Payload(Result<Payload, CallError>),
+    Payload(Result<CallPayload, CallError>),
     /// Servers were asked to start; whether they did shows in the catalog.
     Started,
 }

@@ -5,7 +5,7 @@ use super::compile::{compile, run_budget};
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::{Lisp, inline, rendering, tool_call};
-use crate::broker::{Permit, Response, WorldFault};
+use crate::broker::{CallResponse, Permit, WorldFault};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
@@ -154,7 +154,7 @@ impl Execution {
     }
 
     /// A tool answered.
-    fn take(&mut self, call: HostCall, answer: Response) {
+    fn take(&mut self, call: HostCall, answer: CallResponse) {
         let mut failure = None;
         self.resume(call, |cx| {
             let unwrapped = tool_call::unwrap(cx, answer.payload())?;

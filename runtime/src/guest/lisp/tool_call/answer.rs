@@ -1,6 +1,6 @@
 //! Upstream answers as values of the program, decoded under the program's own budget.
 
-use crate::broker::{Chosen, Payload, PayloadContent, looks_like_json};
+use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
 use crate::run::outcome::CallFault;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
@@ -34,7 +34,7 @@ impl Parsed {
 }
 
 /// Builds the program's value of a result.
-pub(crate) fn unwrap(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, Box<Fault>> {
+pub(crate) fn unwrap(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, Box<Fault>> {
     match read(cx, payload) {
         Ok(unwrapped) => Ok(unwrapped),
         Err(DecodeFailure::Fault(fault)) => Err(fault),
@@ -48,7 +48,7 @@ pub(crate) fn unwrap(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, B
     }
 }
 
-fn read(cx: &mut Context, payload: &Payload) -> Result<Unwrapped, DecodeFailure> {
+fn read(cx: &mut Context, payload: &CallPayload) -> Result<Unwrapped, DecodeFailure> {
     let decoded = |cx: &mut Context, place: &Option<Range<usize>>| match place {
         Some(place) => decode(cx, payload.part(place)).map(Some),
         None => Ok(None),

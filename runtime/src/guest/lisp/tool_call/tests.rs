@@ -1,5 +1,5 @@
 use super::*;
-use crate::broker::Payload;
+use crate::broker::CallPayload;
 use crate::run::outcome::CallFault;
 use crate::tools::UpstreamTool;
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
@@ -261,7 +261,7 @@ fn unwrapped_as(
     body: impl Into<Vec<u8>>,
 ) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
-        let payload = Payload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
+        let payload = CallPayload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
         let unwrapped = unwrap(cx, &payload).unwrap();
         let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
