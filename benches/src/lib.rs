@@ -4,7 +4,11 @@
 //! - `benches/language.rs`: compiler and interpreter; `benches/json.rs`: JSON in and out
 //! - `benches/suspension.rs`: host calls, `pmap`; `benches/server.rs`: requests a second over stdio
 //! - `bin/instructions`: cases whose instructions `instructions/run.py` counts
+//! - [`command`]: `ptc bench`, which the binary carries; [`measure`]: what it measures
 //! - `compare/`: nine workloads and latency against Lua 5.4, in one run
+
+pub mod command;
+pub mod measure;
 
 use ptc_compiler::{CompileOptions, Externals, compile};
 use ptc_vm::bytecode::Program;

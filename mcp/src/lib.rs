@@ -12,8 +12,7 @@
 //! - [`console`]: what people see on a terminal, exit codes, logs.
 //! - [`edge`]: the standard streams, which let no secret through.
 //! - [`import`]: the servers of other hosts as a configuration of ours.
-//! - [`cli`]: the commands of the `ptc` binary.
-//! - [`mod@bench`]: what `ptc bench` measures.
+//! - [`cli`]: the commands of the `ptc` binary; `ptc bench` is handed in by the binary.
 //! - [`demo`]: the two sample servers and the program behind `ptc demo`.
 //!
 //! Code depends one way: `cli` -> `server` -> `tools` -> `answer` -> `protocol`.
@@ -24,7 +23,6 @@
 //! [`answer::profile`] and nowhere else.
 
 pub mod answer;
-pub mod bench;
 pub mod cli;
 pub mod console;
 pub mod demo;

@@ -1,4 +1,4 @@
-//! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc`.
+//! Golden answers of the three response profiles. Regenerate with `INSTA_UPDATE=always cargo test -p ptc-mcp`.
 
 use ptc_compiler::diagnostic::Diagnostic;
 use ptc_mcp::answer::caps::Profile;

@@ -2,14 +2,14 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`batch`], [`mod@bench`], [`check`], [`disasm`], [`tools`], [`doctor`],
+//! - One file a command: [`serve`], [`eval`], [`batch`], [`check`], [`disasm`], [`tools`], [`doctor`],
 //!   [`config`] and [`demo`](mod@demo) for `ptc demo`.
+//!   `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
 //! - `stop`: signals, and an input that ends early.
 
 pub mod batch;
-pub mod bench;
 pub mod boot;
 pub mod check;
 pub mod config;
@@ -39,12 +39,19 @@ use std::process::ExitCode;
     subcommand_required = true,
     arg_required_else_help = true
 )]
-struct Cli {
+struct Cli<B: Bench> {
     /// How much to log to stderr: debug, info, warn or error [default: warn]
     #[arg(long, global = true, value_name = "LEVEL", value_enum, hide_possible_values = true)]
     log_level: Option<logging::LogFilter>,
     #[command(subcommand)]
-    command: Commands,
+    command: Commands<B>,
+}
+
+/// The arguments of `ptc bench`. What it measures is no part of the product: it is built above this crate, out of
+/// its public parts, and handed to [`main`].
+pub trait Bench: clap::Args {
+    /// Measures.
+    fn run(self) -> Result<Exit, Abort>;
 }
 
 fn concat_help() -> String {
@@ -65,7 +72,7 @@ PTC_RUNNER_MCP_UPSTREAMS, else from ~/.config/ptc_runner_mcp/upstreams.json.",
 }
 
 #[derive(Debug, Subcommand)]
-enum Commands {
+enum Commands<B: Bench> {
     /// Run as an MCP server over standard input and output
     Serve(serve::ServeArgs),
     /// Run one program
@@ -85,7 +92,7 @@ enum Commands {
     /// See it work: two sample servers, one program, the payload it saved
     Demo(demo::DemoArgs),
     /// Measure speed: calls in flight, workloads of the peer benchmark
-    Bench(bench::BenchArgs),
+    Bench(B),
     /// One of the sample servers of `ptc demo`
     #[command(hide = true)]
     DemoServer(demo::DemoServerArgs),
@@ -102,8 +109,8 @@ pub enum OutputFormat {
 }
 
 /// Parses the command line, runs the command, and says what went wrong.
-pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+pub fn main<B: Bench>() -> ExitCode {
+    let cli = match Cli::<B>::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not errors. Nothing is left to do when printing fails.
@@ -122,7 +129,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<Exit, Abort> {
+fn run(cli: Cli<impl Bench>) -> Result<Exit, Abort> {
     // The usual hook writes to the stream itself.
     std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
     let level = cli.log_level.map_or_else(
@@ -140,13 +147,13 @@ fn run(cli: Cli) -> Result<Exit, Abort> {
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),
-        Commands::Bench(args) => bench::run(args),
+        Commands::Bench(args) => args.run(),
         Commands::DemoServer(args) => demo::serve(&args),
     }
 }
 
 /// Runs a command on a loop of one thread: it only moves bytes, programs run elsewhere.
-fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
+pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
 }
 

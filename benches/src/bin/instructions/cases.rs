@@ -24,7 +24,7 @@ pub(crate) struct Case {
 
 macro_rules! program {
     ($name:literal) => {
-        include_str!(concat!("../../../../mcp/src/bench/workloads/", $name, ".ptc"))
+        include_str!(concat!("../../measure/workloads/", $name, ".ptc"))
     };
 }
 

@@ -6,7 +6,7 @@
 //! Nothing here depends on time or on chance but the seeds of the compiler's tables, which move a count by less than
 //! the tolerance of the script.
 
-#[path = "../../../../mcp/src/allocator.rs"]
+#[path = "../../../../ptc/src/allocator.rs"]
 mod allocator;
 mod cases;
 

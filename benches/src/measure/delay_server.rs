@@ -3,10 +3,10 @@
 //! All calls take equally long, so answers leave in the order of the calls: one thread with a queue is
 //! enough, and the server costs next to nothing beside what it measures.
 
-use crate::protocol::frame::{self, Message};
-use crate::protocol::version::Version;
-use crate::protocol::{RpcError, ServerMessage};
-use crate::server::outbox::write_line;
+use ptc_mcp::protocol::frame::{self, Message};
+use ptc_mcp::protocol::version::Version;
+use ptc_mcp::protocol::{RpcError, ServerMessage};
+use ptc_mcp::server::outbox::write_line;
 use serde_json::json;
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc;

@@ -1,14 +1,14 @@
 //! `ptc bench`.
 
-use super::boot::start_runtime;
-use crate::bench::overhead::{Comparison, WAYS};
-use crate::bench::pmap::{BareClient, run as run_program};
-use crate::bench::workload::WORKLOADS;
-use crate::bench::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
-use crate::console;
-use crate::console::exit::{Abort, Exit};
-use crate::edge::{self, Form, shapes};
+use crate::measure::overhead::{Comparison, WAYS};
+use crate::measure::pmap::{BareClient, run as run_program};
+use crate::measure::workload::WORKLOADS;
+use crate::measure::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
 use clap::Subcommand;
+use ptc_mcp::cli::boot::start_runtime;
+use ptc_mcp::console;
+use ptc_mcp::console::exit::{Abort, Exit};
+use ptc_mcp::edge::{self, Form, shapes};
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Runtime, RuntimeConfig};
 use std::path::Path;
@@ -171,35 +171,41 @@ struct DelayArgs {
     delay: u64,
 }
 
-/// Runs the command. Like other commands it must not be inside an async context when it begins.
-pub fn run(args: BenchArgs) -> Result<Exit, Abort> {
-    match args.bench {
-        Bench::Pmap(args) => super::on_runtime(pmap(args)),
-        Bench::Overhead(args) => super::on_runtime(overhead(args)),
-        Bench::Serve(args) => serve_rates(&args),
-        Bench::Fairness(args) => fair(&args),
-        Bench::TextBlock(args) => text_blocks(&args),
-        Bench::EchoServer => {
-            serve::echo(std::io::stdin(), edge::stdout(Form::Json(&shapes::MCP)))?;
-            Ok(Exit::Ok)
-        }
-        Bench::Workloads => workloads(),
-        Bench::Latency(args) => latency(&args),
-        Bench::Suspended(args) => suspended(&args),
-        Bench::Values(args) => value_sizes(&args),
-        Bench::Workload(args) => workload(&args),
-        Bench::ToolList(args) => super::on_runtime(tool_lists(args)),
-        Bench::ToolServer(args) => {
-            tool_list::serve(args.tools, std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
-            Ok(Exit::Ok)
-        }
-        Bench::DelayServer(args) => {
-            delay_server::serve(
-                Duration::from_millis(args.delay),
-                std::io::stdin().lock(),
-                edge::stdout(Form::Json(&shapes::MCP)),
-            )?;
-            Ok(Exit::Ok)
+impl ptc_mcp::cli::Bench for BenchArgs {
+    /// Runs the command. Like other commands it must not be inside an async context when it begins.
+    fn run(self) -> Result<Exit, Abort> {
+        match self.bench {
+            Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
+            Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
+            Bench::Serve(args) => serve_rates(&args),
+            Bench::Fairness(args) => fair(&args),
+            Bench::TextBlock(args) => text_blocks(&args),
+            Bench::EchoServer => {
+                serve::echo(std::io::stdin(), edge::stdout(Form::Json(&shapes::MCP)))?;
+                Ok(Exit::Ok)
+            }
+            Bench::Workloads => workloads(),
+            Bench::Latency(args) => latency(&args),
+            Bench::Suspended(args) => suspended(&args),
+            Bench::Values(args) => value_sizes(&args),
+            Bench::Workload(args) => workload(&args),
+            Bench::ToolList(args) => ptc_mcp::cli::on_runtime(tool_lists(args)),
+            Bench::ToolServer(args) => {
+                tool_list::serve(
+                    args.tools,
+                    std::io::stdin().lock(),
+                    edge::stdout(Form::Json(&shapes::MCP)),
+                )?;
+                Ok(Exit::Ok)
+            }
+            Bench::DelayServer(args) => {
+                delay_server::serve(
+                    Duration::from_millis(args.delay),
+                    std::io::stdin().lock(),
+                    edge::stdout(Form::Json(&shapes::MCP)),
+                )?;
+                Ok(Exit::Ok)
+            }
         }
     }
 }

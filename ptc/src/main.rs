@@ -1,4 +1,4 @@
-//! The `ptc` binary.
+//! The `ptc` binary: the command line, with the benches as one of its commands.
 
 mod allocator;
 
@@ -8,5 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn main() -> ExitCode {
-    ptc_mcp::cli::main()
+    ptc_mcp::cli::main::<ptc_benches::command::BenchArgs>()
 }

@@ -2,14 +2,14 @@
 //!
 //! The upstreams are real processes of this binary with made-up tools of an ordinary size.
 
-use crate::answer::caps::Profile;
-use crate::protocol::frame::{self, Message};
-use crate::protocol::version::Version;
-use crate::protocol::{RpcError, ServerMessage};
-use crate::server::outbox::write_line;
-use crate::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
-use crate::tools::lisp_eval::RuntimeEvaluator;
-use crate::tools::{Facts, Registry};
+use ptc_mcp::answer::caps::Profile;
+use ptc_mcp::protocol::frame::{self, Message};
+use ptc_mcp::protocol::version::Version;
+use ptc_mcp::protocol::{RpcError, ServerMessage};
+use ptc_mcp::server::outbox::write_line;
+use ptc_mcp::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
+use ptc_mcp::tools::lisp_eval::RuntimeEvaluator;
+use ptc_mcp::tools::{Facts, Registry};
 use ptc_runtime::Runtime;
 use ptc_runtime::limits::Limits;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 //! Both are child processes fed by the same driver: all requests are written as fast as the pipe takes them
 //! while the answers are read, in rounds that take turns.
 
-use crate::edge::Filtered;
-use crate::server::lines::{self, Input};
-use crate::server::output::Output;
+use ptc_mcp::edge::Filtered;
+use ptc_mcp::server::lines::{self, Input};
+use ptc_mcp::server::output::Output;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
