@@ -56,11 +56,18 @@ pub struct CompileOptions {
     pub last_uses: bool,
 }
 
+impl CompileOptions {
+    /// Bytes of source text by default.
+    pub const MAX_PROGRAM_BYTES: usize = 1_000_000;
+    /// Distinct symbols and keywords by default.
+    pub const MAX_SYMBOLS: usize = 10_000;
+}
+
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
         CompileOptions {
-            max_program_bytes: 1_000_000,
-            max_symbols: 10_000,
+            max_program_bytes: CompileOptions::MAX_PROGRAM_BYTES,
+            max_symbols: CompileOptions::MAX_SYMBOLS,
             budget: CompileBudget::default(),
             last_uses: true,
         }

@@ -8,7 +8,7 @@ mod common;
 
 use common::programs::{options, runtime};
 use ptc_runtime::Runtime;
-use ptc_runtime::limits::Limits;
+use ptc_runtime::limits::{LimitTable, Limits};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, Palette};
 use ptc_vm::Reason;

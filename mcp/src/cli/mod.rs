@@ -161,11 +161,3 @@ pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
-
-/// Half of the physical memory, where the system says how much that is.
-pub(crate) fn half_of_ram() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 512)
-}

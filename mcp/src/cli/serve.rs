@@ -2,9 +2,9 @@
 
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
-use super::flags::limits::{LimitFlags, parser};
+use super::flags::limits::LimitFlags;
+use super::flags::server::ServerLimits;
 use super::flags::variables;
-use super::half_of_ram;
 use super::stop::{GRACE, Stop, input_gone};
 use crate::answer::caps::Profile;
 use crate::console;
@@ -15,15 +15,11 @@ use crate::tools::catalog::CatalogStyle;
 use crate::tools::lisp_eval::RuntimeEvaluator;
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
-use ptc_runtime::limits::Unit;
 use ptc_runtime::tools::Catalog;
 use std::io::IsTerminal;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-const DEFAULT_MAX_FRAME_BYTES: usize = 8 << 20;
-const DEFAULT_MAX_SUSPENDED: usize = 1_024;
 
 /// Requests that wait to begin before no more are read, and bytes of them.
 const QUEUED: usize = 8_192;
@@ -50,25 +46,12 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Programs that take turns; one more begins after 5 ms, one that waits for tools does not count
-    /// [default: 2 x cores, at least 8]
-    #[arg(long, value_name = "N", value_parser = variables::positive, alias = "max-concurrent-calls")]
-    max_concurrent: Option<usize>,
-    /// Programs that may have begun beyond those, such as wait for tools; later ones wait for one to end, and
-    /// many of them for the client to be read on [default: 1024]
-    #[arg(long, value_name = "N")]
-    max_suspended: Option<usize>,
-    /// Memory that programs may hold together; without any left one of them goes on, and the others wait
-    /// [default: half of the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = parser(Unit::Bytes))]
-    max_total_memory: Option<u64>,
-    /// Longest line of input, in bytes [default: 8388608]
-    #[arg(long, value_name = "BYTES", value_parser = variables::positive)]
-    max_frame_bytes: Option<usize>,
     #[command(flatten)]
     catalog: CatalogFlags,
     #[command(flatten)]
     upstreams: UpstreamFlags,
+    #[command(flatten)]
+    server: LimitFlags<ServerLimits>,
     #[command(flatten)]
     limits: LimitFlags,
 }
@@ -79,31 +62,20 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Some(profile) => Some(profile),
         None => variables::read("response-profile", |text| Profile::from_str(text, true))?,
     };
-    let number = |flag, given: Option<usize>, parse: fn(&str) -> Result<usize, String>, default| match given {
-        Some(number) => Ok(number),
-        None => variables::read(flag, parse).map(|read| read.unwrap_or(default)),
-    };
-    let any = |text: &str| text.parse().map_err(|_| format!("must be a number, got: {text:?}"));
-    let default_running = ptc_runtime::Capacity::default().running;
-    let running = number("max-concurrent", args.max_concurrent, variables::positive, default_running)?;
-    let suspended = number("max-suspended", args.max_suspended, any, DEFAULT_MAX_SUSPENDED)?;
-    let max_line_bytes =
-        number("max-frame-bytes", args.max_frame_bytes, variables::positive, DEFAULT_MAX_FRAME_BYTES)?;
+    let server = args.server.limits(false)?;
+    let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let running = whole(server.running);
+    let longest = whole(server.frame_bytes.max(1));
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
     let stop = Stop::listen();
     let launched = launch(&args.upstreams)?;
     let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
-    let total = match args.max_total_memory {
-        Some(total) => Some(total),
-        None => variables::read("max-total-memory", parser(Unit::Bytes))?,
-    };
-    let total_bytes = total.or_else(half_of_ram).unwrap_or(u64::MAX);
-    booted.runtime.set_load(ptc_runtime::Capacity { running, total_bytes });
+    booted.runtime.set_load(ptc_runtime::Capacity { running, total_bytes: server.total_bytes });
     let gate = Gate::new(Load {
-        jobs: running.saturating_add(suspended),
-        memory_bytes: total_bytes,
+        jobs: running.saturating_add(whole(server.suspended)),
+        memory_bytes: server.total_bytes,
         queued: QUEUED,
         queued_bytes: QUEUED_BYTES,
     });
@@ -129,7 +101,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
     let output = edge::stdout(Form::Json(&shapes::MCP));
     let mut serving =
-        pin!(stdio::serve(handler, &gate, max_line_bytes, std::io::stdin(), output, new_facts, stop.asked()));
+        pin!(stdio::serve(handler, &gate, longest, std::io::stdin(), output, new_facts, stop.asked()));
     if std::io::stdin().is_terminal() {
         console::complain(AT_A_TERMINAL);
     }

@@ -1,45 +1,54 @@
-//! Every limit of a run, one row each: field, flag, default, and what happens beyond it.
+//! Every limit of a run, one row each: field, flag, default, and what happens beyond it. Where a crate below enforces a
+//! limit, the default is its own.
 
+use ptc_compiler::CompileOptions;
+use ptc_vm::Budget;
 use std::time::Duration;
 
-macro_rules! limits {
-    ($($(#[doc = $doc:literal])+ $field:ident: $unit:ident = $default:expr, $flag:literal, $reason:literal;)+) => {
-        /// The hard budgets of one program. All are numbers in the unit their row names.
+/// Makes a struct with a number for each row, and its [`LimitTable`].
+#[macro_export]
+macro_rules! limit_table {
+    ($(#[doc = $about:literal])+ $name:ident;
+     $($(#[doc = $doc:literal])+ $field:ident: $unit:ident = $default:expr, $flag:literal, $reason:literal;)+) => {
+        $(#[doc = $about])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct Limits { $($(#[doc = $doc])+ pub $field: u64,)+ }
+        pub struct $name { $($(#[doc = $doc])+ pub $field: u64,)+ }
 
-        /// One row of the limits table.
-        #[derive(Clone, Copy, Debug)]
-        pub struct LimitRow {
-            /// Command-line flag without the dashes.
-            pub flag: &'static str,
-            /// Unit of the number.
-            pub unit: Unit,
-            /// Default without upstreams.
-            pub default: u64,
-            /// What the user sees beyond the limit.
-            pub reason: &'static str,
-            /// Help text.
-            pub help: &'static str,
-            /// Reads the field.
-            pub get: fn(&Limits) -> u64,
-            /// Writes the field.
-            pub set: fn(&mut Limits, u64),
-        }
-
-        impl Limits {
-            /// Every limit, in table order.
-            pub const TABLE: &'static [LimitRow] = &[$(LimitRow {
-                flag: $flag, unit: Unit::$unit, default: $default, reason: $reason,
+        impl $crate::limits::LimitTable for $name {
+            const TABLE: &'static [$crate::limits::LimitRow<$name>] = &[$($crate::limits::LimitRow {
+                flag: $flag, unit: $crate::limits::Unit::$unit, reason: $reason,
                 help: concat!($($doc),+).trim_ascii_start(),
                 get: |limits| limits.$field, set: |limits, value| limits.$field = value,
             },)+];
         }
 
-        impl Default for Limits {
-            fn default() -> Limits { Limits { $($field: $default,)+ } }
+        impl Default for $name {
+            fn default() -> $name { $name { $($field: $default,)+ } }
         }
     };
+}
+
+/// Limits with a row each: what flags, their help and environment variables are made of.
+pub trait LimitTable: Default + 'static {
+    /// Every limit, in order.
+    const TABLE: &'static [LimitRow<Self>];
+}
+
+/// One row of a table of limits.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitRow<L> {
+    /// Command-line flag without the dashes.
+    pub flag: &'static str,
+    /// Unit of the number.
+    pub unit: Unit,
+    /// What the user sees beyond the limit.
+    pub reason: &'static str,
+    /// Help text.
+    pub help: &'static str,
+    /// Reads the field.
+    pub get: fn(&L) -> u64,
+    /// Writes the field.
+    pub set: fn(&mut L, u64),
 }
 
 /// The unit of a limit.
@@ -51,17 +60,21 @@ pub enum Unit {
     Millis,
     /// A plain number.
     Count,
+    /// A number of at least one.
+    Positive,
 }
 
 const MIB: u64 = 1 << 20;
 
-limits! {
+limit_table! {
+    /// The hard budgets of one program. All are numbers in the unit their row names.
+    Limits;
     /// Wall clock of one program, waiting for tools included.
     timeout_ms: Millis = 1_000, "timeout", "timeout";
     /// Live logical bytes of one program.
-    memory_bytes: Bytes = 10 * MIB, "memory", "memory_exceeded";
+    memory_bytes: Bytes = Budget::MEMORY_BYTES, "memory", "memory_exceeded";
     /// Fuel: calls, loop rounds, elements and bytes produced.
-    fuel: Count = 1_000_000_000, "fuel", "fuel_exceeded";
+    fuel: Count = Budget::FUEL, "fuel", "fuel_exceeded";
     /// Rounds of one loop activation; 0 means no limit.
     loop_limit: Count = 0, "loop-limit", "loop_limit_exceeded";
     /// Upstream calls of one program, pmap branches included.
@@ -75,15 +88,15 @@ limits! {
     /// Bytes of JSON of one answer about names and tools; longer lists are cut.
     max_catalog_result_bytes: Bytes = 256 << 10, "max-catalog-result-bytes", "cut, or nil";
     /// Branches of pmap and pcalls alive at once; the rest wait.
-    parallel_width: Count = 1_000, "parallel-width", "waits";
+    parallel_width: Count = Budget::PARALLEL_WIDTH as u64, "parallel-width", "waits";
     /// Bytes of source text.
-    max_program_bytes: Bytes = 1_000_000, "max-program-bytes", "program_too_large";
+    max_program_bytes: Bytes = CompileOptions::MAX_PROGRAM_BYTES as u64, "max-program-bytes", "program_too_large";
     /// Distinct symbols and keywords of the source text.
-    max_symbols: Count = 10_000, "max-symbols", "symbol_limit_exceeded";
+    max_symbols: Count = CompileOptions::MAX_SYMBOLS as u64, "max-symbols", "symbol_limit_exceeded";
     /// Bytes of context JSON.
     max_context_bytes: Bytes = 4 * MIB, "max-context-bytes", "args_error";
     /// Bytes of all printed lines together.
-    print_bytes: Bytes = MIB, "max-print-bytes", "prints are cut";
+    print_bytes: Bytes = Budget::PRINT_BYTES as u64, "max-print-bytes", "prints are cut";
 }
 
 impl Limits {

@@ -23,14 +23,25 @@ pub struct Budget {
     pub preemption: Preemption,
 }
 
+impl Budget {
+    /// Bytes of memory by default.
+    pub const MEMORY_BYTES: u64 = 10 << 20;
+    /// Fuel by default.
+    pub const FUEL: u64 = 1_000_000_000;
+    /// Branches alive at once by default.
+    pub const PARALLEL_WIDTH: usize = 1_000;
+    /// Bytes of printed lines by default.
+    pub const PRINT_BYTES: usize = 1 << 20;
+}
+
 impl Default for Budget {
     fn default() -> Budget {
         Budget {
-            memory_bytes: 10 << 20,
-            fuel: 1_000_000_000,
+            memory_bytes: Budget::MEMORY_BYTES,
+            fuel: Budget::FUEL,
             loop_limit: None,
-            parallel_width: 1_000,
-            print_bytes: 1 << 20,
+            parallel_width: Budget::PARALLEL_WIDTH,
+            print_bytes: Budget::PRINT_BYTES,
             strict_data: false,
             interrupt: Interrupt::default(),
             preemption: Preemption::default(),

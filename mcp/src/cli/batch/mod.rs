@@ -4,8 +4,9 @@ mod lane;
 
 use self::lane::{Answered, Chunk, Lanes};
 use crate::cli::boot::{Need, UpstreamFlags, boot};
+use crate::cli::cores;
 use crate::cli::flags::limits::LimitFlags;
-use crate::cli::{cores, half_of_ram};
+use crate::cli::flags::server::ServerLimits;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Filtered, Form, shapes};
 use crate::server::lines::{self, Input};
@@ -56,7 +57,7 @@ pub struct BatchArgs {
 pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let booted = boot(&args.upstreams, Need::OnDemand, 0).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
-    let total_bytes = half_of_ram().unwrap_or(u64::MAX);
+    let total_bytes = ServerLimits::default().total_bytes;
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
     // An answer does not say how long it took.

@@ -1,9 +1,10 @@
-//! One flag for each row of the limits table, so that a limit is declared in one place.
+//! One flag for each row of a table of limits, so that a limit is declared in one place.
 
 use super::variables;
 use crate::console::exit::Abort;
 use clap::{Arg, ArgMatches, Command};
-use ptc_runtime::limits::{LimitRow, Limits, Unit};
+use ptc_runtime::limits::{LimitRow, LimitTable, Limits, Unit};
+use std::marker::PhantomData;
 
 /// Names that earlier releases gave to the same limits.
 const ALIASES: &[(&str, &str)] = &[
@@ -12,18 +13,36 @@ const ALIASES: &[(&str, &str)] = &[
     ("upstream-call-timeout", "upstream-call-timeout-ms"),
     ("max-upstream-calls", "max-upstream-calls-per-program"),
     ("max-catalog-ops", "max-catalog-ops-per-program"),
+    ("max-concurrent", "max-concurrent-calls"),
 ];
 
-/// The limits given on the command line.
-#[derive(Clone, Debug, Default)]
-pub struct LimitFlags(Vec<(usize, u64)>);
+/// A table whose rows are flags.
+pub trait FlagTable: LimitTable {
+    /// The defaults of programs that may call upstreams.
+    fn with_upstreams() -> Self {
+        Self::default()
+    }
+}
 
-impl LimitFlags {
+impl FlagTable for Limits {
+    fn with_upstreams() -> Limits {
+        Limits::with_upstreams()
+    }
+}
+
+/// The limits of a table given on the command line.
+#[derive(Clone, Debug)]
+pub struct LimitFlags<L = Limits> {
+    given: Vec<(usize, u64)>,
+    table: PhantomData<fn() -> L>,
+}
+
+impl<L: FlagTable> LimitFlags<L> {
     /// The limits of a command: defaults, then environment variables, then flags.
-    pub fn limits(&self, upstreams: bool) -> Result<Limits, Abort> {
-        let mut limits = if upstreams { Limits::with_upstreams() } else { Limits::default() };
-        for (index, row) in Limits::TABLE.iter().enumerate() {
-            let given = self.0.iter().find(|(row, _)| *row == index).map(|(_, value)| *value);
+    pub fn limits(&self, upstreams: bool) -> Result<L, Abort> {
+        let mut limits = if upstreams { L::with_upstreams() } else { L::default() };
+        for (index, row) in L::TABLE.iter().enumerate() {
+            let given = self.given.iter().find(|(row, _)| *row == index).map(|(_, value)| *value);
             let value = match given {
                 Some(value) => Some(value),
                 None => match alias(row.flag) {
@@ -44,9 +63,9 @@ fn alias(flag: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(name, _)| *name == flag).map(|(_, alias)| *alias)
 }
 
-impl clap::Args for LimitFlags {
+impl<L: FlagTable> clap::Args for LimitFlags<L> {
     fn augment_args(command: Command) -> Command {
-        Limits::TABLE.iter().fold(command, |command, row| {
+        L::TABLE.iter().fold(command, |command, row| {
             let arg = Arg::new(row.flag)
                 .long(row.flag)
                 .value_name(value_name(row.unit))
@@ -61,41 +80,41 @@ impl clap::Args for LimitFlags {
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        LimitFlags::augment_args(command)
+        Self::augment_args(command)
     }
 }
 
-impl clap::FromArgMatches for LimitFlags {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<LimitFlags, clap::Error> {
-        let given = Limits::TABLE.iter().enumerate();
-        Ok(LimitFlags(
-            given.filter_map(|(index, row)| Some((index, *matches.get_one::<u64>(row.flag)?))).collect(),
-        ))
+impl<L: FlagTable> clap::FromArgMatches for LimitFlags<L> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let rows = L::TABLE.iter().enumerate();
+        let given =
+            rows.filter_map(|(index, row)| Some((index, *matches.get_one::<u64>(row.flag)?))).collect();
+        Ok(LimitFlags { given, table: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = LimitFlags::from_arg_matches(matches)?;
+        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
 }
 
-fn help(row: &LimitRow) -> String {
+fn help<L: FlagTable>(row: &LimitRow<L>) -> String {
     let shown = |value: u64| match row.unit {
         Unit::Millis if value.is_multiple_of(1_000) => format!("{}s", value / 1_000),
         Unit::Millis => format!("{value}ms"),
         Unit::Bytes if value.is_multiple_of(1 << 20) => format!("{}M", value >> 20),
-        Unit::Bytes | Unit::Count => value.to_string(),
+        Unit::Bytes | Unit::Count | Unit::Positive => value.to_string(),
     };
-    let with = (row.get)(&Limits::with_upstreams());
-    let with = if with == row.default { String::new() } else { format!("; {} with upstreams", shown(with)) };
-    format!("{} [default: {}{with}]", row.help.trim().trim_end_matches('.'), shown(row.default))
+    let [default, with] = [L::default(), L::with_upstreams()].map(|limits| (row.get)(&limits));
+    let with = if with == default { String::new() } else { format!("; {} with upstreams", shown(with)) };
+    format!("{} [default: {}{with}]", row.help.trim().trim_end_matches('.'), shown(default))
 }
 
 const fn value_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "BYTES",
         Unit::Millis => "TIME",
-        Unit::Count => "N",
+        Unit::Count | Unit::Positive => "N",
     }
 }
 
@@ -113,6 +132,7 @@ pub fn parser(unit: Unit) -> fn(&str) -> Result<u64, String> {
             )
         },
         Unit::Count => |text| scaled(text, &[], "a whole number"),
+        Unit::Positive => |text| variables::positive(text).map(|number| number as u64),
     }
 }
 
@@ -133,6 +153,8 @@ fn scaled(text: &str, suffixes: &[(&str, u64)], expected: &str) -> Result<u64, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::flags::server::ServerLimits;
+    use clap::{Args as _, FromArgMatches as _};
 
     #[test]
     fn numbers_have_units() {
@@ -152,12 +174,26 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_a_flag() {
-        let command = <LimitFlags as clap::Args>::augment_args(Command::new("x"));
-        for row in Limits::TABLE {
-            assert!(command.get_arguments().any(|arg| arg.get_long() == Some(row.flag)), "{}", row.flag);
+        fn shows_all<L: FlagTable>() {
+            let help = LimitFlags::<L>::augment_args(Command::new("x")).render_long_help().to_string();
+            for row in L::TABLE {
+                assert!(help.contains(&format!("--{} <{}>", row.flag, value_name(row.unit))), "{help}");
+                assert!(help.contains("[default: "), "{help}");
+                assert_eq!(help.matches(&format!("--{} ", row.flag)).count(), 1, "{}", row.flag);
+            }
+            // Each row reads and writes a number of its own.
+            let mut limits = L::default();
+            for (number, row) in (900..).zip(L::TABLE) {
+                (row.set)(&mut limits, number);
+            }
+            let read: Vec<u64> = L::TABLE.iter().map(|row| (row.get)(&limits)).collect();
+            assert_eq!(read, (900..).take(L::TABLE.len()).collect::<Vec<_>>());
         }
+        shows_all::<Limits>();
+        shows_all::<ServerLimits>();
+        let command = LimitFlags::<Limits>::augment_args(Command::new("x"));
         let matches = command.get_matches_from(["x", "--fuel", "7", "--program-timeout-ms", "20"]);
-        let flags = <LimitFlags as clap::FromArgMatches>::from_arg_matches(&matches).expect("flags");
+        let flags = LimitFlags::<Limits>::from_arg_matches(&matches).expect("flags");
         let limits = flags.limits(false).expect("limits");
         assert_eq!((limits.fuel, limits.timeout_ms), (7, 20));
     }

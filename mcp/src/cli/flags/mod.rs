@@ -2,12 +2,13 @@
 //!
 //! # Layout
 //!
-//! - [`limits`]: one flag for each row of the limits table.
+//! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
 //! - [`source`]: where programs and contexts come from.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
 
 pub mod catalog;
 pub mod limits;
+pub mod server;
 pub mod source;
 pub mod variables;

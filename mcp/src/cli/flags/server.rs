@@ -1,0 +1,30 @@
+//! What one server does at once, for all its clients together.
+
+use super::limits::FlagTable;
+use ptc_runtime::{Capacity, limit_table};
+
+limit_table! {
+    /// The limits of a server. A program has limits of its own beside them.
+    ServerLimits;
+    /// Programs that take turns: twice the cores, at least 8. One more begins after 5 ms, one that waits for tools
+    /// does not count.
+    running: Positive = Capacity::default().running as u64, "max-concurrent", "waits";
+    /// Programs that may have begun beyond those, such as wait for tools; later ones wait for one to end, and many
+    /// of them for the client to be read on.
+    suspended: Count = 1_024, "max-suspended", "waits";
+    /// Memory that programs may hold together: half of the machine's. Without any left one of them goes on, and the
+    /// others wait.
+    total_bytes: Bytes = half_of_ram().unwrap_or(u64::MAX), "max-total-memory", "waits";
+    /// Longest line of input.
+    frame_bytes: Bytes = 8 << 20, "max-frame-bytes", "an error of JSON-RPC";
+}
+
+impl FlagTable for ServerLimits {}
+
+/// Half of the physical memory, where the system says how much that is.
+fn half_of_ram() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 512)
+}
