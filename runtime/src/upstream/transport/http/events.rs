@@ -16,7 +16,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
 /// Something of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Parsed {
+pub(super) enum ServerSentEvent {
     /// An event with data.
     Event {
         /// `message` if it has no name.
@@ -60,7 +60,7 @@ impl EventParser {
     }
 
     /// The next thing, `None` when more is needed.
-    pub(super) fn next(&mut self, cap: usize) -> Option<Parsed> {
+    pub(super) fn next(&mut self, cap: usize) -> Option<ServerSentEvent> {
         loop {
             if self.after_return && !self.chunk.is_empty() {
                 self.after_return = false;
@@ -92,7 +92,7 @@ impl EventParser {
     }
 
     /// What is left at the end of the stream: an event whose blank line has not come.
-    pub(super) fn finish(&mut self) -> Option<Parsed> {
+    pub(super) fn finish(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() && !self.is_skipping {
             self.line(&line, usize::MAX);
@@ -100,7 +100,7 @@ impl EventParser {
         self.dispatch()
     }
 
-    fn line(&mut self, mut line: &[u8], cap: usize) -> Option<Parsed> {
+    fn line(&mut self, mut line: &[u8], cap: usize) -> Option<ServerSentEvent> {
         if !self.has_begun {
             self.has_begun = true;
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
@@ -140,7 +140,7 @@ impl EventParser {
         None
     }
 
-    fn dispatch(&mut self) -> Option<Parsed> {
+    fn dispatch(&mut self) -> Option<ServerSentEvent> {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data);
         self.is_skipping = false;
@@ -148,10 +148,10 @@ impl EventParser {
             return None;
         }
         let name = if name.is_empty() { "message".to_owned() } else { name };
-        Some(Parsed::Event { name, data })
+        Some(ServerSentEvent::Event { name, data })
     }
 
-    fn too_large(&mut self, cap: usize) -> Option<Parsed> {
+    fn too_large(&mut self, cap: usize) -> Option<ServerSentEvent> {
         let bytes = self.data.len() + self.line.len();
         // The name of the field and what else may stand in a line without being data.
         if bytes <= cap.saturating_add(LONGEST_ID + 16) {
@@ -162,7 +162,7 @@ impl EventParser {
         self.line = Vec::new();
         head.truncate(HEAD);
         (self.has_data, self.is_skipping) = (false, true);
-        Some(Parsed::TooLarge { head, bytes: bytes as u64 })
+        Some(ServerSentEvent::TooLarge { head, bytes: bytes as u64 })
     }
 }
 
@@ -186,7 +186,10 @@ impl EventStream {
     }
 
     /// The next event; `None` at the end. Cancel safe.
-    pub(super) async fn next(&mut self, cap: impl Fn() -> usize) -> Result<Option<Parsed>, NetError> {
+    pub(super) async fn next(
+        &mut self,
+        cap: impl Fn() -> usize,
+    ) -> Result<Option<ServerSentEvent>, NetError> {
         loop {
             if let Some(parsed) = self.parser.next(cap()) {
                 return Ok(Some(parsed));
@@ -227,9 +230,13 @@ mod tests {
     fn parse(text: &[u8], step: usize, cap: usize) -> (Vec<String>, EventParser) {
         let mut parser = EventParser::default();
         let mut all = Vec::new();
-        let mut take = |parsed: Parsed| match parsed {
-            Parsed::Event { name, data } => all.push(format!("{name}={}", String::from_utf8_lossy(&data))),
-            Parsed::TooLarge { head, .. } => all.push(format!("!{}", String::from_utf8_lossy(&head[..5]))),
+        let mut take = |parsed: ServerSentEvent| match parsed {
+            ServerSentEvent::Event { name, data } => {
+                all.push(format!("{name}={}", String::from_utf8_lossy(&data)))
+            }
+            ServerSentEvent::TooLarge { head, .. } => {
+                all.push(format!("!{}", String::from_utf8_lossy(&head[..5])))
+            }
         };
         for chunk in text.chunks(step) {
             parser.push(Bytes::copy_from_slice(chunk));

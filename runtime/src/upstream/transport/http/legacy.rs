@@ -1,12 +1,12 @@
 //! HTTP with one stream of events, as it was before Streamable HTTP: the server names an address to post messages
 //! to, and all that it says comes in the stream. The stream is the session: its end is the end of the link.
 
-use super::events::{EventStream, Parsed};
+use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::life::Life;
 use super::metadata::MessageHeaders;
 use super::refusal::HttpRefusal;
-use super::session::Gate;
+use super::session::ListenGate;
 use super::streamable::is_events;
 use super::wire::{self, HttpWire};
 use crate::net::{Method, Payload};
@@ -38,7 +38,7 @@ pub(super) struct LegacyPeer {
     events: Arc<PeerEvents>,
     life: Arc<Life>,
     calls: Mutex<HashMap<u64, CallInFlight>>,
-    gate: Gate,
+    gate: ListenGate,
     next_id: AtomicU64,
     notices: Arc<Semaphore>,
 }
@@ -76,7 +76,7 @@ impl LegacyPeer {
         let mut stream = EventStream::new(response.body);
         let address = loop {
             match stream.next(|| RECEIPT).await {
-                Ok(Some(Parsed::Event { name, data })) if name == "endpoint" => break data,
+                Ok(Some(ServerSentEvent::Event { name, data })) if name == "endpoint" => break data,
                 Ok(Some(_)) => {}
                 Ok(None) => return Err("the stream of events ended before it named its endpoint".to_owned()),
                 Err(error) => return Err(error.to_string()),
@@ -96,7 +96,7 @@ impl LegacyPeer {
             events,
             life,
             calls: Mutex::default(),
-            gate: Gate::new(),
+            gate: ListenGate::new(),
             next_id: AtomicU64::new(1),
             notices: Arc::new(Semaphore::new(NOTICES)),
         });
@@ -111,13 +111,13 @@ impl LegacyPeer {
     async fn read(self: &Arc<Self>, mut stream: EventStream) {
         let why = loop {
             match stream.next(|| self.cap()).await {
-                Ok(Some(Parsed::Event { data, .. })) => {
+                Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if !self.take(data) {
                         stream.unasked(bytes).await;
                     }
                 }
-                Ok(Some(Parsed::TooLarge { head, bytes })) => self.refuse(&head, bytes),
+                Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
                 Ok(None) => break "the stream of events has ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -183,7 +183,7 @@ impl LegacyPeer {
         }
         let (reply, answer) = oneshot::channel();
         self.lock().insert(id, CallInFlight { cap: max_bytes, reply });
-        let _guard = CancelGuard { peer: self, id, deadline, is_cancellable };
+        let _guard = PostedCancel { peer: self, id, deadline, is_cancellable };
         let posted = self.post(body);
         tokio::pin!(answer, posted);
         let lost = || RequestFault::Upstream(UpstreamFault::Unavailable("the answer was lost".to_owned()));
@@ -257,14 +257,14 @@ impl LegacyPeer {
 }
 
 /// Takes a request out of flight whatever happens to its future.
-struct CancelGuard<'a> {
+struct PostedCancel<'a> {
     peer: &'a Arc<LegacyPeer>,
     id: u64,
     deadline: Instant,
     is_cancellable: bool,
 }
 
-impl Drop for CancelGuard<'_> {
+impl Drop for PostedCancel<'_> {
     fn drop(&mut self) {
         let was_in_flight = self.peer.lock().remove(&self.id).is_some();
         if was_in_flight && self.is_cancellable && !self.peer.life.is_closed() {

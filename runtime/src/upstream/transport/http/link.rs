@@ -3,7 +3,7 @@
 use super::legacy::LegacyPeer;
 use super::life::Life;
 use super::spec::HttpProtocol;
-use super::streamable::{Failure, Streamable};
+use super::streamable::{PostFailure, Streamable};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::RawAnswer;
 use crate::upstream::transport::{Link, LinkEnd, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
@@ -107,7 +107,7 @@ impl HttpPeer {
         };
         match self.streamable.request(again()).await {
             Ok(answer) => Ok(answer),
-            Err(Failure::Refused(refusal))
+            Err(PostFailure::Refused(refusal))
                 if method == "initialize"
                     && self.protocol == HttpProtocol::Either
                     && refusal.is_foreign() =>
@@ -121,7 +121,9 @@ impl HttpPeer {
                     }
                 }
             }
-            Err(Failure::Broken(_)) if method == "subscriptions/listen" => self.listen_again(&again).await,
+            Err(PostFailure::Broken(_)) if method == "subscriptions/listen" => {
+                self.listen_again(&again).await
+            }
             Err(failure) => Err(failure.fault(method)),
         }
     }
@@ -137,8 +139,8 @@ impl HttpPeer {
             sleep(pause).await;
             pause = match self.streamable.request(again()).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Broken(_)) => FIRST_PAUSE,
-                Err(Failure::Fault(RequestFault::Upstream(UpstreamFault::Unavailable(_)))) => {
+                Err(PostFailure::Broken(_)) => FIRST_PAUSE,
+                Err(PostFailure::Fault(RequestFault::Upstream(UpstreamFault::Unavailable(_)))) => {
                     (pause * 2).min(LONGEST_PAUSE)
                 }
                 Err(failure) => return Err(failure.fault("subscriptions/listen")),

@@ -1,6 +1,6 @@
 //! The stream of what a server says unasked: opened with GET, taken up again when it breaks.
 
-use super::events::{EventStream, Parsed};
+use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::metadata::MessageHeaders;
 use super::streamable::{RESUME_PAUSE, Streamable, is_events};
@@ -71,12 +71,12 @@ fn longer(pause: Duration) -> Duration {
 async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
     while let Ok(Some(parsed)) = stream.next(|| LARGEST).await {
         let bytes = match parsed {
-            Parsed::Event { data, .. } => {
+            ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();
                 incoming::take(data, &peer.events, &mut drop, &mut |reply| peer.notice(reply));
                 bytes
             }
-            Parsed::TooLarge { head, .. } => head.len(),
+            ServerSentEvent::TooLarge { head, .. } => head.len(),
         };
         stream.unasked(bytes).await;
     }

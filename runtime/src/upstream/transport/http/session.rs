@@ -93,11 +93,11 @@ impl SessionKeeper {
 
 /// Holds requests back until the server knows that we are ready: each message is a request of HTTP, and the next
 /// may overtake it.
-pub(super) struct Gate(watch::Sender<bool>);
+pub(super) struct ListenGate(watch::Sender<bool>);
 
-impl Gate {
-    pub(super) fn new() -> Gate {
-        Gate(watch::Sender::new(true))
+impl ListenGate {
+    pub(super) fn new() -> ListenGate {
+        ListenGate(watch::Sender::new(true))
     }
 
     pub(super) fn close(&self) {

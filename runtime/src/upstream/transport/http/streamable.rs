@@ -1,12 +1,12 @@
 //! Streamable HTTP: each message is a POST, and its answer is JSON or a stream of events that holds it.
 
-use super::events::{EventStream, Parsed};
+use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::life::Life;
 use super::listener;
 use super::metadata::{MessageHeaders, SESSION};
 use super::refusal::HttpRefusal;
-use super::session::{Gate, HttpSession, SessionKeeper};
+use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
 use crate::upstream::UpstreamFault;
@@ -38,7 +38,7 @@ pub(super) const RESUME_PAUSE: Duration = Duration::from_secs(1);
 const SMALL_ANSWER: usize = 1 << 20;
 
 /// Why there is no answer.
-pub(super) enum Failure {
+pub(super) enum PostFailure {
     /// The server has answered with a status.
     Refused(HttpRefusal),
     /// A stream that held no answer yet has ended.
@@ -47,12 +47,12 @@ pub(super) enum Failure {
     Fault(RequestFault),
 }
 
-impl Failure {
+impl PostFailure {
     pub(super) fn fault(self, method: &str) -> RequestFault {
         match self {
-            Failure::Refused(refusal) => refusal.fault(method),
-            Failure::Broken(fault) => RequestFault::Upstream(fault),
-            Failure::Fault(fault) => fault,
+            PostFailure::Refused(refusal) => refusal.fault(method),
+            PostFailure::Broken(fault) => RequestFault::Upstream(fault),
+            PostFailure::Fault(fault) => fault,
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) struct Streamable {
     pub(super) events: Arc<PeerEvents>,
     pub(super) life: Arc<Life>,
     pub(super) sessions: SessionKeeper,
-    gate: Gate,
+    gate: ListenGate,
     next_id: AtomicU64,
     notices: Arc<Semaphore>,
 }
@@ -86,14 +86,17 @@ impl Streamable {
             events,
             life,
             sessions: SessionKeeper::default(),
-            gate: Gate::new(),
+            gate: ListenGate::new(),
             next_id: AtomicU64::new(1),
             notices: Arc::new(Semaphore::new(NOTICES)),
         })
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels it.
-    pub(super) async fn request(self: &Arc<Self>, request: PeerRequest<'_>) -> Result<RawAnswer, Failure> {
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        request: PeerRequest<'_>,
+    ) -> Result<RawAnswer, PostFailure> {
         let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
         let greeting = (method == "initialize").then(|| params.text().into_owned());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +112,7 @@ impl Streamable {
             self.gate.pass().await;
         }
         let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
-        let mut guard = CancelGuard { peer: tells.then_some(self), id, deadline };
+        let mut guard = StreamCancel { peer: tells.then_some(self), id, deadline };
         let outgoing = OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes };
         let answer = self.exchange(outgoing, greeting).await;
         guard.peer = None;
@@ -120,7 +123,7 @@ impl Streamable {
         self: &Arc<Self>,
         outgoing: OutgoingRequest<'_>,
         greeting: Option<String>,
-    ) -> Result<RawAnswer, Failure> {
+    ) -> Result<RawAnswer, PostFailure> {
         let OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes } = outgoing;
         let mut may_repeat = true;
         let (response, session) = loop {
@@ -141,7 +144,7 @@ impl Streamable {
             if session.id.is_some() && may_repeat && refusal.is_lost_session() {
                 // Nothing was executed: the server did not know for whom.
                 may_repeat = false;
-                self.renew(session.generation).await.map_err(Failure::Fault)?;
+                self.renew(session.generation).await.map_err(PostFailure::Fault)?;
                 continue;
             }
             if refusal.is_answer() {
@@ -150,7 +153,7 @@ impl Streamable {
             if refusal.is_about_us() {
                 self.life.end(refusal.words(), false);
             }
-            return Err(Failure::Refused(refusal));
+            return Err(PostFailure::Refused(refusal));
         };
         drop(body);
         if let Some(greeting) = greeting {
@@ -167,7 +170,7 @@ impl Streamable {
         id: u64,
         cap: usize,
         session: Option<HttpSession>,
-    ) -> Result<RawAnswer, Failure> {
+    ) -> Result<RawAnswer, PostFailure> {
         let media_type = response.media_type();
         if media_type == "text/event-stream" {
             return self.stream(EventStream::new(response.body), id, cap, session).await;
@@ -194,10 +197,10 @@ impl Streamable {
         id: u64,
         cap: usize,
         session: Option<HttpSession>,
-    ) -> Result<RawAnswer, Failure> {
+    ) -> Result<RawAnswer, PostFailure> {
         loop {
             let why = match stream.next(|| cap).await {
-                Ok(Some(Parsed::Event { data, .. })) => {
+                Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if let Some(answer) = self.take(data, id) {
                         finish(stream);
@@ -206,9 +209,9 @@ impl Streamable {
                     stream.unasked(bytes).await;
                     continue;
                 }
-                Ok(Some(Parsed::TooLarge { bytes, .. })) => {
+                Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
                     let fault = UpstreamFault::TooLarge { bytes, cap: cap as u64 };
-                    return Err(Failure::Fault(RequestFault::Upstream(fault)));
+                    return Err(PostFailure::Fault(RequestFault::Upstream(fault)));
                 }
                 Ok(None) => {
                     UpstreamFault::Protocol("the stream of events ended before the answer".to_owned())
@@ -218,7 +221,7 @@ impl Streamable {
             };
             stream = match &session {
                 Some(session) if stream.last_id().is_some() => self.resume(stream, session, why).await?,
-                _ => return Err(Failure::Broken(why)),
+                _ => return Err(PostFailure::Broken(why)),
             };
         }
     }
@@ -229,7 +232,7 @@ impl Streamable {
         mut stream: EventStream,
         session: &HttpSession,
         why: UpstreamFault,
-    ) -> Result<EventStream, Failure> {
+    ) -> Result<EventStream, PostFailure> {
         loop {
             sleep(stream.retry().unwrap_or(RESUME_PAUSE)).await;
             let metadata = MessageHeaders::events(&self.wire.headers, stream.last_id())
@@ -239,7 +242,7 @@ impl Streamable {
                     stream = EventStream::resumed(response.body, stream);
                     return Ok(stream);
                 }
-                Ok(_) => return Err(Failure::Broken(why)),
+                Ok(_) => return Err(PostFailure::Broken(why)),
                 Err(error) if wire::is_gone(&error) => return Err(self.failed(&error)),
                 Err(_) => {}
             }
@@ -247,7 +250,7 @@ impl Streamable {
     }
 
     /// Takes a text of the server; the answer to the request `id`, if it is in it.
-    fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, Failure>> {
+    fn take(self: &Arc<Self>, text: Vec<u8>, id: u64) -> Option<Result<RawAnswer, PostFailure>> {
         let mut found = None;
         let mut answers = |answer: incoming::IncomingAnswer| {
             if answer.id.is_none_or(|theirs| theirs == id) {
@@ -257,15 +260,15 @@ impl Streamable {
         incoming::take(text, &self.events, &mut answers, &mut |reply| self.notice(reply));
         let answer: Result<RawAnswer, ErrorObject> = found?;
         self.events.answered();
-        Some(answer.map_err(|error| Failure::Fault(RequestFault::Rpc(error))))
+        Some(answer.map_err(|error| PostFailure::Fault(RequestFault::Rpc(error))))
     }
 
     /// What a failure of HTTP means, for the caller and for the link.
-    fn failed(&self, error: &NetError) -> Failure {
+    fn failed(&self, error: &NetError) -> PostFailure {
         if wire::is_gone(error) {
             self.life.end(error.to_string(), false);
         }
-        Failure::Fault(wire::fault(error))
+        PostFailure::Fault(wire::fault(error))
     }
 
     /// Gets another session instead of a lost one: one for all who lost it.
@@ -399,18 +402,18 @@ fn finish(stream: EventStream) {
     }
 }
 
-fn protocol(text: String) -> Failure {
-    Failure::Fault(RequestFault::Upstream(UpstreamFault::Protocol(text)))
+fn protocol(text: String) -> PostFailure {
+    PostFailure::Fault(RequestFault::Upstream(UpstreamFault::Protocol(text)))
 }
 
 /// Tells the server that nobody waits for a request any more, if its future is dropped.
-struct CancelGuard<'a> {
+struct StreamCancel<'a> {
     peer: Option<&'a Arc<Streamable>>,
     id: u64,
     deadline: Instant,
 }
 
-impl Drop for CancelGuard<'_> {
+impl Drop for StreamCancel<'_> {
     fn drop(&mut self) {
         let Some(peer) = self.peer.filter(|peer| !peer.life.is_closed()) else { return };
         peer.notice(message::cancelled(self.id, self.deadline));
