@@ -109,7 +109,8 @@ impl CallPayload {
     pub(crate) async fn read(result: CallResult) -> CallPayload {
         let (CallResult::Mcp(ResultBody::Inline(answer))
         | CallResult::Json(ResultBody::Inline(answer))
-        | CallResult::Text(ResultBody::Inline(answer))) = &result;
+        | CallResult::Text(ResultBody::Inline(answer))
+        | CallResult::Failed { body: ResultBody::Inline(answer), .. }) = &result;
         if answer.bytes().len() <= READ_INLINE {
             return CallPayload::from(result);
         }
@@ -184,6 +185,12 @@ impl From<CallResult> for CallPayload {
                 b"" => CallPayload::whole(answer, |_| Chosen::Nothing),
                 _ => CallPayload::whole(answer, Chosen::Structured),
             },
+            CallResult::Failed { message, body: ResultBody::Inline(answer) } => {
+                let bytes = answer.bytes().len();
+                let structured = (bytes > 0).then_some(0..bytes);
+                let content = PayloadContent::ToolError { message, blocks: None, structured };
+                Self { content, bytes: bytes as u64, raw: Some(answer), _held: None }
+            }
             CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
                 malformed(NOT_UTF8)
             }

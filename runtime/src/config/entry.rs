@@ -164,7 +164,6 @@ impl EntryReader<'_> {
                 self.protect(&["headers", name], &format!("the header {name}"), value);
             }
         }
-        self.headers(entry)?;
         let mut made = ServerEntry::new(server, self.transport(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
         let handshake = self.positive(entry, "handshake_timeout_ms")?;
@@ -305,7 +304,7 @@ impl EntryReader<'_> {
         Ok(rules)
     }
 
-    fn positive(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<u64>, ConfigError> {
+    pub(super) fn positive(&self, entry: &Map<String, Value>, key: &str) -> Result<Option<u64>, ConfigError> {
         let Some(value) = entry.get(key) else { return Ok(None) };
         match value.as_u64().filter(|&number| number > 0) {
             Some(number) => Ok(Some(number)),
@@ -357,6 +356,6 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn saturated(number: u64) -> usize {
+pub(super) fn saturated(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -14,6 +14,8 @@ pub enum Kind {
     Flag,
     /// A whole number from 1.
     Positive,
+    /// An object of what is said about operations, by `operationId`.
+    Overrides,
     /// A list of emitters: `{"scheme": …, "binding": …}`.
     Emitters,
     /// An object of header names and texts.
@@ -41,13 +43,35 @@ const fn row(name: &'static str, kind: Kind, help: &'static str) -> KeyRow {
 
 /// Keys of an entry.
 pub const ENTRY_KEYS: &[KeyRow] = &[
-    row("transport", Kind::Text, "How the server is reached: mcp_stdio."),
+    row("transport", Kind::Text, "How the server is reached: mcp_stdio, openapi."),
     row("command", Kind::Text, "The program to start: a path, or a name looked up in PATH."),
     row("args", Kind::Texts, "Its arguments."),
     row("env", Kind::Variables, "Variables for it; ${VAR} is filled from the environment of ptc."),
     row("cd", Kind::Text, "The folder to start it in."),
     row("cwd", Kind::Text, "The same as cd."),
     row("inheritEnv", Kind::Flag, "Give it the whole environment of ptc instead of the usual few variables."),
+    row("base_url", Kind::Text, "Address of a JSON service; the paths of its document are below it."),
+    row(
+        "schema_file",
+        Kind::Text,
+        "Its OpenAPI document, JSON or YAML; a relative path is looked for beside this file.",
+    ),
+    row(
+        "schema_url",
+        Kind::Text,
+        "Where the document is loaded from when the server starts, instead of schema_file.",
+    ),
+    row("schema_max_bytes", Kind::Positive, "The largest document, refused before it is decoded."),
+    row("include_operations", Kind::Texts, "The operationIds that become tools; all others are left out."),
+    row("operation_overrides", Kind::Overrides, "Names, descriptions and default_args of operations."),
+    row(
+        "allow_operations_with_effects",
+        Kind::Texts,
+        "operationIds that become tools though they may change something: other methods than GET, and JSON bodies.",
+    ),
+    row("allow_insecure_http", Kind::Flag, "Allows addresses with http://."),
+    row("allow_insecure_auth", Kind::Flag, "Allows auth over http:// as well."),
+    row("connect_timeout_ms", Kind::Positive, "How long a connection may take."),
     row("auth", Kind::Emitters, "What puts credentials into headers of requests, in order."),
     row("static_headers", Kind::Headers, "More headers of requests, none of them secret."),
     row("description", Kind::Text, "What models read about the server."),

@@ -3,11 +3,13 @@
 //!
 //! Errors carry the file, line and column they are about.
 
+mod address;
 mod credentials;
 mod entry;
 mod error;
 pub mod keys;
 mod lookup;
+mod openapi;
 mod place;
 mod schema;
 mod syntax;

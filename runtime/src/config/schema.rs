@@ -2,6 +2,7 @@
 
 use super::credentials::{SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
+use super::openapi::OVERRIDE_KEYS;
 use serde_json::{Map, Value, json};
 
 /// The schema, for editors and for whoever writes the file by program.
@@ -27,8 +28,8 @@ pub fn json_schema() -> Value {
         },
         "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
         "$defs": {
-            "entry": entry(&[], &["mcp_stdio"]),
-            "hostEntry": entry(HOST_KEYS, &["mcp_stdio", "stdio"]),
+            "entry": entry(&[], &["mcp_stdio", "openapi"]),
+            "hostEntry": entry(HOST_KEYS, &["mcp_stdio", "stdio", "openapi"]),
             "credential": credential(),
             "emitter": {
                 "type": "object",
@@ -87,6 +88,16 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
             }
             Kind::Flag => json!({ "type": "boolean" }),
             Kind::Positive => json!({ "type": "integer", "minimum": 1 }),
+            Kind::Overrides => {
+                let mut properties = Map::new();
+                for key in OVERRIDE_KEYS {
+                    let kind = if key == "default_args" { "object" } else { "string" };
+                    properties.insert(key.into(), json!({ "type": kind }));
+                }
+                let told =
+                    json!({ "type": "object", "properties": properties, "additionalProperties": false });
+                json!({ "type": "object", "additionalProperties": told })
+            }
             Kind::Emitters => json!({ "type": "array", "items": { "$ref": "#/$defs/emitter" } }),
             Kind::Headers => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             Kind::ToolRule => json!({ "$ref": "#/$defs/toolRule" }),
@@ -98,5 +109,6 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
         schema["description"] = row.help.into();
         properties.insert(row.name.into(), schema);
     }
-    json!({ "type": "object", "properties": properties, "required": ["command"] })
+    let reached = ["command", "base_url"].map(|key| json!({ "required": [key] }));
+    json!({ "type": "object", "properties": properties, "anyOf": reached })
 }

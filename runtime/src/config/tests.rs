@@ -27,7 +27,9 @@ fn stdio(entry: &ServerEntry) -> &StdioSpec {
     match &entry.transport {
         TransportSpec::Stdio(spec) => spec,
         TransportSpec::Unusable(why) => panic!("{why}"),
-        TransportSpec::Http(_) | TransportSpec::Custom(_) => panic!("another transport"),
+        TransportSpec::Http(_) | TransportSpec::OpenApi(_) | TransportSpec::Custom(_) => {
+            panic!("another transport")
+        }
     }
 }
 
@@ -93,7 +95,6 @@ fn transports_that_are_not_built_are_refused_by_name() {
     assert!(
         one(r#"{"transport": "mcp_http", "url": "http://x"}"#).contains("transport mcp_http is not built")
     );
-    assert!(one(r#"{"transport": "openapi"}"#).contains("transport openapi is not built"));
     assert!(one(r#"{"url": "http://x"}"#).contains("transport mcp_http is not built"));
     assert!(one(r#"{"transport": "stdio", "command": "x"}"#).contains("uses old transport \"stdio\""));
     assert!(one(r#"{"transport": "carrier pigeon", "command": "x"}"#).contains("unsupported transport"));
@@ -186,13 +187,49 @@ fn comments_are_allowed_and_places_stay() {
 fn the_parser_keeps_to_the_table_of_keys() {
     use super::keys::{ENTRY_KEYS, Kind};
     for row in ENTRY_KEYS {
+        /// An entry with keys of OpenAPI has them beside those that must be there.
+        const SERVICE: [(&str, &str); 4] = [
+            ("transport", "\"openapi\""),
+            ("base_url", "\"https://h\""),
+            ("schema_file", "\"s\""),
+            ("include_operations", "[\"a\"]"),
+        ];
+        const OF_SERVICES: [&str; 12] = [
+            "base_url",
+            "schema_file",
+            "schema_url",
+            "schema_max_bytes",
+            "include_operations",
+            "operation_overrides",
+            "allow_operations_with_effects",
+            "allow_insecure_http",
+            "allow_insecure_auth",
+            "connect_timeout_ms",
+            "auth",
+            "static_headers",
+        ];
+        let of_service = |value: &str| {
+            let others = SERVICE.into_iter().filter(|(key, _)| *key != row.name);
+            let others = others.filter(|(key, _)| (*key, row.name) != ("schema_file", "schema_url"));
+            let members: Vec<String> =
+                others.chain([(row.name, value)]).map(|(key, value)| format!("\"{key}\": {value}")).collect();
+            format!(r#"{{"mcpServers": {{"s": {{{}}}}}}}"#, members.join(", "))
+        };
         let entry = |value: &str| match row.name {
+            name if OF_SERVICES.contains(&name) => of_service(value),
             "command" => format!(r#"{{"mcpServers": {{"s": {{"command": {value}}}}}}}"#),
             name => format!(r#"{{"mcpServers": {{"s": {{"command": "x", "{name}": {value}}}}}}}"#),
         };
         let (right, wrong): (&[&str], &[&str]) = match row.kind {
             Kind::Text if row.name == "transport" => (&["\"mcp_stdio\""], &["5", "\"nope\""]),
+            Kind::Text if row.name.ends_with("_url") => (&["\"https://x\""], &["5", "\"x\"", "\"ftp://x\""]),
             Kind::Text => (&["\"x\""], &["5", "[]", "true"]),
+            Kind::Texts if row.name == "include_operations" => {
+                (&["[\"x\"]"], &["[]", "\"x\"", "[1]", "[\"\"]"])
+            }
+            Kind::Overrides => {
+                (&["{}", "{\"a\": {\"name\": \"x\"}}"], &["[]", "{\"b\": {}}", "{\"a\": {\"x\": 1}}"])
+            }
             Kind::Texts => (&["[]", "[\"x\"]"], &["\"x\"", "[1]", "{}"]),
             Kind::Variables => (&["{}", "{\"A\": 1, \"B\": true, \"C\": \"c\"}"], &["[]", "{\"A\": []}"]),
             Kind::Flag => (&["true", "false"], &["\"true\"", "1"]),

@@ -16,28 +16,24 @@ const TRANSPORTS: [(&str, TransportName); 8] = [
     ("streamable-http", TransportName::NotBuilt),
     ("streamableHttp", TransportName::NotBuilt),
     ("sse", TransportName::NotBuilt),
-    ("openapi", TransportName::NotBuilt),
+    ("openapi", TransportName::OpenApi),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
 enum TransportName {
     Stdio,
+    OpenApi,
     NotBuilt,
 }
 
 impl EntryReader<'_> {
     /// How the server is reached.
     pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<TransportSpec, ConfigError> {
-        self.check_transport(entry)?;
-        self.stdio(entry).map(TransportSpec::Stdio)
-    }
-
-    fn check_transport(&self, entry: &Map<String, Value>) -> Result<(), ConfigError> {
         let server = self.server;
         let key = if entry.contains_key("transport") { "transport" } else { "type" };
         let Some(name) = self.string(entry, key)? else {
             if entry.contains_key("command") {
-                return Ok(());
+                return self.stdio(entry).map(TransportSpec::Stdio);
             }
             return Err(match entry.contains_key("url") {
                 true => self.error(&["url"], not_built(server, "mcp_http")),
@@ -51,11 +47,13 @@ impl EntryReader<'_> {
                     format!("upstream {server} uses old transport \"stdio\"; use mcp_stdio or mcp_http");
                 Err(self.error(&[key], message))
             }
-            Some(TransportName::Stdio) => Ok(()),
+            Some(TransportName::Stdio) => self.stdio(entry).map(TransportSpec::Stdio),
+            Some(TransportName::OpenApi) => self.openapi(entry).map(Box::new).map(TransportSpec::OpenApi),
             Some(TransportName::NotBuilt) => Err(self.error(&[key], not_built(server, name))),
             None => {
-                let message =
-                    format!("upstream {server} has unsupported transport \"{name}\"; use mcp_stdio");
+                let message = format!(
+                    "upstream {server} has unsupported transport \"{name}\"; use mcp_stdio or openapi"
+                );
                 Err(self.error(&[key], message))
             }
         }
@@ -134,5 +132,7 @@ impl EntryReader<'_> {
 }
 
 fn not_built(server: &str, transport: &str) -> String {
-    format!("upstream {server}: transport {transport} is not built into this version; only mcp_stdio is")
+    format!(
+        "upstream {server}: transport {transport} is not built into this version; only mcp_stdio and openapi are"
+    )
 }

@@ -3,6 +3,8 @@
 //! [`Upstream`] knows nothing of processes, sockets or protocols. From top to bottom:
 //!
 //! - `supervisor`: the life of a server, whatever its transport: starts, restarts, its tool list, its end.
+//! - `session`: a server that was reached and takes calls, whatever it speaks.
+//! - `openapi`: plain JSON services that a document describes.
 //! - `mcp`: the protocol as a client speaks it: eras, greeting, listing.
 //! - `transport`: how a server is reached: links, peers, events; a folder for each transport.
 //! - `jsonrpc`: messages as text.
@@ -11,7 +13,9 @@
 
 mod jsonrpc;
 mod mcp;
+mod openapi;
 mod request;
+mod session;
 mod supervisor;
 mod transport;
 
@@ -19,16 +23,19 @@ pub use crate::run::outgoing::Arguments;
 pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
+pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
+pub use openapi::{OpenApiService, OpenApiSpec, OperationOverride, SchemaSource};
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
 pub use transport::http::{HttpProtocol, HttpSpec};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
 pub use transport::{
-    Link, LinkEnd, Location, Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault,
+    Line, Link, LinkEnd, Location, Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault,
     RequestParams, Transport, TransportSpec,
 };
 
+use crate::net::{NetError, NetFault};
 use crate::run::outcome::CallFault;
 use crate::tools::ToolList;
 use std::sync::Arc;
@@ -61,6 +68,23 @@ impl UpstreamFault {
             UpstreamFault::Timeout(_) => CallFault::Timeout,
             UpstreamFault::TooLarge { .. } => CallFault::ResponseTooLarge,
         }
+    }
+}
+
+impl From<&NetError> for UpstreamFault {
+    fn from(error: &NetError) -> UpstreamFault {
+        match error.fault {
+            NetFault::TooLarge { bytes, cap } => UpstreamFault::TooLarge { bytes, cap },
+            // Something answers, but not what was meant.
+            NetFault::Garbage | NetFault::Redirect => UpstreamFault::Protocol(error.to_string()),
+            _ => UpstreamFault::Unavailable(error.to_string()),
+        }
+    }
+}
+
+impl From<NetError> for UpstreamFault {
+    fn from(error: NetError) -> UpstreamFault {
+        UpstreamFault::from(&error)
     }
 }
 

@@ -36,6 +36,13 @@ pub enum CallResult {
     Json(ResultBody),
     /// UTF-8 text that is the value itself, whatever it looks like.
     Text(ResultBody),
+    /// The tool has failed, and its server is well.
+    Failed {
+        /// What it says, in short and without secrets.
+        message: String,
+        /// JSON text with more; no text at all is no more.
+        body: ResultBody,
+    },
 }
 
 /// The bytes of a result, in the sink that was asked for.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::upstream::{
-    ErrorObject, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra, RequestFault,
+    ErrorObject, Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra, RequestFault,
     Transport, UpstreamFault,
 };
 use serde_json::{Value, json};
@@ -117,8 +117,8 @@ struct MemoryLink {
 
 #[async_trait]
 impl Link for MemoryLink {
-    fn peer(&self) -> Arc<dyn Peer> {
-        self.peer.clone()
+    fn line(&self) -> Line {
+        Line::Mcp(self.peer.clone())
     }
 
     async fn gone(&mut self) -> LinkEnd {

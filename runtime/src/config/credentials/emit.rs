@@ -1,9 +1,10 @@
 //! The `auth` of an entry: an ordered list of emitters, each of which turns one credential into one header.
 
-use super::header::{self, Use};
+use super::header::{self, Use, VALUE};
 use super::{Binding, Credentials};
 use crate::config::entry::EntryReader;
 use crate::config::{ConfigError, Shape};
+use crate::net::Headers;
 use crate::secrets::Credential;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -80,12 +81,9 @@ impl EntryReader<'_> {
                 (header, binding.value.clone())
             }
         };
-        if !header::is_value(value.expose()) {
-            let why = "holds a line break or another character that no header can carry";
-            return Err(self.about(
-                &["auth"],
-                &format!("cannot send credential {name}: it {why}; check where it comes from"),
-            ));
+        if Headers::default().secret(&header, &value).is_err() {
+            let what = format!("cannot send credential {name}: it {VALUE}; check where it comes from");
+            return Err(self.about(&["auth"], &what));
         }
         Ok((header, value))
     }

@@ -2,7 +2,8 @@
 
 use crate::config::ConfigError;
 use crate::config::entry::EntryReader;
-use crate::secrets::{Credential, names};
+use crate::net::{HeaderError, Headers};
+use crate::secrets::names;
 use serde_json::{Map, Value};
 
 /// What sets a header.
@@ -76,62 +77,59 @@ pub(super) fn checked(name: &str, purpose: Use) -> Result<String, String> {
 
 const MOVE: &str = "secrets belong into credentials; name one in auth";
 
-/// True for what a header can carry: no breaks and no other control characters.
-pub(super) fn is_value(value: &str) -> bool {
-    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
-}
+/// What is wrong with a value that cannot be sent.
+pub(super) const VALUE: &str = "holds a line break or another character that no header can carry";
 
 impl EntryReader<'_> {
-    /// The headers of an entry, each once: those of `static_headers`, then those of `auth` in order. Names are in
-    /// lower case.
+    /// The headers of an entry, each once: those of `static_headers`, then those of `auth` in order. And whether
+    /// there are any of the latter.
     pub(in crate::config) fn headers(
         &self,
         entry: &Map<String, Value>,
-    ) -> Result<Vec<(String, Credential)>, ConfigError> {
+    ) -> Result<(Headers, bool), ConfigError> {
         let mut headers = self.static_headers(entry)?;
         let emitted = self.emitted(entry)?;
-        if let Some((name, _)) =
-            emitted.iter().find(|(name, _)| headers.iter().any(|(known, _)| known == name))
-        {
-            let what =
-                format!("configures header \"{name}\" in both auth and static_headers; keep one of them");
-            return Err(self.about(&["static_headers"], &what));
+        let has_auth = !emitted.is_empty();
+        for (name, value) in emitted {
+            let wrong = |why| match why {
+                HeaderError::Duplicate => {
+                    format!("configures header \"{name}\" in both auth and static_headers; keep one of them")
+                }
+                why => format!("auth header \"{name}\" {why}"),
+            };
+            headers.secret(&name, &value).map_err(|why| self.about(&["auth"], &wrong(why)))?;
         }
-        headers.extend(emitted);
-        Ok(headers)
+        Ok((headers, has_auth))
     }
 
-    fn static_headers(&self, entry: &Map<String, Value>) -> Result<Vec<(String, Credential)>, ConfigError> {
+    fn static_headers(&self, entry: &Map<String, Value>) -> Result<Headers, ConfigError> {
         const KEY: &str = "static_headers";
+        let mut headers = Headers::default();
         let given = match entry.get(KEY) {
-            None | Some(Value::Null) => return Ok(Vec::new()),
+            None | Some(Value::Null) => return Ok(headers),
             Some(Value::Object(given)) => given,
             Some(_) => {
                 return Err(self.about(&[KEY], "static_headers must be an object of header names and texts"));
             }
         };
-        let mut headers: Vec<(String, Credential)> = Vec::with_capacity(given.len());
         for (name, value) in given {
             let wrong = |what: String| self.about(&[KEY, name], &what);
             let lower = checked(name, Use::Static).map_err(|why| wrong(format!("static_headers {why}")))?;
             let Value::String(value) = value else {
                 return Err(wrong(format!("static_headers \"{name}\" value must be a string")));
             };
-            if !is_value(value) {
-                let why = "holds a line break or another character that no header can carry";
-                return Err(wrong(format!("static_headers \"{name}\" value {why}")));
-            }
-            if headers.iter().any(|(known, _)| *known == lower) {
-                return Err(wrong(format!("static_headers duplicate header \"{name}\"; keep one of them")));
-            }
-            let is_secret = names::is_secret(name);
-            headers.push((
-                lower,
-                match is_secret {
-                    true => self.protect(&[KEY, name], &format!("the header {name}"), value),
-                    false => Credential::composed(value.as_str()),
-                },
-            ));
+            let added = match names::is_secret(name) {
+                true => {
+                    headers.secret(&lower, &self.protect(&[KEY, name], &format!("the header {name}"), value))
+                }
+                false => headers.plain(&lower, value),
+            };
+            added.map_err(|why| match why {
+                HeaderError::Duplicate => {
+                    wrong(format!("static_headers duplicate header \"{name}\"; keep one of them"))
+                }
+                HeaderError::Value | HeaderError::Name => wrong(format!("static_headers \"{name}\" {VALUE}")),
+            })?;
         }
         Ok(headers)
     }
@@ -155,6 +153,5 @@ mod tests {
         {
             assert!(checked(name, Auth).is_err() && checked(name, Static).is_err(), "{name}");
         }
-        assert!(is_value("a\tb é") && !is_value("a\nb") && !is_value("a\0"));
     }
 }

@@ -31,7 +31,8 @@ fn of_entry(members: &str) -> String {
     error(&format!(
         r#"{{"credentials": {{"t": {{"source": "env", "var": "TOKEN"}}, "p": {{"source": "env", "var": "PAIR"}},
             "b": {{"source": "env", "var": "BREAK"}}}}, "upstreams": {{
-            "s": {{"transport": "mcp_stdio", "command": "x", {members}}}}}}}"#
+            "s": {{"transport": "openapi", "base_url": "https://h", "schema_file": "s", "include_operations": ["a"],
+            {members}}}}}}}"#
     ))
 }
 
@@ -127,7 +128,7 @@ fn wrong_headers_are_told_with_place_and_remedy() {
         (r#""static_headers": []"#, "static_headers must be an object"),
         (r#""static_headers": {"X": 1}"#, "static_headers \"X\" value must be a string"),
         (r#""static_headers": {"X": "1", "x": "2"}"#, "static_headers duplicate header \"x\""),
-        (r#""static_headers": {"X": "a\nb"}"#, "static_headers \"X\" value holds a line break"),
+        (r#""static_headers": {"X": "a\nb"}"#, "static_headers \"X\" holds a line break"),
         (
             r#""static_headers": {"X-API-Key": "k"}"#,
             "static_headers header \"X-API-Key\" is reserved: secrets belong into credentials",
@@ -144,7 +145,7 @@ fn wrong_headers_are_told_with_place_and_remedy() {
     for (members, told) in cases {
         let error = of_entry(members);
         let (place, text) = error.split_once(": upstream s ").unwrap_or_else(|| panic!("{members}: {error}"));
-        assert!(place.starts_with("u.json:3:") && text.starts_with(told), "{members}: {error}");
+        assert!(place.starts_with("u.json:4:") && text.starts_with(told), "{members}: {error}");
     }
 }
 

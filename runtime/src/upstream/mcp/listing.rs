@@ -45,7 +45,7 @@ const READ_INLINE: usize = 16 << 10;
 
 /// A list under way.
 #[derive(Default)]
-pub(super) struct Listing {
+pub(in crate::upstream) struct Listing {
     listed: Listed,
     /// Notes beyond [`NOTES`].
     more_notes: usize,
@@ -58,7 +58,7 @@ pub(super) struct Listing {
 impl Listing {
     /// Takes a page; large ones on a thread for blocking work. Gives the cursor of the next page as JSON text, if
     /// there is one to be read.
-    pub(super) async fn take(
+    pub(in crate::upstream) async fn take(
         mut self,
         page: RawAnswer,
         secrets: &SecretRegistry,
@@ -82,7 +82,7 @@ impl Listing {
     }
 
     /// The list.
-    pub(super) fn finish(mut self) -> Listed {
+    pub(in crate::upstream) fn finish(mut self) -> Listed {
         if self.more_notes > 0 {
             self.listed.notes.push(format!("{} more findings of this kind", self.more_notes));
         }

@@ -12,4 +12,5 @@ mod mirror;
 mod session;
 
 pub(super) use handshake::Probe;
+pub(super) use listing::Listing;
 pub(super) use session::McpSession;

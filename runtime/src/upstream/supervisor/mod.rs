@@ -6,7 +6,7 @@
 mod calls;
 mod owner;
 
-use super::mcp::McpSession;
+use super::session::Session;
 use super::{
     CallLimits, CallRequest, CallResult, Guardian, TransportSpec, Upstream, UpstreamFault, UpstreamState,
     UpstreamStatus,
@@ -129,7 +129,7 @@ enum Phase {
 
 /// A server that takes calls.
 struct ReadyServer {
-    session: McpSession,
+    session: Session,
     calls: Arc<CallTracker>,
     started_in: Duration,
 }

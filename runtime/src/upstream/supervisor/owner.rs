@@ -5,7 +5,8 @@ use super::calls::CallTracker;
 use super::{About, Command, FailedStart, Phase, ReadyServer};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
-use crate::upstream::mcp::{McpSession, Probe};
+use crate::upstream::mcp::Probe;
+use crate::upstream::session::Session;
 use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -301,8 +302,8 @@ impl Owner {
     async fn start(&mut self, reached: &mut Reached, begun: Instant) -> Result<Arc<ReadyServer>, End> {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
-        let (peer, events) = (reached.link.peer(), reached.events.clone());
-        let session = McpSession::open(peer, events, &about.secrets, self.probe, patience);
+        let (line, events) = (reached.link.line(), reached.events.clone());
+        let session = Session::open(line, events, &about.secrets, self.probe, patience);
         let startup = within(begun, patience, session);
         tokio::pin!(startup);
         let started = loop {
@@ -331,13 +332,14 @@ impl Owner {
     }
 
     /// Watches a ready server: its end, changes of its tools, whether it still answers.
-    async fn watch(&mut self, reached: &mut Reached, session: &McpSession) -> End {
+    async fn watch(&mut self, reached: &mut Reached, session: &Session) -> End {
         let Reached { link, events, calls } = reached;
         let about = self.about.clone();
         let live = about.mode == SnapshotMode::Live;
+        let mcp = session.mcp();
         let mut listing: Option<BoxFuture<'_, Result<Listed, UpstreamFault>>> = None;
         let mut subscription: Option<BoxFuture<'_, Result<(), UpstreamFault>>> =
-            (live && session.offers_changes()).then(|| Box::pin(session.listen()) as _);
+            mcp.filter(|mcp| live && mcp.offers_changes()).map(|mcp| Box::pin(mcp.listen()) as _);
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
         let mut next_listing = Instant::now();
         loop {
@@ -351,7 +353,7 @@ impl Owner {
                     return end;
                 },
                 () = changed, if live && listing.is_none() => {
-                    listing = Some(Box::pin(session.list_tools(about.handshake_timeout)));
+                    listing = mcp.map(|mcp| Box::pin(mcp.list_tools(about.handshake_timeout)) as _);
                 }
                 listed = finished(&mut listing) => {
                     match listed {

@@ -15,7 +15,7 @@ pub(crate) mod stdio;
 pub(crate) mod throttle;
 
 pub use events::PeerEvents;
-pub use peer::{Mirrored, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
+pub use peer::{Line, Mirrored, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
 pub use spec::{Location, TransportSpec};
 
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub trait Transport: Send + Sync {
 /// A server that was reached. Dropping it ends whatever belongs to it, in a hurry.
 #[async_trait::async_trait]
 pub trait Link: Send {
-    /// Takes requests until the link is closed.
-    fn peer(&self) -> Arc<dyn Peer>;
+    /// What takes requests until the link is closed.
+    fn line(&self) -> Line;
 
     /// Waits until the server is of no more use to anybody. Cancel safe; forever for a link that has no end of its
     /// own.

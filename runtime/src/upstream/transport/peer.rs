@@ -3,6 +3,7 @@
 use crate::run::outgoing::Arguments;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
+use crate::upstream::openapi::OpenApiService;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -25,6 +26,15 @@ pub trait Peer: Send + Sync {
     fn mirrors_arguments(&self) -> bool {
         false
     }
+}
+
+/// What a server that was reached takes requests in.
+#[derive(Clone)]
+pub enum Line {
+    /// MCP.
+    Mcp(Arc<dyn Peer>),
+    /// Plain HTTP, as an OpenAPI document describes it.
+    OpenApi(Arc<OpenApiService>),
 }
 
 /// One request.

@@ -5,6 +5,7 @@ use super::http::{HttpSpec, HttpTransport};
 use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
 use super::{Link, PeerEvents, Transport};
 use crate::secrets::SecretRegistry;
+use crate::upstream::openapi::{OpenApiSpec, OpenApiTransport};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub enum TransportSpec {
     Http(Box<HttpSpec>),
     /// An entry of a configuration file that cannot be used, and why: a server that never starts.
     Unusable(String),
+    /// A plain JSON service with an OpenAPI document.
+    OpenApi(Box<OpenApiSpec>),
     /// A transport of whoever embeds the runtime. No configuration file can name one.
     Custom(Arc<dyn Transport>),
 }
@@ -45,6 +48,7 @@ impl TransportSpec {
             }
             TransportSpec::Http(spec) => Arc::new(HttpTransport::new(*spec)),
             TransportSpec::Unusable(why) => Arc::new(UnusableTransport(why)),
+            TransportSpec::OpenApi(spec) => Arc::new(OpenApiTransport::new(*spec)),
             TransportSpec::Custom(transport) => transport,
         }
     }
@@ -55,6 +59,7 @@ impl TransportSpec {
             TransportSpec::Stdio(spec) => spec.command_line(),
             TransportSpec::Http(spec) => spec.address(),
             TransportSpec::Unusable(why) => why.clone(),
+            TransportSpec::OpenApi(spec) => spec.base_url.to_string(),
             TransportSpec::Custom(transport) => transport.describe(),
         }
     }
@@ -76,6 +81,9 @@ impl TransportSpec {
             }
             TransportSpec::Http(spec) => Location { kind: "address", place: Some(spec.address()) },
             TransportSpec::Unusable(_) => Location { kind: "entry", place: None },
+            TransportSpec::OpenApi(spec) => {
+                Location { kind: "address", place: Some(spec.base_url.to_string()) }
+            }
             TransportSpec::Custom(transport) => {
                 Location { kind: "address", place: Some(transport.describe()) }
             }
@@ -88,6 +96,7 @@ impl TransportSpec {
             TransportSpec::Stdio(spec) => advice::of_start(error, &spec.command_line()),
             TransportSpec::Http(spec) => spec.remedy(error),
             TransportSpec::Unusable(_) => "correct the entry".to_owned(),
+            TransportSpec::OpenApi(_) => crate::upstream::openapi::remedy(error),
             TransportSpec::Custom(_) => format!("check that an MCP server answers at {}", self.describe()),
         }
     }
@@ -97,6 +106,7 @@ impl TransportSpec {
         let raise = format!("raise handshake_timeout_ms (now {})", patience.as_millis());
         match self {
             TransportSpec::Stdio(_) => advice::of_slow_start(&raise),
+            TransportSpec::OpenApi(_) => format!("{raise}, or set schema_file instead of schema_url"),
             TransportSpec::Http(_) | TransportSpec::Unusable(_) | TransportSpec::Custom(_) => raise,
         }
     }
@@ -108,7 +118,10 @@ impl TransportSpec {
                 let theirs = spec.resolve().and_then(|path| path.canonicalize().ok());
                 theirs.is_some_and(|theirs| theirs == program)
             }
-            TransportSpec::Http(_) | TransportSpec::Unusable(_) | TransportSpec::Custom(_) => false,
+            TransportSpec::Http(_)
+            | TransportSpec::OpenApi(_)
+            | TransportSpec::Unusable(_)
+            | TransportSpec::Custom(_) => false,
         }
     }
 }

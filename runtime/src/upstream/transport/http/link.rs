@@ -6,7 +6,9 @@ use super::spec::HttpProtocol;
 use super::streamable::{PostFailure, Streamable};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::RawAnswer;
-use crate::upstream::transport::{Link, LinkEnd, Peer, PeerRequest, RequestEra, RequestFault, RequestParams};
+use crate::upstream::transport::{
+    Line, Link, LinkEnd, Peer, PeerRequest, RequestEra, RequestFault, RequestParams,
+};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -47,8 +49,8 @@ impl HttpLink {
 
 #[async_trait::async_trait]
 impl Link for HttpLink {
-    fn peer(&self) -> Arc<dyn Peer> {
-        self.peer.clone()
+    fn line(&self) -> Line {
+        Line::Mcp(self.peer.clone())
     }
 
     async fn gone(&mut self) -> LinkEnd {

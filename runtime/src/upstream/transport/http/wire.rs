@@ -1,7 +1,6 @@
 //! Requests to one server, with the headers that it gets each time.
 
 use crate::net::{Headers, HttpClient, Method, NetError, NetFault, Payload, Request, Response, Url};
-use crate::upstream::UpstreamFault;
 use crate::upstream::transport::RequestFault;
 
 /// Where the server is, and what it is always sent.
@@ -25,12 +24,7 @@ impl HttpWire {
 
 /// What a request without an answer means for its caller.
 pub(super) fn fault(error: &NetError) -> RequestFault {
-    RequestFault::Upstream(match error.fault {
-        NetFault::TooLarge { bytes, cap } => UpstreamFault::TooLarge { bytes, cap },
-        // Something answers, but no server of MCP.
-        NetFault::Garbage | NetFault::Redirect => UpstreamFault::Protocol(error.to_string()),
-        _ => UpstreamFault::Unavailable(error.to_string()),
-    })
+    RequestFault::Upstream(error.into())
 }
 
 /// True when nobody is there any more: whoever is there next knows nothing of us.

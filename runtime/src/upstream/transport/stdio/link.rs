@@ -4,7 +4,7 @@ use super::StdioTransport;
 use super::group::{ProcessGroup, Signal};
 use super::peer::StdioPeer;
 use super::stderr::{StderrTail, log_lines};
-use crate::upstream::transport::{Link, LinkEnd, Peer, PeerEvents};
+use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +59,8 @@ impl StdioLink {
 
 #[async_trait::async_trait]
 impl Link for StdioLink {
-    fn peer(&self) -> Arc<dyn Peer> {
-        self.peer.clone()
+    fn line(&self) -> Line {
+        Line::Mcp(self.peer.clone())
     }
 
     /// Waits until the process has ended or closed its output.

@@ -1,0 +1,429 @@
+//! From chosen operations to tools: what cannot be called rightly is refused by name, all of it at once.
+
+use super::document::{Content, Document, Entry, MediaType, Operation, PathItem, RawParameter, decoded};
+use super::name::tool_name;
+use super::parameter::{Parameter, Place, STYLES, Style};
+use super::plan::{BODY, Part, Plan};
+use super::schema::{SchemaBuilder, short};
+use super::spec::{OpenApiSpec, OperationOverride};
+use crate::net::{Method, Url};
+use ptc_similar::nearest_of;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Problems that are told at once.
+const MOST_PROBLEMS: usize = 20;
+
+/// Parameters that the specification gives no meaning: other parts of the document describe these headers.
+const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
+
+/// The chosen operations of a document.
+#[derive(Default)]
+pub(super) struct Compiled {
+    /// How each tool is called.
+    pub(super) plans: BTreeMap<String, Plan>,
+    /// The tools, as a server of MCP would list them.
+    pub(super) tools: Vec<Value>,
+    /// What whoever cares for the server should know.
+    pub(super) notes: Vec<String>,
+    /// What the document calls itself.
+    pub(super) info: String,
+    /// The version of the specification.
+    pub(super) version: String,
+}
+
+/// Compiles the operations that the configuration names. An error names whatever is wrong with them.
+pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String> {
+    let document = Document::read(text)?;
+    let operations = document.operations()?;
+    let mut compiled = Compiled {
+        info: document.info.clone(),
+        version: document.version.name().to_owned(),
+        ..Compiled::default()
+    };
+    let mut problems = Vec::new();
+    let mut missing = Vec::new();
+    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    let mut chosen: Vec<&String> = spec.include.iter().chain(&spec.with_effects).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    for id in chosen {
+        let mut found = operations.iter().filter(|entry| entry.id == *id);
+        let Some(entry) = found.next() else {
+            missing.push(match nearest_of(id, operations.iter().map(|entry| &*entry.id)) {
+                Some(near) => format!("{id} (did you mean {near}?)"),
+                None => id.clone(),
+            });
+            continue;
+        };
+        if let Some(second) = found.next() {
+            let (one, other) = (&entry.path, &second.path);
+            problems.push(format!("OpenAPI operation {id} is there twice, at {one} and at {other}"));
+            continue;
+        }
+        let told = spec.overrides.get(id).cloned().unwrap_or_default();
+        let compiler = Compiler { document: &document, spec, entry, told };
+        match compiler.tool() {
+            Err(problem) => problems.push(format!("OpenAPI operation {id} {problem}")),
+            Ok(made) => {
+                if let Some(other) = names.insert(made.name.clone(), id) {
+                    let name = &made.name;
+                    problems.push(format!(
+                        "OpenAPI tool name collision after normalization: {other} and {id} are \
+                        both {name}; give one of them another name in operation_overrides"
+                    ));
+                }
+                compiled.notes.extend(made.notes);
+                compiled.tools.push(made.tool);
+                compiled.plans.insert(made.name, made.plan);
+            }
+        }
+    }
+    if !missing.is_empty() {
+        problems.insert(0, format!("OpenAPI include_operations not found: {}", missing.join(", ")));
+    }
+    if problems.is_empty() {
+        return Ok(compiled);
+    }
+    let more = problems.len().saturating_sub(MOST_PROBLEMS);
+    problems.truncate(MOST_PROBLEMS);
+    if more > 0 {
+        problems.push(format!("{more} more problems"));
+    }
+    Err(problems.join("; "))
+}
+
+/// Compiles one operation.
+struct Compiler<'c, 'a> {
+    document: &'c Document<'a>,
+    spec: &'c OpenApiSpec,
+    entry: &'c Entry<'a>,
+    told: OperationOverride,
+}
+
+struct Made {
+    name: String,
+    tool: Value,
+    plan: Plan,
+    notes: Vec<String>,
+}
+
+/// The arguments of a tool in the making.
+struct Input<'c, 'a> {
+    schemas: SchemaBuilder<'c, 'a>,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl<'a> Compiler<'_, 'a> {
+    fn tool(&self) -> Result<Made, String> {
+        let Entry { id, path, .. } = self.entry;
+        let operation: Operation<'a> = decoded(self.entry.operation, "as it is written")?;
+        let item: PathItem<'a> = decoded(self.entry.item, "its path")?;
+        let method = self.method()?;
+        self.check_servers(operation.servers.or(item.servers))?;
+        let written = self.told.name.as_ref().or(operation.ptc_name.as_ref()).unwrap_or(id);
+        let name = tool_name(written);
+        if name.is_empty() {
+            return Err(
+                "has an id without a letter or digit; give it a name in operation_overrides".to_owned()
+            );
+        }
+        let schemas = SchemaBuilder::new(self.document);
+        let mut input = Input { schemas, properties: Map::new(), required: Vec::new() };
+        let (mut in_path, query) = self.parameters(&item, &operation, &mut input)?;
+        let path = parts(path, &mut in_path)?;
+        let has_body = self.body(&operation, &method, &mut input)?;
+        let defaults = self.defaults(&operation, &mut input)?;
+        let output = self.output(&operation)?;
+        let writes = method != Method::GET || self.spec.with_effects.contains(id);
+        let notes = operation.deprecated.then(|| format!("OpenAPI operation {id} is deprecated"));
+        let description = self.told.description.clone().or(operation.description).or(operation.summary);
+        let tool = json!({
+            "name": name,
+            "description": description.map(|text| short(text.trim())),
+            "inputSchema": input.finish(),
+            "outputSchema": output,
+            "annotations": if writes {
+                json!({ "readOnlyHint": false, "destructiveHint": true })
+            } else {
+                json!({ "readOnlyHint": true })
+            },
+            "_meta": { "_ptc": { "transport": "openapi", "operationId": id, "method": method.as_str(),
+                "path": self.entry.path, "defaultArgs": defaults } },
+        });
+        let plan = Plan { method, path, query, has_body, defaults };
+        Ok(Made { name, tool, plan, notes: notes.into_iter().collect() })
+    }
+
+    fn method(&self) -> Result<Method, String> {
+        let may_write = self.spec.with_effects.contains(&self.entry.id);
+        match self.entry.method {
+            "get" => Ok(Method::GET),
+            "post" if may_write => Ok(Method::POST),
+            "put" if may_write => Ok(Method::PUT),
+            "patch" if may_write => Ok(Method::PATCH),
+            "delete" if may_write => Ok(Method::DELETE),
+            method @ ("post" | "put" | "patch" | "delete") => Err(format!(
+                "uses unsupported method {}; v1 supports GET only, unless allow_operations_with_effects names it",
+                method.to_ascii_uppercase()
+            )),
+            method => Err(format!("uses unsupported method {}", method.to_ascii_uppercase())),
+        }
+    }
+
+    /// An operation may name servers of its own, which must not be others than the configured one.
+    fn check_servers(&self, servers: Option<&'a RawValue>) -> Result<(), String> {
+        let base = &self.spec.base_url;
+        let servers = servers.map(Document::servers).unwrap_or_default();
+        let is_elsewhere =
+            |server: &&String| base.join(server).map_or(true, |url: Url| url.origin() != base.origin());
+        match servers.iter().find(is_elsewhere) {
+            None => Ok(()),
+            Some(server) => Err(format!("is served at {server}, which is another origin than base_url")),
+        }
+    }
+
+    /// Parameters of the path by name, and those of the query. Those of an operation replace those of its path.
+    fn parameters(
+        &self,
+        item: &PathItem<'a>,
+        operation: &Operation<'a>,
+        input: &mut Input<'_, 'a>,
+    ) -> Result<(BTreeMap<String, Parameter>, Vec<Parameter>), String> {
+        let mut parameters: Vec<RawParameter<'a>> = Vec::new();
+        for raw in item.parameters.iter().chain(&operation.parameters) {
+            let parameter: RawParameter<'a> = decoded(self.document.resolve(raw)?, "a parameter of it")?;
+            parameters.retain(|known| known.name != parameter.name || known.place != parameter.place);
+            parameters.push(parameter);
+        }
+        let (mut in_path, mut query) = (BTreeMap::new(), Vec::new());
+        for parameter in parameters {
+            let RawParameter { name, place, .. } = &parameter;
+            if place == "header" && IGNORED_HEADERS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            let known = match place.as_str() {
+                "path" => Place::Path,
+                "query" => Place::Query,
+                "header" | "cookie" => {
+                    return Err(format!(
+                        "has unsupported {place} parameter {name}; only path and query can be set"
+                    ));
+                }
+                _ => return Err(format!("has unsupported {place} parameter {name}")),
+            };
+            if name.is_empty() {
+                return Err(format!("has a {place} parameter without a name"));
+            }
+            if input.properties.contains_key(name) {
+                return Err(format!("has two parameters {name}"));
+            }
+            let made = self.parameter(&parameter, known)?;
+            input.add(&parameter, known)?;
+            match known {
+                Place::Path => {
+                    in_path.insert(name.clone(), made);
+                }
+                Place::Query => query.push(made),
+            }
+        }
+        Ok((in_path, query))
+    }
+
+    fn parameter(&self, raw: &RawParameter<'a>, place: Place) -> Result<Parameter, String> {
+        let name = &raw.name;
+        let default = match place {
+            Place::Path => "simple",
+            Place::Query => "form",
+        };
+        let style = match (&raw.content, raw.style.as_deref().unwrap_or(default)) {
+            (Some(content), _) => {
+                let is_json = content.keys().next().is_some_and(|media| is_json(media));
+                is_json
+                    .then_some(Style::Json)
+                    .ok_or_else(|| format!("has parameter {name} of a media type that is not JSON"))?
+            }
+            (None, wanted) => {
+                let found = STYLES.into_iter().find(|(known, _, at)| *known == wanted && *at == place);
+                found.ok_or_else(|| format!("has parameter {name} of unsupported style {wanted}"))?.1
+            }
+        };
+        let explode = raw.explode.unwrap_or(style == Style::Form);
+        Ok(Parameter { name: name.clone(), style, explode, allow_reserved: raw.allow_reserved })
+    }
+
+    /// True when the operation takes a JSON body.
+    fn body(
+        &self,
+        operation: &Operation<'a>,
+        method: &Method,
+        input: &mut Input<'_, 'a>,
+    ) -> Result<bool, String> {
+        let Some(raw) = operation.request_body else { return Ok(false) };
+        if *method == Method::GET {
+            return Err("has a request body, which GET cannot have here".to_owned());
+        }
+        let body: Content<'a> = decoded(self.document.resolve(raw)?, "its request body")?;
+        let Some((_, media)) = body.content.iter().find(|(media, _)| is_json(media)) else {
+            let media: Vec<&str> = body.content.keys().map(|media| &**media).collect();
+            return Err(format!("has a request body of {}; only JSON can be sent", media.join(", ")));
+        };
+        if input.properties.contains_key(BODY) {
+            return Err(format!("has a parameter {BODY} beside its request body"));
+        }
+        let MediaType { schema } = decoded(media, "its request body")?;
+        let schema = schema.map_or(json!({}), |raw| input.schemas.schema(raw));
+        input.properties.insert(BODY.to_owned(), described(schema, body.description.as_deref()));
+        if body.required {
+            input.required.push(BODY.to_owned());
+        }
+        Ok(true)
+    }
+
+    fn defaults(
+        &self,
+        operation: &Operation<'a>,
+        input: &mut Input<'_, 'a>,
+    ) -> Result<Map<String, Value>, String> {
+        let told = &self.told.default_args;
+        let defaults = if told.is_empty() {
+            operation.ptc_default_args.clone().unwrap_or_default()
+        } else {
+            told.clone()
+        };
+        for (name, value) in &defaults {
+            let Some(property) = input.properties.get_mut(name) else {
+                let known: Vec<&str> = input.properties.keys().map(String::as_str).collect();
+                return Err(format!(
+                    "has no argument {name}, which default_args names; it has {}",
+                    known.join(", ")
+                ));
+            };
+            if let Value::Object(property) = property {
+                property.insert("default".to_owned(), value.clone());
+            }
+            input.required.retain(|required| required != name);
+        }
+        Ok(defaults)
+    }
+
+    /// The schema of what a call gives.
+    fn output(&self, operation: &Operation<'a>) -> Result<Value, String> {
+        // `200` before `201` before `2XX` before `default`, as they sort.
+        let is_success = |status: &str| status.starts_with('2') || status == "default";
+        let mut responses: Vec<(&Cow<'a, str>, &'a RawValue)> =
+            operation.responses.iter().map(|(status, raw)| (status, *raw)).collect();
+        responses.retain(|(status, _)| is_success(status));
+        if responses.iter().any(|(status, _)| *status != "default") {
+            responses.retain(|(status, _)| *status != "default");
+        }
+        if responses.is_empty() {
+            return Err("has no 2xx response".to_owned());
+        }
+        let mut others: Vec<String> = Vec::new();
+        for (status, raw) in responses {
+            let response: Content<'a> = decoded(self.document.resolve(raw)?, status)?;
+            let Some(media) = response.content.iter().find(|(media, _)| is_json(media)) else {
+                others.extend(response.content.into_keys().map(Cow::into_owned));
+                continue;
+            };
+            let MediaType { schema } = decoded(media.1, status)?;
+            let Some(schema) = schema else { return Ok(json!({})) };
+            let mut schemas = SchemaBuilder::new(self.document);
+            let made = schemas.schema(schema);
+            return Ok(with_definitions(made, schemas.definitions()));
+        }
+        match others.is_empty() {
+            true => Ok(json!({ "type": "null" })),
+            false => Err(format!(
+                "has no JSON 2xx response; v1 supports JSON responses only, and it gives {}",
+                others.join(", ")
+            )),
+        }
+    }
+}
+
+impl<'a> Input<'_, 'a> {
+    fn add(&mut self, raw: &RawParameter<'a>, place: Place) -> Result<(), String> {
+        let schema = match &raw.content {
+            None => raw.schema,
+            Some(content) => match content.values().next() {
+                Some(media) => decoded::<MediaType<'a>>(media, &raw.name)?.schema,
+                None => None,
+            },
+        };
+        let schema = match schema {
+            Some(schema) => self.schemas.schema(schema),
+            None => json!({ "type": "string" }),
+        };
+        self.properties.insert(raw.name.clone(), described(schema, raw.description.as_deref()));
+        if raw.required || place == Place::Path {
+            self.required.push(raw.name.clone());
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        let Input { schemas, properties, required } = self;
+        let schema = json!({ "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false });
+        with_definitions(schema, schemas.definitions())
+    }
+}
+
+/// The path with its parameters in place.
+fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec<Part>, String> {
+    if path.contains(['?', '#']) {
+        return Err(format!("has a path with a query: {path}"));
+    }
+    let mut parts = Vec::new();
+    let mut missing = Vec::new();
+    let mut rest = path;
+    while let Some((text, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        parts.push(Part::Text(text.to_owned()));
+        match parameters.remove(name) {
+            Some(parameter) => parts.push(Part::Parameter(parameter)),
+            None => missing.push(name),
+        }
+        rest = after;
+    }
+    parts.push(Part::Text(rest.to_owned()));
+    if !missing.is_empty() {
+        return Err(format!("path template is missing declared path parameter(s): {}", missing.join(", ")));
+    }
+    match parameters.keys().next() {
+        Some(name) => Err(format!("has path parameter {name}, which its path {path} does not have")),
+        None => Ok(parts),
+    }
+}
+
+fn with_definitions(schema: Value, definitions: Map<String, Value>) -> Value {
+    match schema {
+        Value::Object(mut schema) if !definitions.is_empty() => {
+            schema.insert("$defs".to_owned(), definitions.into());
+            schema.into()
+        }
+        schema => schema,
+    }
+}
+
+/// A schema with a description, unless it has one.
+fn described(schema: Value, description: Option<&str>) -> Value {
+    match (schema, description) {
+        (Value::Object(mut schema), Some(text)) if !text.is_empty() => {
+            schema.entry("description").or_insert_with(|| short(text).into());
+            schema.into()
+        }
+        (schema, _) => schema,
+    }
+}
+
+/// True for media types whose content is JSON, and for those that may be anything.
+pub(super) fn is_json(media: &str) -> bool {
+    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media == "application/json" || media.ends_with("+json") || media == "text/json" || media.ends_with("/*")
+}

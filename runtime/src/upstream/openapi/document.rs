@@ -1,0 +1,300 @@
+//! An OpenAPI document, borrowed from its text: what nobody asks for stays text.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// References followed before giving up: they may point in a circle.
+const MOST_REFERENCES: usize = 16;
+
+/// Levels of a reference whose members are kept: `#/components/schemas` is asked for again and again.
+const KEPT_LEVELS: usize = 2;
+
+/// The members of an object.
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Methods that a path item has, in the order of the specification.
+const METHODS: [&str; 9] = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
+
+/// A document.
+pub(super) struct Document<'a> {
+    root: Rc<Members<'a>>,
+    /// Members by the reference to their object.
+    kept: RefCell<HashMap<String, Rc<Members<'a>>>>,
+    pub(super) version: Version,
+    /// `title version` as the document calls itself.
+    pub(super) info: String,
+}
+
+/// The dialect of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// 3.0: a dialect of its own for schemas.
+    V30,
+    /// 3.1 and 3.2: JSON Schema 2020-12.
+    V31,
+}
+
+impl Version {
+    /// For people.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Version::V30 => "OpenAPI 3.0",
+            Version::V31 => "OpenAPI 3.1",
+        }
+    }
+}
+
+/// An operation that nobody has looked into.
+pub(super) struct Entry<'a> {
+    /// Its `operationId`, or `GET /path`.
+    pub(super) id: String,
+    /// As the document writes it, in lower case.
+    pub(super) method: &'static str,
+    pub(super) path: String,
+    /// A [`PathItem`].
+    pub(super) item: &'a RawValue,
+    /// An [`Operation`].
+    pub(super) operation: &'a RawValue,
+}
+
+/// What all operations of a path share.
+#[derive(Clone, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct PathItem<'a> {
+    #[serde(borrow)]
+    pub(super) parameters: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) servers: Option<&'a RawValue>,
+}
+
+/// An operation.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Operation<'a> {
+    pub(super) summary: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) deprecated: bool,
+    #[serde(borrow)]
+    pub(super) parameters: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) request_body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) responses: Members<'a>,
+    #[serde(borrow)]
+    pub(super) servers: Option<&'a RawValue>,
+    #[serde(rename = "x-ptc-name")]
+    pub(super) ptc_name: Option<String>,
+    #[serde(rename = "x-ptc-default-args")]
+    pub(super) ptc_default_args: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// A parameter.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct RawParameter<'a> {
+    pub(super) name: String,
+    #[serde(rename = "in")]
+    pub(super) place: String,
+    pub(super) required: bool,
+    pub(super) description: Option<String>,
+    pub(super) style: Option<String>,
+    pub(super) explode: Option<bool>,
+    pub(super) allow_reserved: bool,
+    #[serde(borrow)]
+    pub(super) schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<Members<'a>>,
+}
+
+/// A request body or a response.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Content<'a> {
+    pub(super) description: Option<String>,
+    pub(super) required: bool,
+    #[serde(borrow)]
+    pub(super) content: Members<'a>,
+}
+
+/// What a media type says of its content.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct MediaType<'a> {
+    #[serde(borrow)]
+    pub(super) schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Reference<'a> {
+    #[serde(rename = "$ref", borrow)]
+    target: Cow<'a, str>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Info {
+    title: String,
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct OperationId<'a> {
+    #[serde(rename = "operationId", borrow, default)]
+    id: Option<Cow<'a, str>>,
+}
+
+impl<'a> Document<'a> {
+    /// Reads the outermost level.
+    pub(super) fn read(text: &'a str) -> Result<Document<'a>, String> {
+        let root: Members<'a> =
+            serde_json::from_str(text).map_err(|error| format!("schema JSON decode failed: {error}"))?;
+        let text_of = |key: &str| {
+            let value: Option<Cow<'a, str>> =
+                root.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok());
+            value.unwrap_or_default()
+        };
+        let version = match &*text_of("openapi") {
+            version if version.starts_with("3.0") => Version::V30,
+            version if version.starts_with("3.") => Version::V31,
+            "" if root.contains_key("swagger") => {
+                let version = text_of("swagger");
+                return Err(format!("the document is Swagger {version}; convert it to OpenAPI 3"));
+            }
+            "" => {
+                return Err("the document says no OpenAPI version; it must be OpenAPI 3.0 or 3.1".to_owned());
+            }
+            version => {
+                return Err(format!("the document is OpenAPI {version}; only 3.0 and 3.1 are understood"));
+            }
+        };
+        let info: Option<Info> = root.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let Info { title, version: own } = info.unwrap_or_default();
+        let info = format!("{title} {own}").trim().to_owned();
+        Ok(Document { root: Rc::new(root), kept: RefCell::default(), version, info })
+    }
+
+    /// Every operation.
+    pub(super) fn operations(&self) -> Result<Vec<Entry<'a>>, String> {
+        let Some(paths) = self.root.get("paths") else { return Ok(Vec::new()) };
+        let paths: Members<'a> = decoded(paths, "paths")?;
+        let mut operations = Vec::new();
+        // What is no path begins otherwise: extensions.
+        for (path, item) in paths.into_iter().filter(|(path, _)| path.starts_with('/')) {
+            let item = self.resolve(item)?;
+            let members: Members<'a> = decoded(item, &path)?;
+            for method in METHODS {
+                let Some(&operation) = members.get(method) else { continue };
+                let OperationId { id } = decoded(operation, &path)?;
+                let id = id.filter(|id| !id.is_empty()).map(Cow::into_owned);
+                let id = id.unwrap_or_else(|| format!("{} {path}", method.to_ascii_uppercase()));
+                operations.push(Entry { id, method, path: path.clone().into_owned(), item, operation });
+            }
+        }
+        Ok(operations)
+    }
+
+    /// Follows `$ref`s as long as there are any.
+    pub(super) fn resolve(&self, mut raw: &'a RawValue) -> Result<&'a RawValue, String> {
+        for _ in 0..MOST_REFERENCES {
+            let Ok(Reference { target }) = serde_json::from_str(raw.get()) else { return Ok(raw) };
+            raw = self.at(&target)?;
+        }
+        Err("references point in a circle".to_owned())
+    }
+
+    /// What a reference within the document points at.
+    pub(super) fn at(&self, reference: &str) -> Result<&'a RawValue, String> {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(format!(
+                "reference {reference} leads to another document; only local ones are followed"
+            ));
+        };
+        let nowhere = || format!("reference {reference} leads nowhere");
+        let mut members = self.root.clone();
+        let mut found = None;
+        let mut so_far = String::new();
+        // A step into an array is a member by its index.
+        for (level, step) in pointer.strip_prefix('/').ok_or_else(nowhere)?.split('/').enumerate() {
+            if let Some(raw) = found {
+                members = self.members(raw, &so_far, level).ok_or_else(nowhere)?;
+            }
+            so_far = format!("{so_far}/{step}");
+            let step = percent_encoding::percent_decode_str(step).decode_utf8_lossy();
+            let step = step.replace("~1", "/").replace("~0", "~");
+            found = Some(*members.get(step.as_str()).ok_or_else(nowhere)?);
+        }
+        found.ok_or_else(nowhere)
+    }
+
+    fn members(&self, raw: &'a RawValue, reference: &str, level: usize) -> Option<Rc<Members<'a>>> {
+        if let Some(kept) = self.kept.borrow().get(reference) {
+            return Some(kept.clone());
+        }
+        let members: Members<'a> = match serde_json::from_str(raw.get()) {
+            Ok(members) => members,
+            Err(_) => {
+                let items: Vec<&'a RawValue> = serde_json::from_str(raw.get()).ok()?;
+                items.into_iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect()
+            }
+        };
+        let members = Rc::new(members);
+        if level <= KEPT_LEVELS {
+            self.kept.borrow_mut().insert(reference.to_owned(), members.clone());
+        }
+        Some(members)
+    }
+
+    /// Addresses of the servers of an operation, its path or the document's own.
+    pub(super) fn servers(raw: &'a RawValue) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Server {
+            url: String,
+        }
+        let servers: Vec<Server> = serde_json::from_str(raw.get()).unwrap_or_default();
+        servers.into_iter().map(|server| server.url).collect()
+    }
+}
+
+/// Reads a part of the document; an error says which.
+pub(super) fn decoded<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, String> {
+    serde_json::from_str(raw.get()).map_err(|error| format!("{what} cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_followed_to_wherever_they_point() {
+        let text = r##"{"openapi": "3.1.0", "info": {"title": "T", "version": "2"}, "paths": {
+            "x-note": 1,
+            "/a": {"$ref": "#/components/pathItems/a"},
+            "/b/{c}": {"parameters": [{"name": "c"}], "get": {"operationId": "b"}, "post": {}}},
+          "components": {"pathItems": {"a": {"get": {"operationId": "a"}}},
+            "schemas": {"x/y ~z": {"type": "string"}, "loop": {"$ref": "#/components/schemas/loop"}}}}"##;
+        let document = Document::read(text).unwrap();
+        assert_eq!((document.version, &*document.info), (Version::V31, "T 2"));
+        let ids: Vec<String> = document.operations().unwrap().into_iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, ["a", "b", "POST /b/{c}"]);
+        let at = |reference: &str| document.at(reference).map(RawValue::get);
+        assert_eq!(at("#/components/schemas/x~1y%20~0z"), Ok(r#"{"type": "string"}"#));
+        assert_eq!(at("#/paths/~1b~1{c}/parameters/0/name"), Ok("\"c\""));
+        assert!(at("#/components/nope").unwrap_err().contains("leads nowhere"));
+        assert!(at("other.json#/x").unwrap_err().contains("another document"));
+        let circle = document.at("#/components/schemas/loop").unwrap();
+        assert!(document.resolve(circle).unwrap_err().contains("circle"));
+    }
+
+    #[test]
+    fn other_documents_are_refused_by_name() {
+        let error = |text: &str| Document::read(text).err().unwrap();
+        assert!(error("[]").contains("decode failed"));
+        assert!(error("{}").contains("no OpenAPI version"));
+        assert!(error(r#"{"swagger": "2.0"}"#).contains("Swagger 2.0"));
+        assert!(error(r#"{"openapi": "4.0.0"}"#).contains("4.0.0"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Plain JSON services that an OpenAPI document describes: chosen operations become tools. No word of MCP.
+//!
+//! - [`spec`]: what a configuration says. [`link`]: the service, reached over HTTP. [`session`]: its tools, and calls.
+//! - [`document`]: the document, borrowed from its text: references in it, its operations. [`load`]: its bytes.
+//! - [`compile`]: from an operation to a tool and a [`plan`] of its requests. [`parameter`]: arguments as parts of an
+//!   address. [`schema`]: JSON Schema from the dialects of OpenAPI. [`name`]: names of tools.
+
+mod compile;
+mod document;
+mod link;
+mod load;
+mod name;
+mod parameter;
+mod plan;
+mod schema;
+mod session;
+mod spec;
+
+pub use link::OpenApiService;
+pub(super) use link::OpenApiTransport;
+pub(super) use session::OpenApiSession;
+pub(crate) use spec::DEFAULT_SCHEMA_BYTES;
+pub use spec::{OpenApiSpec, OperationOverride, SchemaSource};
+
+/// What to do about a start that failed with this text.
+pub(super) fn remedy(error: &str) -> String {
+    /// Words of an error, and the remedy.
+    const REMEDIES: [(&str, &str); 7] = [
+        ("schema_max_bytes", "raise schema_max_bytes, if the document is what it should be"),
+        ("include_operations not found", "take operationIds from the document"),
+        ("collision", "give one of them another name in operation_overrides"),
+        ("OpenAPI operation", "leave the operations out that cannot be called"),
+        ("decode failed", "check that schema_file or schema_url names an OpenAPI document in JSON or YAML"),
+        (
+            "schema_file",
+            "check the path of schema_file; a relative one is looked for beside the configuration",
+        ),
+        ("schema_url", "check schema_url and auth, or save the document and name it in schema_file"),
+    ];
+    let known = REMEDIES.iter().find(|(words, _)| error.contains(words)).map(|(_, remedy)| *remedy);
+    let known = known.or_else(|| crate::net::remedy(error));
+    known.unwrap_or("check that schema_file or schema_url names an OpenAPI 3.0 or 3.1 document").to_owned()
+}

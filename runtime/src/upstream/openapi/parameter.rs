@@ -1,0 +1,289 @@
+//! Arguments as parts of an address: the styles of OpenAPI 3.0 and 3.1, which are those of RFC 6570.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// Everything but the unreserved characters of RFC 3986.
+const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The reserved characters that do not end a value in a query stay as well.
+const RESERVED: &AsciiSet = &STRICT
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b';');
+
+/// Levels of an object with brackets.
+const DEEPEST: usize = 16;
+
+/// Where a parameter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the path.
+    Path,
+    /// Behind the question mark.
+    Query,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `a,b`
+    Simple,
+    /// `.a.b`
+    Label,
+    /// `;name=a;name=b`
+    Matrix,
+    /// `name=a&name=b`
+    Form,
+    /// `name=a%20b`
+    SpaceDelimited,
+    /// `name=a%7Cb`
+    PipeDelimited,
+    /// `name[key]=a`
+    DeepObject,
+    /// JSON text, for a parameter with a media type.
+    Json,
+}
+
+/// Styles by their names, and where each may be used.
+pub(super) const STYLES: [(&str, Style, Place); 7] = [
+    ("simple", Style::Simple, Place::Path),
+    ("label", Style::Label, Place::Path),
+    ("matrix", Style::Matrix, Place::Path),
+    ("form", Style::Form, Place::Query),
+    ("spaceDelimited", Style::SpaceDelimited, Place::Query),
+    ("pipeDelimited", Style::PipeDelimited, Place::Query),
+    ("deepObject", Style::DeepObject, Place::Query),
+];
+
+/// One parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) style: Style,
+    pub(super) explode: bool,
+    /// Reserved characters stay as they are.
+    pub(super) allow_reserved: bool,
+}
+
+impl Parameter {
+    /// The value as it stands in a path; an error says why it cannot.
+    pub(super) fn in_path(&self, value: &Value) -> Result<String, String> {
+        let name = self.encoded(&self.name);
+        let (before, between) = match (self.style, self.explode) {
+            (Style::Label, true) => (".", "."),
+            (Style::Label, false) => (".", ","),
+            (Style::Matrix, true) => (";", ";"),
+            (Style::Matrix, false) => (";", ","),
+            _ => ("", ","),
+        };
+        let is_matrix = self.style == Style::Matrix;
+        let named = |text: String| match (is_matrix, text.is_empty()) {
+            (false, _) => text,
+            (true, true) => name.clone(),
+            (true, false) => format!("{name}={text}"),
+        };
+        let text = match value {
+            _ if self.style == Style::Json => self.encoded(&value.to_string()),
+            Value::Array(items) => {
+                let items: Vec<String> =
+                    items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
+                match is_matrix && self.explode {
+                    true => items.into_iter().map(named).collect::<Vec<_>>().join(between),
+                    false => named(items.join(between)),
+                }
+            }
+            Value::Object(_) if self.explode => self.pairs(value, "=")?.join(between),
+            Value::Object(_) => named(self.pairs(value, ",")?.join(between)),
+            value => named(self.text(value)?),
+        };
+        if text.is_empty() {
+            return Err(format!("{} must not be empty: it is a part of the path", self.name));
+        }
+        Ok(format!("{before}{text}"))
+    }
+
+    /// Adds the value to a query, in `name=value` pairs; an error says why it cannot.
+    pub(super) fn in_query(&self, value: &Value, query: &mut Vec<String>) -> Result<(), String> {
+        let name = self.encoded(&self.name);
+        let delimiter = match self.style {
+            Style::SpaceDelimited => "%20",
+            Style::PipeDelimited => "%7C",
+            _ => ",",
+        };
+        match value {
+            _ if self.style == Style::Json => {
+                query.push(format!("{name}={}", self.encoded(&value.to_string())))
+            }
+            _ if self.style == Style::DeepObject => self.brackets(&name, value, 0, query)?,
+            Value::Array(items) => {
+                let items: Vec<String> =
+                    items.iter().map(|item| self.text(item)).collect::<Result<_, _>>()?;
+                match self.explode {
+                    true => query.extend(items.into_iter().map(|item| format!("{name}={item}"))),
+                    // As RFC 6570 has it, a list of nothing is not there.
+                    false if items.is_empty() => {}
+                    false => query.push(format!("{name}={}", items.join(delimiter))),
+                }
+            }
+            Value::Object(_) if self.explode => query.extend(self.pairs(value, "=")?),
+            Value::Object(map) if map.is_empty() => {}
+            Value::Object(_) => {
+                query.push(format!("{name}={}", self.pairs(value, delimiter)?.join(delimiter)))
+            }
+            value => query.push(format!("{name}={}", self.text(value)?)),
+        }
+        Ok(())
+    }
+
+    /// Members of an object, each as `key` and value with this between them.
+    fn pairs(&self, value: &Value, between: &str) -> Result<Vec<String>, String> {
+        let members = value.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        members
+            .map(|(key, value)| Ok(format!("{}{between}{}", self.encoded(key), self.text(value)?)))
+            .collect()
+    }
+
+    /// `name[key]=value`, to any depth; items of lists have their index for a key.
+    fn brackets(
+        &self,
+        name: &str,
+        value: &Value,
+        depth: usize,
+        query: &mut Vec<String>,
+    ) -> Result<(), String> {
+        if depth > DEEPEST {
+            return Err(format!("{} nests too deeply for a query", self.name));
+        }
+        let mut below = |key: &str, value: &Value| {
+            self.brackets(&format!("{name}%5B{}%5D", self.encoded(key)), value, depth + 1, query)
+        };
+        match value {
+            Value::Object(map) => map.iter().try_for_each(|(key, value)| below(key, value)),
+            Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(at, item)| below(&at.to_string(), item))
+            }
+            Value::Null => Ok(()),
+            value => {
+                query.push(format!("{name}={}", self.text(value)?));
+                Ok(())
+            }
+        }
+    }
+
+    /// A value that has no parts.
+    fn text(&self, value: &Value) -> Result<String, String> {
+        match value {
+            Value::String(text) => Ok(self.encoded(text)),
+            Value::Number(number) => Ok(self.encoded(&number.to_string())),
+            Value::Bool(value) => Ok(value.to_string()),
+            Value::Null => Ok(String::new()),
+            Value::Array(_) | Value::Object(_) => Err(format!(
+                "{} holds a list or map inside another, which an address cannot carry",
+                self.name
+            )),
+        }
+    }
+
+    fn encoded(&self, text: &str) -> String {
+        utf8_percent_encode(text, if self.allow_reserved { RESERVED } else { STRICT }).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parameter(style: &str, explode: bool) -> (Parameter, Place) {
+        let (_, style, place) = STYLES.into_iter().find(|(name, ..)| *name == style).unwrap();
+        (Parameter { name: "color".to_owned(), style, explode, allow_reserved: false }, place)
+    }
+
+    /// The table of the specification, with the exploded label as RFC 6570 has it.
+    #[test]
+    fn the_table_of_styles() {
+        let (list, map) = (json!(["blue", "black", "brown"]), json!({"R": 100, "G": 200, "B": 150}));
+        let rows = [
+            ("matrix", false, ";color=blue", ";color=blue,black,brown", ";color=R,100,G,200,B,150"),
+            ("matrix", true, ";color=blue", ";color=blue;color=black;color=brown", ";R=100;G=200;B=150"),
+            ("label", false, ".blue", ".blue,black,brown", ".R,100,G,200,B,150"),
+            ("label", true, ".blue", ".blue.black.brown", ".R=100.G=200.B=150"),
+            ("simple", false, "blue", "blue,black,brown", "R,100,G,200,B,150"),
+            ("simple", true, "blue", "blue,black,brown", "R=100,G=200,B=150"),
+            ("form", false, "color=blue", "color=blue,black,brown", "color=R,100,G,200,B,150"),
+            ("form", true, "color=blue", "color=blue&color=black&color=brown", "R=100&G=200&B=150"),
+            (
+                "spaceDelimited",
+                false,
+                "color=blue",
+                "color=blue%20black%20brown",
+                "color=R%20100%20G%20200%20B%20150",
+            ),
+            (
+                "pipeDelimited",
+                false,
+                "color=blue",
+                "color=blue%7Cblack%7Cbrown",
+                "color=R%7C100%7CG%7C200%7CB%7C150",
+            ),
+            (
+                "deepObject",
+                true,
+                "color=blue",
+                "color%5B0%5D=blue&color%5B1%5D=black&color%5B2%5D=brown",
+                "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150",
+            ),
+        ];
+        for (style, explode, word, of_list, of_map) in rows {
+            let (parameter, place) = parameter(style, explode);
+            for (value, wanted) in [(&json!("blue"), word), (&list, of_list), (&map, of_map)] {
+                let written = match place {
+                    Place::Path => parameter.in_path(value).unwrap(),
+                    Place::Query => {
+                        let mut query = Vec::new();
+                        parameter.in_query(value, &mut query).unwrap();
+                        query.join("&")
+                    }
+                };
+                assert_eq!(written, wanted, "{style} {explode} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn odd_values() {
+        let (path, _) = parameter("simple", false);
+        assert_eq!(path.in_path(&json!("a/b c?é%")).unwrap(), "a%2Fb%20c%3F%C3%A9%25");
+        assert_eq!(path.in_path(&json!(1.5)).unwrap(), "1.5");
+        assert!(path.in_path(&json!("")).is_err() && path.in_path(&json!([])).is_err());
+        assert!(path.in_path(&json!([[1]])).unwrap_err().contains("inside another"));
+        let (mut form, _) = parameter("form", true);
+        let query = |parameter: &Parameter, value: Value| {
+            let mut query = Vec::new();
+            parameter.in_query(&value, &mut query).map(|()| query.join("&"))
+        };
+        assert_eq!(query(&form, json!("a&b=c+d")).unwrap(), "color=a%26b%3Dc%2Bd");
+        assert_eq!(
+            (query(&form, json!([])).unwrap(), query(&form, json!({})).unwrap()),
+            (String::new(), String::new())
+        );
+        assert_eq!(query(&form, json!(true)).unwrap(), "color=true");
+        assert!(query(&form, json!([{"a": 1}])).is_err());
+        form.allow_reserved = true;
+        assert_eq!(query(&form, json!("a/b:c?d&e#f")).unwrap(), "color=a/b:c?d%26e%23f");
+        form.style = Style::Json;
+        assert_eq!(query(&form, json!({"a": [1]})).unwrap(), "color=%7B%22a%22:%5B1%5D%7D");
+        let (deep, _) = parameter("deepObject", true);
+        assert_eq!(query(&deep, json!({"a": {"b": [1, null]}})).unwrap(), "color%5Ba%5D%5Bb%5D%5B0%5D=1");
+    }
+}

@@ -1,0 +1,86 @@
+//! A server that was reached and takes calls, in whatever it speaks.
+
+use super::mcp::{McpSession, Probe};
+use super::openapi::OpenApiSession;
+use super::transport::{Line, PeerEvents};
+use super::{CallRequest, CallResult, UpstreamFault};
+use crate::secrets::SecretRegistry;
+use crate::tools::Listed;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What calls of tools go through.
+pub(super) enum Session {
+    /// A server of MCP.
+    Mcp(McpSession),
+    /// A plain JSON service.
+    OpenApi(OpenApiSession),
+}
+
+impl Session {
+    /// Makes a server that was reached ready for calls, and lists its tools. `patience` bounds each request; the
+    /// caller bounds all of them together.
+    pub(super) async fn open(
+        line: Line,
+        events: Arc<PeerEvents>,
+        secrets: &SecretRegistry,
+        probe: Probe,
+        patience: Duration,
+    ) -> Result<(Session, Listed), UpstreamFault> {
+        match line {
+            Line::Mcp(peer) => {
+                let (session, tools) = McpSession::open(peer, events, secrets, probe, patience).await?;
+                Ok((Session::Mcp(session), tools))
+            }
+            Line::OpenApi(service) => {
+                let (session, tools) = OpenApiSession::open(service, secrets).await?;
+                Ok((Session::OpenApi(session), tools))
+            }
+        }
+    }
+
+    /// The session of a server of MCP, whose tools may change while it runs.
+    pub(super) fn mcp(&self) -> Option<&McpSession> {
+        match self {
+            Session::Mcp(session) => Some(session),
+            Session::OpenApi(_) => None,
+        }
+    }
+
+    /// `name version` as the server calls itself.
+    pub(super) fn server_info(&self) -> &str {
+        match self {
+            Session::Mcp(session) => session.server_info(),
+            Session::OpenApi(session) => session.server_info(),
+        }
+    }
+
+    /// What is spoken, and in which version.
+    pub(super) fn version(&self) -> &str {
+        match self {
+            Session::Mcp(session) => session.version(),
+            Session::OpenApi(session) => session.version(),
+        }
+    }
+
+    /// Calls a tool; the time of the call began at `begun`.
+    pub(super) async fn call(
+        &self,
+        request: CallRequest,
+        begun: Instant,
+    ) -> Result<CallResult, UpstreamFault> {
+        match self {
+            Session::Mcp(session) => session.call(request, begun).await,
+            Session::OpenApi(session) => session.call(request, begun).await,
+        }
+    }
+
+    /// True when the server shows within `patience` that it works.
+    pub(super) async fn is_alive(&self, patience: Duration) -> bool {
+        match self {
+            Session::Mcp(session) => session.is_alive(patience).await,
+            Session::OpenApi(session) => session.is_alive(patience).await,
+        }
+    }
+}
