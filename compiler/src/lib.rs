@@ -12,7 +12,7 @@
 //! - [`meter`]: the budget of a compilation, which every pass draws on
 //! - `scratch`: memory that one compilation leaves for the next
 //! - [`tool_catalog`]: literal tool calls, for a host that can judge them
-//! - [`externals`]: what a compilation knows beside the text, and its result
+//! - [`externals`]: what a compilation knows beside the text, and its result; [`namespace`]: names that a host attaches
 //! - [`diagnostic`]: findings and their rendering; `inspect`: tokens and forms as tests see them
 //! - [`mod@reference`]: what the language has, with documentation and examples
 
@@ -28,6 +28,7 @@ mod ir;
 mod lexer;
 pub mod meter;
 mod names;
+pub mod namespace;
 mod pipeline;
 mod reader;
 pub mod reference;
@@ -36,8 +37,10 @@ mod scratch;
 pub mod tool_catalog;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use externals::{CallArity, CompileOptions, Compiled, Externals, Rejection, ServersUsed, SessionName};
+pub use externals::{CompileOptions, Compiled, Externals, Rejection, ServersUsed, SessionName};
 pub use meter::CompileBudget;
+pub use namespace::{CallArity, Export, Namespace};
 pub use pipeline::compile;
 pub use reader::{MAX_DIGITS, MAX_NESTING};
+pub use resolve::symbol::is_reserved_namespace;
 pub use resolve::syntax::function::MAX_PLACEHOLDER;

@@ -80,6 +80,7 @@ fn compile_in<'a>(
         ir::liveness::analyse(meter, main);
     }
     let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
+    let exports = resolver.exports;
     let (protos, tables) = codegen::generate(meter, main, resolver.tables, options.last_uses, buffers)
         .map_err(|error| *error)?;
     let program = Program {
@@ -91,7 +92,7 @@ fn compile_in<'a>(
         globals: tables.globals,
     };
     match verify_while(&program, &|instructions| meter.work(instructions).is_ok()) {
-        Some(Ok(())) => Ok(Compiled { program: Arc::new(program), warnings, servers, uses_tools }),
+        Some(Ok(())) => Ok(Compiled { program: Arc::new(program), warnings, servers, uses_tools, exports }),
         Some(Err(error)) => {
             debug_assert!(false, "{error}\n{}", program.disassemble());
             let message = format!("internal: {error}");

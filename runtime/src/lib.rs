@@ -35,6 +35,7 @@ pub mod upstream;
 
 pub use guest::lisp::discovery;
 pub use guest::lisp::inline::Warm;
+pub use guest::lisp::prelude::Prelude;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
     Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy,

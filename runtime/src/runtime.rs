@@ -10,6 +10,7 @@ use crate::exec::worker::Worker;
 use crate::guest::MakeGuest;
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::inline::{self, Warm};
+use crate::guest::lisp::prelude::Prelude;
 use crate::run::RunId;
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
@@ -94,6 +95,8 @@ pub struct RuntimeConfig {
     pub load: Capacity,
     /// Bytes of compiled programs to keep; 0 turns the cache off.
     pub cache_bytes: usize,
+    /// Namespaces that every program can call into.
+    pub preludes: Vec<Arc<Prelude>>,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
     /// Told about servers as they start.
@@ -116,6 +119,7 @@ impl Default for RuntimeConfig {
             workers: 0,
             load: Capacity::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
+            preludes: Vec::new(),
             secrets: SecretRegistry::new(),
             observer: None,
             adopts_orphans: false,
@@ -195,6 +199,7 @@ impl Runtime {
             workers,
             load,
             cache_bytes,
+            preludes,
             secrets,
             observer,
             adopts_orphans,
@@ -259,7 +264,7 @@ impl Runtime {
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
-            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes)),
+            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes)),
             broker,
             guardian,
             engine,

@@ -43,8 +43,7 @@ impl Program {
                 let _ = write!(out, "  ; {}", self.constant_text(constant, 0));
             }
             Some(Reference::Global(global)) => {
-                let name = self.globals.get(usize::from(global)).map_or("?", |name| self.symbol(name.symbol));
-                let _ = write!(out, "  ; {name}");
+                let _ = write!(out, "  ; {}", self.global(global));
             }
             Some(Reference::Capture(_) | Reference::Function { .. } | Reference::Builtin(_)) | None => {}
         }

@@ -5,7 +5,7 @@ use crate::ir::Literal;
 use crate::meter::{Meter, Stopped};
 use crate::names::{HashState, Index, Name};
 use compact_str::CompactString;
-use ptc_vm::bytecode::{BuiltinId, Const, GlobalName};
+use ptc_vm::bytecode::{Const, GlobalName};
 use ptc_vm::regex::{Pattern, Wrong};
 use ptc_vm::{Reason, Span};
 use std::collections::HashMap;
@@ -209,20 +209,16 @@ impl<'m> Tables<'m> {
         Ok(row)
     }
 
-    pub(crate) fn global(
-        &mut self,
-        span: Span,
-        name: Name,
-        text: &str,
-        builtin: Option<BuiltinId>,
-    ) -> Result<u16, Diagnostic> {
-        if let Ok(row) = u16::try_from(self.of_name(name).global) {
-            return Ok(row);
-        }
-        let symbol = self.symbol(name, text);
+    /// The row of a global that has one.
+    pub(crate) fn known_global(&self, name: Name) -> Option<u16> {
+        self.of_names.get(name.number() as usize).and_then(|rows| u16::try_from(rows.global).ok())
+    }
+
+    /// A row for a global that has none.
+    pub(crate) fn global(&mut self, span: Span, name: Name, global: GlobalName) -> Result<u16, Diagnostic> {
         let row = u16::try_from(self.globals.len()).map_err(|_| full(span, "global names"))?;
         self.meter.hold(HELD_BY_ROW);
-        self.globals.push(GlobalName { symbol, builtin });
+        self.globals.push(global);
         self.of_name(name).global = u32::from(row);
         Ok(row)
     }

@@ -115,6 +115,11 @@ impl<'a> Names<'a> {
         self.numbers.find(self.hash_of(text), is_it).map(|number| Name(number as u32))
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Name> + use<> {
+        (0..self.known.len() as u32).map(Name)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }

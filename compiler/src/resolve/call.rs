@@ -3,10 +3,10 @@
 use super::symbol::{Meaning, is_placeholder};
 use super::{Resolved, Resolver, absent};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, Severity, error};
-use crate::externals::CallArity;
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use crate::names::Name;
+use crate::namespace::CallArity;
 use ptc_vm::builtins::Implementation;
 use ptc_vm::bytecode::{BuiltinId, Const};
 use ptc_vm::{Reason, Span, builtins};
@@ -123,7 +123,7 @@ impl<'a> Resolver<'a, '_> {
         let Some(name) = first.symbol().filter(|_| function.takes_reference()) else { return rest };
         let text = self.names.text(name);
         let is_variable = self.scopes.is_bound(name)
-            || self.globals.is_definable(name)
+            || (self.globals.is_definable(name) && !self.globals.is_export(name))
             || text.starts_with("data/")
             || is_placeholder(text);
         if is_variable {

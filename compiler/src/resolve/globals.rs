@@ -1,16 +1,19 @@
 //! What is known about names of the user namespace before and while the program is resolved.
 
-use crate::externals::{CallArity, Externals};
+use crate::externals::Externals;
 use crate::ir::Function;
-use crate::names::{Name, Names};
+use crate::names::{Name, Names, split_qualified};
+use crate::namespace::{CallArity, Namespace};
 
 /// One name of the user namespace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Global<'a> {
     /// Definitions in this program.
     definitions: u32,
-    /// Defined by an earlier program of the session.
+    /// Defined by an earlier program of the session, or an export of a namespace.
     in_session: bool,
+    /// `namespace/name`.
+    is_export: bool,
     /// Definitions that precede the current form on every way to it.
     visible: u32,
     /// What it holds, while it has one definition only.
@@ -75,6 +78,9 @@ impl<'a> Globals<'a> {
         for &name in defined {
             globals.entry(name).definitions += 1;
         }
+        if !externals.namespaces.is_empty() {
+            globals.add_exports(names, externals.namespaces);
+        }
         for session in externals.session {
             if let Some(name) = names.find(session.name) {
                 let global = globals.entry(name);
@@ -85,6 +91,24 @@ impl<'a> Globals<'a> {
             }
         }
         globals
+    }
+
+    /// Adds the exports that the program mentions: an export that nobody calls costs nothing.
+    fn add_exports(&mut self, names: &Names<'a>, namespaces: &[&Namespace]) {
+        for name in names.all() {
+            let (Some(qualifier), member) = split_qualified(names.text(name)) else { continue };
+            let namespace = namespaces.iter().find(|namespace| namespace.name() == qualifier);
+            if let Some(export) = namespace.and_then(|namespace| namespace.export(member)) {
+                let global = self.entry(name);
+                (global.in_session, global.is_export) = (true, true);
+                global.value = export.arity.map_or(Held::Unknown, Held::Session);
+            }
+        }
+    }
+
+    /// It is an export of a namespace that the host attaches.
+    pub(crate) fn is_export(&self, name: Name) -> bool {
+        self.get(name).is_some_and(|global| global.is_export)
     }
 
     /// Some definition in the program or the session can give the name a value.

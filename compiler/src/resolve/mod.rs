@@ -21,6 +21,7 @@ use crate::ir::tables::Tables;
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
+use crate::namespace::Export;
 use crate::resolve::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
 use globals::Globals;
@@ -44,6 +45,10 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) source: &'a str,
     pub(crate) names: &'x mut Names<'a>,
     pub(crate) externals: &'x Externals<'x>,
+    /// The namespace that definitions go into; `None` for that of the user.
+    pub(crate) defines: Option<&'a str>,
+    /// What the program defines in it.
+    pub(crate) exports: Vec<Export>,
     /// Stands for what is not resolved any more.
     nothing: Ref<'a>,
     pub(crate) tables: Tables<'x>,
@@ -89,6 +94,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
             source,
             names,
             externals,
+            defines: externals.defines.map(|namespace| &*arena.alloc_str(namespace)),
+            exports: Vec::new(),
             nothing: arena.alloc(Expr { span: Span::default(), kind: Kind::Literal(Literal::Nil) }),
             tables: Tables::with_names(meter, known_names),
             globals,
@@ -526,7 +533,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
             Special::Quote => self.quote_form(span, rest),
             Special::Fn => self.fn_form(span, rest),
             Special::Def | Special::DefOnce => self.def_form(special, span, rest),
-            Special::Defn | Special::DefnPrivate => self.defn_form(span, rest),
+            Special::Defn | Special::DefnPrivate => self.defn_form(special, span, rest),
             Special::If | Special::IfNot => self.if_form(special, span, rest, tail),
             Special::When | Special::WhenNot => self.when_form(special, span, rest, tail),
             Special::IfLet | Special::IfSome => self.if_let_form(special, span, rest, tail),

@@ -6,8 +6,9 @@ use super::{Resolved, Resolver, absent};
 use crate::diagnostic::{Failed, HintBoxed, error, invalid_form};
 use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, find_builtin, split_qualified};
+use crate::namespace::Namespace;
 use ptc_vm::builtins::{Builtin, Category};
-use ptc_vm::bytecode::{BuiltinId, Const};
+use ptc_vm::bytecode::{BuiltinId, Const, GlobalName};
 use ptc_vm::{Reason, Span, builtins};
 
 /// Names that are numbers.
@@ -42,6 +43,13 @@ const OTHER_NAMESPACES: &[&str] = &[
     "LocalDateTime",
     "Duration",
 ];
+
+/// Whether a namespace has this name that no host may attach another one under.
+pub fn is_reserved_namespace(name: &str) -> bool {
+    const OWN: &[&str] = &["budget", "clojure.core", "core", "prelude", "user"];
+    let is_language = |&(prefix, _): &(&str, Category)| prefix == name;
+    OTHER_NAMESPACES.contains(&name) || OWN.contains(&name) || builtins::NAMESPACES.iter().any(is_language)
+}
 
 /// What a name that is not a local means.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +118,7 @@ impl<'a> Resolver<'a, '_> {
                 || self.globals.is_visible(name)
                 || self.globals.is_in_own_definition(name, self.scopes.len()))
         {
-            return Ok(Meaning::Global(self.tables.global(span, name, text, builtin)?));
+            return Ok(Meaning::Global(self.global(span, name, builtin)?));
         }
         if let Some(builtin) = builtin {
             return Ok(Meaning::Builtin(builtin));
@@ -144,6 +152,28 @@ impl<'a> Resolver<'a, '_> {
                 Ok(Meaning::Unbound)
             }
         }
+    }
+
+    /// The row of a name that some definition gives a value, in the namespace that it belongs to.
+    pub(crate) fn global(
+        &mut self,
+        span: Span,
+        name: Name,
+        builtin: Option<BuiltinId>,
+    ) -> Result<u16, Failed> {
+        if let Some(row) = self.tables.known_global(name) {
+            return Ok(row);
+        }
+        let text = self.names.text(name);
+        let global = if self.globals.is_export(name) {
+            let (namespace, member) = split_qualified(text);
+            let namespace = namespace.map(|namespace| self.symbol_row(namespace));
+            GlobalName { namespace, symbol: self.symbol_row(member), builtin: None }
+        } else {
+            let namespace = self.defines.map(|namespace| self.symbol_row(namespace));
+            GlobalName { namespace, symbol: self.tables.symbol(name, text), builtin }
+        };
+        Ok(self.tables.global(span, name, global)?)
     }
 
     fn data(&mut self, name: Name, span: Span) -> Resolved<'a> {
@@ -189,6 +219,9 @@ impl Resolver<'_, '_> {
         if self.has_enough_errors() {
             return invalid_form(span, "unknown name");
         }
+        if let Some(namespace) = self.attached(namespace) {
+            return no_export(namespace, member, span);
+        }
         let known = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace);
         let category = known.map(|(_, category)| *category);
         let hint = self.member_hint(namespace, member, category);
@@ -209,6 +242,11 @@ impl Resolver<'_, '_> {
             }
             None => format!("{NAMESPACE_LIST} (:{member} {namespace}) reads a key of a map."),
         }))
+    }
+
+    /// The namespace of this name that the host attaches.
+    pub(crate) fn attached(&self, name: &str) -> Option<&Namespace> {
+        self.externals.namespaces.iter().copied().find(|namespace| namespace.name() == name)
     }
 
     /// What a qualified name that does not exist was probably meant to be.
@@ -245,6 +283,23 @@ impl Resolver<'_, '_> {
         };
         near.map(|near| did_you_mean(&near))
     }
+}
+
+/// The error of a name that a namespace does not export.
+fn no_export(namespace: &Namespace, member: &str, span: Span) -> Failed {
+    let name = namespace.name();
+    let members: Vec<&str> = namespace.exports().iter().map(|export| &*export.name).collect();
+    let failed = invalid_form(
+        span,
+        format!(
+            "{name}/{member} is not a public export of namespace {name}. Discover its public exports with (ns-publics \
+             '{name}) or (apropos \"{member}\")."
+        ),
+    );
+    failed.hint_boxed(match nearest(member, &members) {
+        Some(near) => did_you_mean(&format!("{name}/{near}")),
+        None => format!("{name}/ has {}.", members.join(", ")),
+    })
 }
 
 /// The namespaces, for a name in none of them.

@@ -2,7 +2,9 @@
 //! of the fiber that returned last.
 //!
 //! - `transactions`: runs that are committed and rolled back, against a model
+//! - `namespaces`: functions that a host attaches
 
+mod namespaces;
 mod transactions;
 
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};

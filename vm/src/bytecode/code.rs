@@ -6,6 +6,7 @@ use super::instruction::{Instruction, ProtoIndex};
 use crate::fault::Span;
 use crate::regex::Pattern;
 use compact_str::CompactString;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A compiled program. Symbols, globals and constants are numbered per program; an isolate links
@@ -22,14 +23,16 @@ pub struct Program {
     pub constants: Vec<Const>,
     /// Texts of keywords, quoted symbols and var names.
     pub symbols: Vec<CompactString>,
-    /// Names of the user namespace that the program reads or defines.
+    /// Names that the program reads or defines.
     pub globals: Vec<GlobalName>,
 }
 
-/// A name of the user namespace.
+/// A name of the user namespace or another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobalName {
-    /// Index into `Program::symbols`.
+    /// The namespace, an index into `Program::symbols`; `None` for that of the user.
+    pub namespace: Option<u32>,
+    /// The name within it, an index into `Program::symbols`.
     pub symbol: u32,
     /// What the name means while nothing has been defined under it.
     pub builtin: Option<BuiltinId>,
@@ -125,7 +128,11 @@ impl Program {
         let code: usize = self.protos.iter().map(|proto| proto.code.len() * 16 + 128).sum();
         let symbols: usize = self.symbols.iter().map(|symbol| symbol.len() + 16).sum();
         let patterns: usize = self.constants.iter().map(Const::pattern_bytes).sum();
-        code + symbols + patterns + self.constants.len() * 40 + self.globals.len() * 8 + size_of::<Program>()
+        code + symbols
+            + patterns
+            + self.constants.len() * 40
+            + self.globals.len() * size_of::<GlobalName>()
+            + size_of::<Program>()
     }
 
     /// Whether the program calls a builtin by name or holds it as a value.
@@ -144,6 +151,17 @@ impl Program {
     /// Number of instructions.
     pub fn instructions(&self) -> usize {
         self.protos.iter().map(|proto| proto.code.len()).sum()
+    }
+
+    /// A global name as programs write it.
+    pub fn global(&self, index: u16) -> Cow<'_, str> {
+        match self.globals.get(usize::from(index)) {
+            None => "?".into(),
+            Some(GlobalName { namespace: None, symbol, .. }) => self.symbol(*symbol).into(),
+            Some(GlobalName { namespace: Some(namespace), symbol, .. }) => {
+                format!("{}/{}", self.symbol(*namespace), self.symbol(*symbol)).into()
+            }
+        }
     }
 
     /// The text of a symbol of this program.

@@ -162,7 +162,11 @@ fn verify_tables(program: &Program) -> Result<(), VerifyError> {
             return Err(bad);
         }
     }
-    let globals_fine = program.globals.iter().all(|global| (global.symbol as usize) < symbols);
+    let is_symbol = |index: u32| (index as usize) < symbols;
+    let globals_fine = program
+        .globals
+        .iter()
+        .all(|global| is_symbol(global.symbol) && global.namespace.is_none_or(is_symbol));
     let entry_fine = program
         .protos
         .get(usize::from(program.entry.0))

@@ -70,7 +70,7 @@ pub(super) fn unbound(unit: &Unit, global: u16) -> Result<Value> {
         Some(builtin) => Ok(Value::Builtin(builtin)),
         None => Err(Fault::new(
             Reason::UnboundVar,
-            format_args!("Undefined variable: {}", unit.program.symbol(name.symbol)),
+            format_args!("Undefined variable: {}", unit.program.global(global)),
         )),
     }
 }

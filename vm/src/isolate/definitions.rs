@@ -1,13 +1,16 @@
 //! What an isolate keeps under names, as its host sees it.
 
-use super::Isolate;
+use super::link::GlobalKey;
+use super::{Isolate, World};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
 
 /// A name and its value.
 pub struct Definition<'w> {
-    /// The name.
+    /// The namespace; `None` for that of the user.
+    pub namespace: Option<&'w str>,
+    /// The name within it.
     pub name: &'w str,
     /// The value.
     pub value: &'w Value,
@@ -30,18 +33,20 @@ impl Isolate {
     /// Shows every name that has a value, in the order in which programs have named them.
     pub fn definitions(&mut self, mut look: impl FnMut(Definition<'_>)) {
         self.scope(|world, _| {
-            for (slot, &name) in world.slots.names().iter().enumerate() {
+            for (slot, &key) in world.slots.names().iter().enumerate() {
                 let slot = slot as u32;
                 if let Some(value) = world.globals.get(slot) {
                     let is_new = world.globals.is_changed(slot);
                     let arity = arity_of(&world.cx, value);
-                    look(Definition { name: world.cx.symbols.text(name), value, arity, is_new });
+                    let text = |symbol| world.cx.symbols.text(symbol);
+                    let (namespace, name) = (key.namespace.map(text), text(key.name));
+                    look(Definition { namespace, name, value, arity, is_new });
                 }
             }
         });
     }
 
-    /// Defines a name for the host. `build` sees the result of the program that ran last.
+    /// Defines a name of the user namespace for the host. `build` sees the result of the program that ran last.
     ///
     /// # Errors
     /// Those of `build`; memory.
@@ -53,29 +58,38 @@ impl Isolate {
         self.scope(|world, _| {
             let value = build(&mut world.cx, &world.result)?;
             let symbol = world.cx.symbols.intern(name);
-            let slot = world.slots.slot(&mut world.globals, symbol);
+            let key = GlobalKey { namespace: None, name: symbol };
+            let slot = world.slots.slot(&mut world.globals, key);
             world.globals.set(slot, value, &world.cx.units);
             Ok(())
         })
     }
 
-    /// The value of a name, for the host.
+    /// The value of a name of the user namespace, for the host.
     pub fn definition<T>(&mut self, name: &str, look: impl FnOnce(&mut Context, &Value) -> T) -> Option<T> {
         self.scope(|world, _| {
-            let slot = world.slots.find(world.cx.symbols.find(name)?)?;
+            let slot = world.slot_of(name)?;
             let value = world.globals.get(slot)?;
             Some(look(&mut world.cx, value))
         })
     }
 
-    /// Takes the value of a name away. False when it has none.
+    /// Takes the value of a name of the user namespace away. False when it has none.
     pub fn undefine(&mut self, name: &str) -> bool {
         self.scope(|world, _| {
-            let slot = world.cx.symbols.find(name).and_then(|symbol| world.slots.find(symbol));
-            let Some(slot) = slot.filter(|&slot| world.globals.get(slot).is_some()) else { return false };
+            let slot = world.slot_of(name).filter(|&slot| world.globals.get(slot).is_some());
+            let Some(slot) = slot else { return false };
             world.globals.clear(slot);
             true
         })
+    }
+}
+
+impl World {
+    /// The slot of a name of the user namespace.
+    fn slot_of(&self, name: &str) -> Option<u32> {
+        let name = self.cx.symbols.find(name)?;
+        self.slots.find(GlobalKey { namespace: None, name })
     }
 }
 

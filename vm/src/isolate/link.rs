@@ -3,7 +3,7 @@
 use crate::bytecode::entry::Entry;
 use crate::bytecode::instruction::Effect;
 use crate::bytecode::leaf::Leaf;
-use crate::bytecode::{Const, Program, Proto};
+use crate::bytecode::{Const, GlobalName, Program, Proto};
 use crate::context::{Context, Linking, Unit};
 use crate::fault::{Fault, Result};
 use crate::interpreter::globals::Globals;
@@ -21,17 +21,26 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Slots of the user namespace by name.
+/// A name in an isolate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GlobalKey {
+    /// `None` for the user namespace.
+    pub(crate) namespace: Option<Symbol>,
+    /// The name within it.
+    pub(crate) name: Symbol,
+}
+
+/// The slots of names.
 #[derive(Default)]
 pub(crate) struct GlobalSlots {
-    slots: HashMap<Symbol, u32, foldhash::fast::RandomState>,
+    slots: HashMap<GlobalKey, u32, foldhash::fast::RandomState>,
     /// The names, by slot.
-    names: Vec<Symbol>,
+    names: Vec<GlobalKey>,
 }
 
 impl GlobalSlots {
     /// The slot of a name, added if need be.
-    pub(crate) fn slot(&mut self, globals: &mut Globals, name: Symbol) -> u32 {
+    pub(crate) fn slot(&mut self, globals: &mut Globals, name: GlobalKey) -> u32 {
         *self.slots.entry(name).or_insert_with(|| {
             self.names.push(name);
             globals.add()
@@ -39,12 +48,12 @@ impl GlobalSlots {
     }
 
     /// The slot of a name that has one.
-    pub(crate) fn find(&self, name: Symbol) -> Option<u32> {
+    pub(crate) fn find(&self, name: GlobalKey) -> Option<u32> {
         self.slots.get(&name).copied()
     }
 
     /// The names, by slot.
-    pub(crate) fn names(&self) -> &[Symbol] {
+    pub(crate) fn names(&self) -> &[GlobalKey] {
         &self.names
     }
 
@@ -72,7 +81,7 @@ pub(crate) fn link(
     cx.reserve(program.symbols.len() * 64 + program.constants.len() * size_of::<Value>())?;
     let symbols: Vec<Symbol> = program.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
     let linked_globals =
-        program.globals.iter().map(|name| slots.slot(globals, symbols[name.symbol as usize])).collect();
+        program.globals.iter().map(|name| slots.slot(globals, key_of(&symbols, name))).collect();
     let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
     for constant in &program.constants {
         cx.fuel.poll()?;
@@ -98,6 +107,11 @@ pub(crate) fn link(
         charged: Cell::new(0),
         is_attached: Cell::new(false),
     })
+}
+
+fn key_of(symbols: &[Symbol], name: &GlobalName) -> GlobalKey {
+    let symbol = |index: u32| symbols[index as usize];
+    GlobalKey { namespace: name.namespace.map(symbol), name: symbol(name.symbol) }
 }
 
 fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {

@@ -401,7 +401,7 @@ impl<'a> Resolver<'a, '_> {
     /// A bare name in `or` counts as nil while nothing has defined it: `(or not-yet-defined 5)`.
     fn or_name(&mut self, name: Name, span: Span) -> Resolved<'a> {
         if self.is_late_global(name) {
-            let global = self.tables.global(span, name, self.names.text(name), None)?;
+            let global = self.global(span, name, None)?;
             return Ok(self.expr(span, Kind::GlobalOrNil(global)));
         }
         match self.is_unbound(name) {

@@ -5,6 +5,7 @@ use crate::form::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, Special, split_qualified};
+use crate::namespace::Export;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
@@ -13,9 +14,9 @@ use std::cell::Cell;
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn def_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
-        let (name, value) = match rest {
-            [name, value] => (name, value),
-            [name, doc, value] if matches!(doc.kind, FormKind::Str(_)) => (name, value),
+        let (name, doc, value) = match rest {
+            [name, value] => (name, None, value),
+            [name, doc, value] if let FormKind::Str(text) = doc.kind => (name, Some(text), value),
             [form] if form.symbol().is_some() => {
                 let (usage, text) = (special.usage(), form_text(self.source, form.span));
                 let message = format!("expected {usage}, got ({} {text}) without value", form_name(special));
@@ -30,18 +31,18 @@ impl<'a> Resolver<'a, '_> {
             _ => self.resolve(value, false),
         };
         self.globals.end_definition();
-        self.define(special, span, name, value)
+        self.define(special, span, name, doc, value)
     }
 
     #[inline(never)]
-    pub(crate) fn defn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
+    pub(crate) fn defn_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let Some((name_form, rest)) = rest.split_first() else {
             return Err(wrong_shape(Special::Defn, span));
         };
         let name = self.defined_name(name_form)?;
-        let rest = match rest {
-            [doc, rest @ ..] if matches!(doc.kind, FormKind::Str(_)) => rest,
-            _ => rest,
+        let (doc, rest) = match rest {
+            [doc, rest @ ..] if let FormKind::Str(text) = doc.kind => (Some(text), rest),
+            _ => (None, rest),
         };
         // What Clojure keeps as metadata says nothing here.
         let rest = match rest {
@@ -59,7 +60,7 @@ impl<'a> Resolver<'a, '_> {
         self.globals.end_definition();
         // A definition that failed still makes its name known, so that one mistake is reported once.
         let closure = self.recover(span, closure);
-        self.define(Special::Defn, span, name, closure)
+        self.define(special, span, name, doc, closure)
     }
 
     fn define(
@@ -67,15 +68,22 @@ impl<'a> Resolver<'a, '_> {
         special: Special,
         span: Span,
         name: Name,
+        doc: Option<&str>,
         value: crate::ir::Ref<'a>,
     ) -> Resolved<'a> {
+        if self.defines.is_some() && special != Special::DefnPrivate {
+            self.export(name, doc, value);
+        }
         if let Kind::Closure(function, _) = value.kind {
             self.globals.set_function(name, function);
         }
         self.globals.make_visible(name);
         let text = self.names.text(name);
-        let global = self.tables.global(span, name, text, self.names.builtin(name))?;
-        let symbol = self.tables.symbol(name, text);
+        let global = self.global(span, name, self.names.builtin(name))?;
+        let symbol = match self.defines {
+            Some(namespace) => self.symbol_row(self.arena.alloc_str(&format!("{namespace}/{text}"))),
+            None => self.tables.symbol(name, text),
+        };
         let var = self.tables.constant(span, Const::Var(symbol))?;
         let kind = match special {
             Special::DefOnce => {
@@ -84,6 +92,19 @@ impl<'a> Resolver<'a, '_> {
             _ => Kind::Def { global, var, value },
         };
         Ok(self.expr(span, kind))
+    }
+
+    /// Notes what the program defines for others.
+    fn export(&mut self, name: Name, doc: Option<&str>, value: crate::ir::Ref<'a>) {
+        let (arity, parameters) = match value.kind {
+            Kind::Closure(function, _) => {
+                let lists = function.arities.iter().map(|arity| format!("[{}]", arity.parameters).into());
+                (Some(function.arity()), lists.collect())
+            }
+            _ => (None, Vec::new()),
+        };
+        let name = self.names.text(name).into();
+        self.exports.push(Export { name, doc: doc.map(Into::into), arity, parameters });
     }
 
     fn defined_name(&self, form: &Form<'a>) -> Result<Name, Failed> {
@@ -95,6 +116,23 @@ impl<'a> Resolver<'a, '_> {
             .hint_boxed("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
         };
         let text = self.names.text(name);
+        if let (Some(namespace), member) = split_qualified(text)
+            && let Some(namespace) = self.attached(namespace)
+        {
+            let name = namespace.name();
+            let message = match namespace.export(member) {
+                Some(_) => format!(
+                    "cannot redefine {text}: it is a public export of the protected namespace {name} and cannot be \
+                     redefined by user code."
+                ),
+                None => format!(
+                    "cannot define {text}: {name} is a protected namespace whose names cannot be redefined by user \
+                     code."
+                ),
+            };
+            return Err(invalid_form(form.span, message)
+                .hint_boxed(format!("Define a name of your own: (def {member} …) does not touch {name}/.")));
+        }
         if split_qualified(text).0.is_some() {
             return Err(invalid_form(
                 form.span,

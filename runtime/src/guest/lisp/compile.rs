@@ -1,6 +1,7 @@
 //! From the text of a program to what an isolate loads.
 
-use super::program_cache::{CachedProgram, CheckedLists, has_usual_symbols};
+use super::environment::Environment;
+use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
 use super::tool_call::StaticCheck;
 use super::{Lisp, rendering};
 use crate::run::options::RunOptions;
@@ -28,6 +29,7 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
 /// Compiles a program, or finds it in the cache.
 pub(super) fn compile(
     lisp: &Lisp,
+    environment: &Environment,
     source: &Arc<str>,
     options: &RunOptions,
     interrupt: &Interrupt,
@@ -36,10 +38,9 @@ pub(super) fn compile(
     let limit = usize::try_from(options.limits.max_program_bytes).unwrap_or(usize::MAX);
     let max_symbols = usize::try_from(options.limits.max_symbols).unwrap_or(usize::MAX);
     let defaults = ptc_compiler::CompileOptions::default();
-    let is_usual = has_usual_symbols(options);
-    if is_usual
-        && source.len() <= limit
-        && let Some(program) = lisp.cache.get(source, lisp.broker.catalog())
+    let key = ProgramKey::new(environment, options);
+    if source.len() <= limit
+        && let Some(program) = lisp.cache.get(key, source, lisp.broker.catalog())
     {
         return Ok(program);
     }
@@ -48,21 +49,20 @@ pub(super) fn compile(
     let check = StaticCheck { catalog: &catalog };
     // Without any server a call has nothing to be checked against, and says so when it is made.
     let check = (!servers.is_empty()).then_some(&check as &dyn ToolCatalog);
-    let externals = ptc_compiler::Externals { servers: &servers, catalog: check, ..Default::default() };
     let budget = CompileBudget {
         preemption,
         ..CompileBudget::for_memory(options.limits.memory_bytes, Some(interrupt.clone()))
     };
     let compile_options =
         ptc_compiler::CompileOptions { max_program_bytes: limit, max_symbols, budget, ..defaults };
-    match ptc_compiler::compile(source, &externals, &compile_options) {
+    let compiled = environment
+        .externals(&servers, check, |externals| ptc_compiler::compile(source, externals, &compile_options));
+    match compiled {
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);
             let checked = CheckedLists::of(&catalog, named);
             let program = CachedProgram::new(compiled.program, checked);
-            if is_usual {
-                lisp.cache.insert(source.clone(), program.clone());
-            }
+            lisp.cache.insert(key, source.clone(), program.clone());
             Ok(program)
         }
         Err(rejection) => {

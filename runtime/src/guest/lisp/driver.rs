@@ -2,6 +2,7 @@
 //! end into an ending.
 
 use super::compile::{compile, run_budget};
+use super::environment::Environment;
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::{Lisp, inline, rendering, tool_call};
@@ -10,7 +11,7 @@ use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure};
-use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, Value};
+use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +27,9 @@ pub(crate) struct Execution {
     options: RunOptions,
     in_flight: HashMap<HostCall, InFlight>,
     program: Arc<CachedProgram>,
+    /// The program in its isolate, once it is loaded.
+    unit: Option<UnitId>,
+    environment: Arc<Environment>,
     /// It asked its host for something.
     host_calls: bool,
 }
@@ -46,13 +50,24 @@ impl Execution {
         seat: Seat,
     ) -> Result<Box<dyn Guest>, Box<Ending>> {
         let interrupt = seat.account.interrupt_flag();
-        let compiled = compile(&lisp, &source, &options, interrupt, seat.preemption);
+        let environment = lisp.environment.clone();
+        let compiled = compile(&lisp, &environment, &source, &options, interrupt, seat.preemption);
         let program = compiled.map_err(|failure| Box::new(Ending::failed(failure)))?;
         let isolate =
             Isolate::new(Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) });
         let in_flight = HashMap::new();
-        let mut execution =
-            Execution { seat, isolate, lisp, source, options, in_flight, program, host_calls: false };
+        let mut execution = Execution {
+            seat,
+            isolate,
+            lisp,
+            source,
+            options,
+            in_flight,
+            program,
+            unit: None,
+            environment,
+            host_calls: false,
+        };
         match execution.load() {
             Ok(()) => Ok(Box::new(execution)),
             Err(fault) => Err(execution.fail(&fault)),
@@ -60,6 +75,7 @@ impl Execution {
     }
 
     fn load(&mut self) -> Result<(), Box<Fault>> {
+        self.environment.attach(&mut self.isolate)?;
         if let Some(context) = &self.options.context {
             let limit = self.options.limits.max_context_bytes;
             if context.len() as u64 > limit {
@@ -70,6 +86,7 @@ impl Execution {
         }
         let unit = self.isolate.load(self.program.program.clone())?;
         self.isolate.start(unit);
+        self.unit = Some(unit);
         Ok(())
     }
 
@@ -87,7 +104,15 @@ impl Execution {
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
         let plan = self.isolate.call(call, |cx, function, arguments| {
-            host_call::plan(cx, &self.lisp.broker, &self.seat.account, function, arguments, is_loaded)
+            host_call::plan(
+                cx,
+                &self.environment,
+                &self.lisp.broker,
+                &self.seat.account,
+                function,
+                arguments,
+                is_loaded,
+            )
         });
         // A call that is not in flight any more needs no answer.
         let Some(plan) = plan else { return };
@@ -174,6 +199,7 @@ impl Execution {
     }
 
     fn fail(&mut self, fault: &Fault) -> Box<Ending> {
+        let fault = &rendering::seen_from(self.unit, fault);
         let mut failure = rendering::fault(fault, &self.source, &self.options);
         if fault.reason == Reason::Timeout
             && let Some(calls) = self.calls_in_flight()

@@ -1,6 +1,7 @@
 //! What a host call of a program asks for, decided while its arguments are at hand.
 
 use super::discovery::{self, DiscoveryReply, Step};
+use super::environment::Environment;
 use super::tool_call::{Encoded, ParsedCall, encode, parse, programmer_fault};
 use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault};
 use crate::run::account::RunAccount;
@@ -36,6 +37,7 @@ pub(super) enum Plan {
 /// very call, which is already paid for.
 pub(super) fn plan(
     cx: &mut Context,
+    environment: &Environment,
     broker: &Arc<ToolBroker>,
     account: &Arc<RunAccount>,
     function: HostFunction,
@@ -45,12 +47,13 @@ pub(super) fn plan(
     match function {
         HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
-        HostFunction::Discover(form) => {
-            Ok(match discovery::step(cx, broker, account, form, arguments, is_loaded)? {
+        HostFunction::Discover(form) => Ok(
+            match discovery::step(cx, &environment.providers(), broker, account, form, arguments, is_loaded)?
+            {
                 Step::Answer(reply) => Plan::Answer(reply),
                 Step::Load(upstreams) => Plan::LoadAll(upstreams),
-            })
-        }
+            },
+        ),
         HostFunction::Now => Ok(Plan::Now),
         HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {

@@ -9,7 +9,7 @@
 
 use super::Lisp;
 use super::compile::run_budget;
-use crate::guest::lisp::program_cache::{CachedProgram, has_usual_symbols};
+use crate::guest::lisp::program_cache::{CachedProgram, ProgramKey};
 use crate::guest::lisp::rendering;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
@@ -126,15 +126,21 @@ impl Warm {
 impl Loaded {
     /// Loads a program that was tiny the last time.
     fn new(lisp: &Lisp, source: &str, options: &RunOptions, used: u64) -> Option<Loaded> {
-        let program = lisp.cache.get(source, lisp.broker.catalog()).filter(|program| program.is_tiny())?;
+        let environment = &lisp.environment;
+        let key = ProgramKey::new(environment, options);
+        let program =
+            lisp.cache.get(key, source, lisp.broker.catalog()).filter(|program| program.is_tiny())?;
         let full = run_budget(options, Interrupt::default());
         let mut isolate = Isolate::new(Budget {
             memory_bytes: full.memory_bytes.min(ALLOWED_BYTES),
             fuel: full.fuel.min(ALLOWED_FUEL),
             ..full
         });
-        let context = options.context.as_deref().map_or(Ok(()), |text| isolate.set_context(text.as_bytes()));
-        let loaded = context.and_then(|()| {
+        let attached = environment.attach(&mut isolate);
+        let context = options.context.as_deref();
+        let prepared =
+            attached.and_then(|()| context.map_or(Ok(()), |text| isolate.set_context(text.as_bytes())));
+        let loaded = prepared.and_then(|()| {
             let unit = isolate.attach(program.program.clone())?;
             // A context is one run's, and so is what was loaded beside it.
             if options.context.is_none() { isolate.commit(u64::MAX) } else { Ok(()) }.map(|()| unit)
@@ -173,13 +179,12 @@ pub(crate) fn run(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptio
 
 /// Runs a program, and leaves a defect to a worker, which knows how to tell its caller.
 fn guarded(lisp: &Lisp, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Seen> {
-    // What the cache keeps was compiled within the usual limit of symbols.
-    let is_cacheable = has_usual_symbols(options) && source.len() as u64 <= options.limits.max_program_bytes;
-    if !is_cacheable || !has_tiny_context(options) {
+    if source.len() as u64 > options.limits.max_program_bytes || !has_tiny_context(options) {
         return None;
     }
     catch_unwind(AssertUnwindSafe(|| attempt(lisp, warm, source, options))).unwrap_or_else(|_| {
-        if let Some(program) = lisp.cache.get(source, lisp.broker.catalog()) {
+        let key = ProgramKey::new(&lisp.environment, options);
+        if let Some(program) = lisp.cache.get(key, source, lisp.broker.catalog()) {
             program.set_tiny(false);
         }
         warm.loaded.clear();

@@ -4,13 +4,16 @@
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: what it asks for;
 //!   `rendering`: its end
 //! - [`discovery`]: what programs can ask about names, servers and tools
-//! - `inline`: tiny programs on their caller's thread; `program_cache`: compiled programs by source
+//! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
+//! - `inline`: tiny programs on their caller's thread; `program_cache`: compiled programs by environment and source
 
 mod compile;
 pub mod discovery;
 mod driver;
+mod environment;
 mod host_call;
 pub(crate) mod inline;
+pub mod prelude;
 mod program_cache;
 mod rendering;
 pub(crate) mod tool_call;
@@ -19,6 +22,8 @@ use super::MakeGuest;
 use crate::broker::ToolBroker;
 use crate::run::options::RunOptions;
 use driver::Execution;
+use environment::Environment;
+use prelude::Prelude;
 use program_cache::ProgramCache;
 use std::sync::Arc;
 
@@ -26,12 +31,15 @@ use std::sync::Arc;
 pub(crate) struct Lisp {
     broker: Arc<ToolBroker>,
     cache: ProgramCache,
+    /// Of programs that belong to no session.
+    environment: Arc<Environment>,
 }
 
 impl Lisp {
     /// Keeps at most so many bytes of compiled programs; 0 turns the cache off.
-    pub(crate) fn new(broker: Arc<ToolBroker>, cache_bytes: usize) -> Lisp {
-        Lisp { broker, cache: ProgramCache::new(cache_bytes) }
+    pub(crate) fn new(broker: Arc<ToolBroker>, cache_bytes: usize, preludes: Vec<Arc<Prelude>>) -> Lisp {
+        let environment = Arc::new(Environment::new(preludes, Vec::new()));
+        Lisp { broker, cache: ProgramCache::new(cache_bytes), environment }
     }
 
     /// A program as a guest.

@@ -1,9 +1,10 @@
-//! Compiled programs by source text, bounded by bytes (decision 18). Rejections are not kept.
+//! Compiled programs by environment and source text, bounded by bytes (decision 18). Rejections are not kept.
 //!
-//! What else compilation depends on (builtin table, options, configured servers) is fixed for the lifetime of
-//! a runtime, except the length limit, which is checked before the cache is asked, and the tool lists that
-//! literal calls were checked against: a program remembers those, and counts only while they are current.
+//! What else compilation depends on (builtin table, configured servers) is fixed for the lifetime of a runtime, except the
+//! length limit, which is checked before the cache is asked, and the tool lists that literal calls were checked against:
+//! a program remembers those, and counts only while they are current.
 
+use super::environment::{Environment, Fingerprint};
 use crate::run::options::RunOptions;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
@@ -70,10 +71,22 @@ impl CachedProgram {
     }
 }
 
-/// Programs are kept that were compiled within the usual limit of symbols, which is not in the key.
-pub(crate) fn has_usual_symbols(options: &RunOptions) -> bool {
-    options.limits.max_symbols == ptc_compiler::CompileOptions::default().max_symbols as u64
+/// What a program was compiled with: beside the source all that decides what it is compiled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ProgramKey {
+    environment: Fingerprint,
+    max_symbols: u64,
 }
+
+impl ProgramKey {
+    /// The key of a program with these options in an environment.
+    pub(crate) fn new(environment: &Environment, options: &RunOptions) -> ProgramKey {
+        ProgramKey { environment: environment.fingerprint(), max_symbols: options.limits.max_symbols }
+    }
+}
+
+/// Bytes of an entry beside text and program; an environment may have only one.
+const ENTRY_BYTES: usize = 512;
 
 /// The cache of one runtime.
 pub(crate) struct ProgramCache {
@@ -83,10 +96,12 @@ pub(crate) struct ProgramCache {
 
 #[derive(Default)]
 struct Inner {
-    programs: HashMap<Arc<str>, Entry, foldhash::fast::RandomState>,
+    programs: HashMap<ProgramKey, BySource, foldhash::fast::RandomState>,
     bytes: usize,
     clock: u64,
 }
+
+type BySource = HashMap<Arc<str>, Entry, foldhash::fast::RandomState>;
 
 struct Entry {
     program: Arc<CachedProgram>,
@@ -101,14 +116,19 @@ impl ProgramCache {
     }
 
     /// The program of exactly this text, if the tools are still those it was checked against.
-    pub(crate) fn get(&self, source: &str, catalog: &SharedCatalog) -> Option<Arc<CachedProgram>> {
+    pub(crate) fn get(
+        &self,
+        key: ProgramKey,
+        source: &str,
+        catalog: &SharedCatalog,
+    ) -> Option<Arc<CachedProgram>> {
         if self.limit == 0 {
             return None;
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clock += 1;
         let now = inner.clock;
-        let entry = inner.programs.get_mut(source)?;
+        let entry = inner.programs.get_mut(&key)?.get_mut(source)?;
         entry.used = now;
         let program = entry.program.clone();
         drop(inner);
@@ -116,8 +136,8 @@ impl ProgramCache {
     }
 
     /// Keeps a program, dropping the least recently used ones for it.
-    pub(crate) fn insert(&self, source: Arc<str>, program: Arc<CachedProgram>) {
-        let bytes = source.len() + program.program.heap_bytes();
+    pub(crate) fn insert(&self, key: ProgramKey, source: Arc<str>, program: Arc<CachedProgram>) {
+        let bytes = ENTRY_BYTES + source.len() + program.program.heap_bytes();
         if bytes > self.limit {
             return;
         }
@@ -125,7 +145,7 @@ impl ProgramCache {
         inner.clock += 1;
         let entry = Entry { program, bytes, used: inner.clock };
         inner.bytes += bytes;
-        if let Some(old) = inner.programs.insert(source, entry) {
+        if let Some(old) = inner.programs.entry(key).or_default().insert(source, entry) {
             inner.bytes -= old.bytes;
         }
         if inner.bytes > self.limit {
@@ -137,15 +157,21 @@ impl ProgramCache {
 impl Inner {
     /// Drops the oldest until `target` bytes are left; doing many at once keeps the cost per insertion low.
     fn evict(&mut self, target: usize) {
-        let mut oldest: Vec<(u64, Arc<str>)> =
-            self.programs.iter().map(|(source, entry)| (entry.used, source.clone())).collect();
-        oldest.sort_unstable_by_key(|(used, _)| *used);
-        for (_, source) in oldest {
+        let all = self.programs.iter().flat_map(|(&key, programs)| {
+            programs.iter().map(move |(source, entry)| (entry.used, key, source.clone()))
+        });
+        let mut oldest: Vec<(u64, ProgramKey, Arc<str>)> = all.collect();
+        oldest.sort_unstable_by_key(|(used, ..)| *used);
+        for (_, key, source) in oldest {
             if self.bytes <= target {
-                return;
+                break;
             }
-            if let Some(entry) = self.programs.remove(&source) {
+            let Some(programs) = self.programs.get_mut(&key) else { continue };
+            if let Some(entry) = programs.remove(&source) {
                 self.bytes -= entry.bytes;
+            }
+            if programs.is_empty() {
+                self.programs.remove(&key);
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Repor
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{EncodeFailure, Keys, encode};
-use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason};
+use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason, UnitId};
 
 /// Findings of the compiler that are rendered.
 const SHOWN: usize = 5;
@@ -60,6 +60,28 @@ pub(crate) fn json(
         EncodeFailure::SameName { path, key, other } => JsonRefusal::SameName { path, key, other },
         EncodeFailure::TooLarge { limit } => JsonRefusal::TooLarge { bytes: limit as u64 },
     }))
+}
+
+/// The fault as it is seen from a program: where it happened in a namespace, or in a function of an earlier program of the
+/// session, its place is the call that led there. The text of the others is not at hand.
+pub(crate) fn seen_from(program: Option<UnitId>, fault: &Fault) -> Fault {
+    let mut fault = fault.clone();
+    let is_own = |unit: UnitId| program.is_none_or(|program| unit == program);
+    if let Some((unit, _)) = fault.place
+        && !is_own(unit)
+    {
+        let calls = std::mem::take(&mut fault.calls);
+        let call = calls.iter().find(|call| is_own(call.unit));
+        fault.place = call.map(|call| (call.unit, call.span));
+        if let Some(call) = call {
+            fault = *Box::new(fault)
+                .hint(format_args!("It happened in {}, which is called here.", call.function));
+        }
+        fault.calls = calls.into_iter().filter(|call| is_own(call.unit)).skip(1).collect();
+    } else {
+        fault.calls.retain(|call| is_own(call.unit));
+    }
+    fault
 }
 
 /// A fault of the running program.

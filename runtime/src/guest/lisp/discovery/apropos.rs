@@ -4,7 +4,7 @@
 //! before names of the language; within a group the score decides, then the names, so that the order is the
 //! same in every run.
 
-use super::local::{Origin, providers};
+use super::local::{NameOrigin, Provider};
 use super::search::Query;
 use crate::tools::text::{SUMMARY, hints, one_line, summary};
 use crate::tools::{Catalog, CatalogServer, UpstreamTool};
@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 /// The groups in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
+    Export,
     Tool,
     UnloadedServer,
     Local,
@@ -42,6 +43,7 @@ pub(crate) fn search(
     catalog: &Catalog,
     text: &str,
     tools_only: bool,
+    providers: &[&dyn Provider],
 ) -> Result<Matches, Box<Fault>> {
     let query = Query::new(text);
     let (mut hits, mut unsearched) = (Vec::new(), Vec::new());
@@ -59,12 +61,13 @@ pub(crate) fn search(
         }
     }
     if !tools_only {
-        for provider in providers() {
+        for provider in providers {
             let found = provider.search(&query);
             cx.tick(found.len() as u64 + 64)?;
             hits.extend(found.into_iter().map(|(score, record)| Hit {
                 group: match record.origin {
-                    Origin::Language => Group::Local,
+                    NameOrigin::Prelude => Group::Export,
+                    NameOrigin::Language => Group::Local,
                 },
                 score: Reverse(score),
                 line: record.found_line(),

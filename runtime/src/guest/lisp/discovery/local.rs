@@ -1,5 +1,5 @@
-//! Names that programs use without asking an upstream. Providers are asked in order; the first that knows a
-//! name wins. Today there is one: the language itself.
+//! Names that programs use without asking an upstream. Providers are asked in order, namespaces that a host attaches before the
+//! language; the first that knows a name wins.
 
 use super::search::Query;
 use crate::tools::text::summary;
@@ -42,16 +42,19 @@ const NAMESPACES: &[Namespace] = &[
 
 /// Where a name comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum NameOrigin {
     /// The language.
     Language,
+    /// A namespace that the host attaches.
+    Prelude,
 }
 
-impl Origin {
+impl NameOrigin {
     /// How lists and metadata name it.
     pub(crate) const fn word(self) -> &'static str {
         match self {
-            Origin::Language => "local",
+            NameOrigin::Language => "local",
+            NameOrigin::Prelude => "prelude",
         }
     }
 }
@@ -59,7 +62,7 @@ impl Origin {
 /// One name, with what documentation shows.
 #[derive(Clone, Debug)]
 pub(crate) struct NameRecord {
-    pub(crate) origin: Origin,
+    pub(crate) origin: NameOrigin,
     pub(crate) namespace: String,
     /// Within the namespace.
     pub(crate) name: String,
@@ -96,19 +99,20 @@ pub(crate) trait Provider: Sync {
     fn references(&self) -> Vec<String>;
 }
 
-/// The providers in the order in which they are asked.
-pub(crate) fn providers() -> &'static [&'static dyn Provider] {
-    &[&Language]
+/// The names of the language.
+pub(crate) fn language() -> &'static dyn Provider {
+    &Language
 }
 
 /// The first provider's answer.
-pub(crate) fn first<T>(ask: impl Fn(&dyn Provider) -> Option<T>) -> Option<T> {
-    providers().iter().find_map(|provider| ask(*provider))
+pub(crate) fn first<T>(providers: &[&dyn Provider], ask: impl Fn(&dyn Provider) -> Option<T>) -> Option<T> {
+    providers.iter().find_map(|provider| ask(*provider))
 }
 
 /// The records that a reference means, from the first provider that knows it.
-pub(crate) fn find(reference: &str) -> Vec<NameRecord> {
-    first(|provider| Some(provider.find(reference)).filter(|found| !found.is_empty())).unwrap_or_default()
+pub(crate) fn find(providers: &[&dyn Provider], reference: &str) -> Vec<NameRecord> {
+    let found = |provider: &dyn Provider| Some(provider.find(reference)).filter(|found| !found.is_empty());
+    first(providers, found).unwrap_or_default()
 }
 
 /// Functions, special forms and constants of the language.
@@ -166,7 +170,7 @@ fn record(entry: &'static Entry) -> NameRecord {
     let prefix = row.map_or("", |row| row.prefix);
     let is_interop = matches!(entry.namespace, "java" | "Math");
     NameRecord {
-        origin: Origin::Language,
+        origin: NameOrigin::Language,
         namespace: row.map_or(entry.namespace, |row| row.name).to_owned(),
         name: entry
             .name
@@ -258,7 +262,7 @@ mod tests {
     fn every_reference_finds_its_own_record() {
         for entry in reference::entries() {
             let made = record(entry);
-            let found = find(&made.reference);
+            let found = find(&[language()], &made.reference);
             assert!(found.iter().any(|found| found.reference == made.reference), "{made:?}");
             assert!(!made.name.is_empty() && !made.doc.is_empty() && !made.signatures.is_empty(), "{made:?}");
         }

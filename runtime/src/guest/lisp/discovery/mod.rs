@@ -25,9 +25,10 @@ use crate::tools::suggest::nearest;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::tools::{Catalog, CatalogServer, LookUp, UpstreamTool, text as tool_text};
 use crate::upstream::Upstream;
-use local::NameRecord;
+pub(crate) use local::{NameOrigin, NameRecord, Provider, language};
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
+pub(crate) use search::Query;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -42,13 +43,14 @@ pub(crate) enum Step {
 /// Decides. `loaded`: servers were started for this very form, which is already paid for.
 pub(crate) fn step(
     cx: &mut Context,
+    providers: &[&dyn Provider],
     broker: &ToolBroker,
     account: &RunAccount,
     form: DiscoveryForm,
     arguments: &[Value],
     loaded: bool,
 ) -> Result<Step, Box<Fault>> {
-    let lookup = Lookup { broker, account, catalog: broker.catalog().snapshot(), form, loaded };
+    let lookup = Lookup { providers, broker, account, catalog: broker.catalog().snapshot(), form, loaded };
     match form {
         DiscoveryForm::Apropos => lookup.apropos(cx, arguments),
         DiscoveryForm::Dir => lookup.dir(cx, arguments),
@@ -59,20 +61,19 @@ pub(crate) fn step(
         }
         DiscoveryForm::NsPublics => {
             let name = request::reference(cx, form, arguments)?;
-            let members = local::first(|provider| provider.members(&name));
+            let members = local::first(providers, |provider| provider.members(&name));
             let members = members.ok_or_else(|| lookup.unknown_namespace(&name))?;
             cx.tick(members.len() as u64 * 8)?;
             Ok(Step::Answer(DiscoveryReply::Named(members.iter().map(public).collect())))
         }
         DiscoveryForm::AllNs => {
-            let mut all: Vec<String> =
-                local::providers().iter().flat_map(|provider| provider.namespaces()).collect();
+            let mut all: Vec<String> = providers.iter().flat_map(|provider| provider.namespaces()).collect();
             all.sort();
             Ok(Step::Answer(DiscoveryReply::Lines(all)))
         }
         DiscoveryForm::NsName => {
             let name = request::reference(cx, form, arguments)?;
-            let full = local::first(|provider| provider.namespace(&name));
+            let full = local::first(providers, |provider| provider.namespace(&name));
             Ok(Step::Answer(DiscoveryReply::Text(full.ok_or_else(|| lookup.unknown_namespace(&name))?)))
         }
     }
@@ -80,6 +81,7 @@ pub(crate) fn step(
 
 /// One form under way.
 struct Lookup<'e> {
+    providers: &'e [&'e dyn Provider],
     broker: &'e ToolBroker,
     account: &'e RunAccount,
     catalog: Arc<Catalog>,
@@ -102,7 +104,7 @@ impl Lookup<'_> {
                 return Ok(Step::Load(unknown));
             }
         }
-        let found = apropos::search(cx, &self.catalog, &query, load && has_servers)?;
+        let found = apropos::search(cx, &self.catalog, &query, load && has_servers, self.providers)?;
         if !found.unsearched.is_empty() {
             let servers = found.unsearched.join(", ");
             self.account.note(if load {
@@ -118,7 +120,7 @@ impl Lookup<'_> {
 
     fn dir(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
         let request::Dir { reference, limit, offset } = request::dir(cx, arguments)?;
-        if let Some(members) = local::first(|provider| provider.members(&reference)) {
+        if let Some(members) = local::first(self.providers, |provider| provider.members(&reference)) {
             let lines = members.iter().map(NameRecord::member_line);
             return self.page(lines.collect(), &reference, limit, offset);
         }
@@ -168,7 +170,7 @@ impl Lookup<'_> {
     /// `doc` and `meta`.
     fn describe(&self, cx: &mut Context, arguments: &[Value]) -> Result<Step, Box<Fault>> {
         let reference = request::reference(cx, self.form, arguments)?;
-        let records = local::find(&reference);
+        let records = local::find(self.providers, &reference);
         if let Some(first) = records.first() {
             return Ok(self.capped(match self.form {
                 DiscoveryForm::Meta => metadata(first),
@@ -181,7 +183,7 @@ impl Lookup<'_> {
         let parts = reference.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
         let Some((server_name, tool_name)) = parts else { return Err(self.not_a_tool(&reference)) };
         let Some(server) = self.catalog.server(server_name) else {
-            return Err(match local::first(|provider| provider.namespace(server_name)) {
+            return Err(match local::first(self.providers, |provider| provider.namespace(server_name)) {
                 Some(_) => self.unknown_local(&reference),
                 None => self.unknown_server(server_name),
             });
@@ -260,7 +262,9 @@ impl Lookup<'_> {
 
     fn unknown_server(&self, name: &str) -> Box<Fault> {
         let fault = programmer_fault(no_such_server(name, "", &self.catalog, Notation::Lisp));
-        match local::first(|provider| nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)) {
+        match local::first(self.providers, |provider| {
+            nearest(name, &as_strs(&provider.namespaces())).map(str::to_owned)
+        }) {
             Some(near) => fault.hint(format!("A namespace is called `{near}`.")),
             None => fault,
         }
@@ -273,7 +277,7 @@ impl Lookup<'_> {
             Some(_) => fault.hint(format!("{name:?} is an upstream server; (dir {name:?}) lists its tools.")),
             None => {
                 let all: Vec<String> =
-                    local::providers().iter().flat_map(|provider| provider.namespaces()).collect();
+                    self.providers.iter().flat_map(|provider| provider.namespaces()).collect();
                 fault.hint(format!("The namespaces are {}.", all.join(", ")))
             }
         }
@@ -284,10 +288,16 @@ impl Lookup<'_> {
             Reason::RuntimeError,
             format_args!("{}: unknown name {reference:?}", self.form.name()),
         );
-        match nearest_local(reference) {
+        match self.nearest_local(reference) {
             Some(near) => fault.hint(format!("Did you mean `{near}`?")),
             None => fault.hint(format!("(apropos {reference:?}) searches.")),
         }
+    }
+
+    fn nearest_local(&self, reference: &str) -> Option<String> {
+        let nearest =
+            |provider: &dyn Provider| nearest(reference, &as_strs(&provider.references())).map(str::to_owned);
+        local::first(self.providers, nearest)
     }
 
     /// A reference that is no name of the language and no `server/tool`.
@@ -302,7 +312,7 @@ impl Lookup<'_> {
             .catalog
             .servers()
             .find(|server| server.tools.as_ref().is_some_and(|tools| tools.get(reference).is_some()));
-        match (server, nearest_local(reference)) {
+        match (server, self.nearest_local(reference)) {
             (Some(server), _) => fault.hint(format!("Did you mean ({form} '{}/{reference})?", server.name)),
             (None, Some(near)) => fault.hint(format!("Did you mean ({form} '{near})?")),
             (None, None) => fault.hint(format!("(apropos {reference:?}) searches.")),
@@ -324,10 +334,6 @@ pub(crate) fn take_operation(account: &RunAccount) -> bool {
 
 fn as_strs(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
-}
-
-fn nearest_local(reference: &str) -> Option<String> {
-    local::first(|provider| nearest(reference, &as_strs(&provider.references())).map(str::to_owned))
 }
 
 /// One entry of `ns-publics`.

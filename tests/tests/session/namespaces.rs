@@ -1,0 +1,120 @@
+//! Namespaces that a host attaches to programs, from the text of both to the value.
+
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, Warm, options::RunOptions};
+use std::sync::Arc;
+
+const GEO: &str = r#"
+(def unit "m2")
+(def scale 1)
+(defn- scaled "A helper." [n] (* n scale))
+(defn area "The area of a rectangle." [a b] [(scaled (* a b)) unit])
+(defn side [area] (/ 12 area))
+"#;
+
+fn geo() -> Arc<Prelude> {
+    Arc::new(Prelude::compile("geo", GEO).expect("it compiles"))
+}
+
+async fn runtime(preludes: Vec<Arc<Prelude>>) -> Runtime {
+    let config = RuntimeConfig { preludes, start: StartPolicy::Lazy, workers: 1, ..RuntimeConfig::default() };
+    Runtime::start(config).await.expect("no servers")
+}
+
+async fn run(runtime: &Runtime, source: &str) -> Outcome {
+    runtime.run(source, RunOptions::default()).await
+}
+
+async fn value(runtime: &Runtime, source: &str) -> String {
+    run(runtime, source).await.result.unwrap_or_else(|failure| panic!("{source}: {failure:?}")).text
+}
+
+#[tokio::test]
+async fn programs_call_into_a_namespace() {
+    let runtime = runtime(vec![geo()]).await;
+    for (source, expected) in [
+        ("(geo/area 2 3)", "[6 \"m2\"]"),
+        ("(map geo/side [1 2 3])", "[12.0 6.0 4.0]"),
+        ("geo/unit", "\"m2\""),
+        // Names of the program's own are others, and change nothing in the namespace.
+        ("(def scale 100) (defn scaled [n] :mine) [(geo/area 2 3) (scaled 1)]", "[[6 \"m2\"] :mine]"),
+        ("(let [area 5] [area (first (geo/area area 1))])", "[5 5]"),
+        ("(sort (keys (ns-publics 'geo)))", "[\"area\" \"scale\" \"side\" \"unit\"]"),
+    ] {
+        assert_eq!(value(&runtime, source).await, expected, "{source}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_can_define_nothing_in_it() {
+    let runtime = runtime(vec![geo()]).await;
+    let protected = "cannot redefine geo/area: it is a public export of the protected namespace geo and cannot be \
+                     redefined by user code.";
+    let foreign =
+        "cannot define geo/new: geo is a protected namespace whose names cannot be redefined by user code.";
+    let private = "geo/scaled is not a public export of namespace geo. Discover its public exports with (ns-publics \
+                   'geo) or (apropos \"scaled\").";
+    for (source, message) in [
+        ("(def geo/area 1)", protected),
+        ("(defn geo/area [a] a)", protected),
+        ("(do (defonce geo/area 1))", protected),
+        ("(def geo/new 1)", foreign),
+        ("(geo/scaled 1)", private),
+    ] {
+        let failure = run(&runtime, source).await.result.expect_err(source);
+        assert_eq!(failure.message, message);
+        let report = &failure.reports[0];
+        assert!(report.place.is_some() && !report.hints.is_empty(), "{source}: {report:?}");
+    }
+    let failure = run(&runtime, "(geo/area 1)").await.result.expect_err("one argument");
+    assert!(failure.message.contains("geo/area"), "{}", failure.message);
+    for name in ["tool", "str", "clojure.core", "user", ""] {
+        let message = format!("prelude cannot declare reserved namespace `{name}`");
+        assert_eq!(Prelude::compile(name, "(def x 1)").expect_err(name).message, message);
+    }
+}
+
+#[tokio::test]
+async fn discovery_shows_its_exports_first() {
+    let runtime = runtime(vec![geo()]).await;
+    assert_eq!(
+        value(&runtime, "(first (apropos \"area\"))").await,
+        "\"prelude: geo/area - The area of a rectangle.\""
+    );
+    let documented = value(&runtime, "(doc geo/area)").await;
+    assert!(documented.contains("(geo/area a b)"), "{documented}");
+    assert_eq!(value(&runtime, "(filter #(str/starts-with? % \"geo\") (all-ns))").await, "[\"geo\"]");
+    let listed = value(&runtime, "(dir 'geo)").await;
+    assert!(listed.contains("side") && !listed.contains("scaled"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_fault_inside_it_is_shown_where_it_was_called() {
+    let runtime = runtime(vec![geo()]).await;
+    let source = "(def before 1)\n(str (geo/side 0))";
+    let failure = run(&runtime, source).await.result.expect_err("division");
+    let report = &failure.reports[0];
+    let place = report.place.as_ref().map(|place| (place.start.line, place.start.column));
+    assert_eq!(place, Some((2, 6)), "{report:?}");
+    assert!(report.hints.iter().any(|hint| hint.contains("It happened in side")), "{report:?}");
+}
+
+/// The cache tells programs of one text apart by what they were compiled with, and keeps those of unusual limits.
+#[tokio::test]
+async fn what_a_program_was_compiled_with_belongs_to_its_key() {
+    let source = "(first (geo/area 2 3))";
+    let runtime = runtime(vec![geo()]).await;
+    assert_eq!(value(&runtime, source).await, "6");
+    let mut options = RunOptions::default();
+    options.limits.max_symbols = 1;
+    let refused = runtime.run(source, options.clone()).await;
+    assert_eq!(refused.result.map_err(|failure| failure.reason.raw()).unwrap_err(), "symbol_limit_exceeded");
+    // A program that was over at once runs on its caller's thread the next time, whatever its limits.
+    options.limits.max_symbols = 500;
+    assert!(runtime.run(source, options.clone()).await.result.is_ok());
+    let mut warm = Warm::default();
+    for _ in 0..3 {
+        let outcome = runtime.run_now(&mut warm, source, &options).expect("it is tiny");
+        assert_eq!(outcome.result.expect("a value").text, "6");
+    }
+}
