@@ -1,6 +1,6 @@
 //! From the text of a program to what an isolate loads.
 
-use super::environment::Environment;
+use super::environment::CompileEnvironment;
 use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
 use super::tool_call::StaticCheck;
 use super::{Lisp, rendering};
@@ -29,7 +29,7 @@ pub(super) fn run_budget(options: &RunOptions, interrupt: Interrupt) -> Budget {
 /// Compiles a program, or finds it in the cache.
 pub(super) fn compile(
     lisp: &Lisp,
-    environment: &Environment,
+    environment: &CompileEnvironment,
     source: &Arc<str>,
     options: &RunOptions,
     interrupt: &Interrupt,

@@ -2,7 +2,7 @@
 //! end into an ending.
 
 use super::compile::{compile, run_budget};
-use super::environment::Environment;
+use super::environment::CompileEnvironment;
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::{Lisp, inline, rendering, tool_call};
@@ -29,7 +29,7 @@ pub(crate) struct Execution {
     program: Arc<CachedProgram>,
     /// The program in its isolate, once it is loaded.
     unit: Option<UnitId>,
-    environment: Arc<Environment>,
+    environment: Arc<CompileEnvironment>,
     /// It asked its host for something.
     host_calls: bool,
 }

@@ -22,7 +22,7 @@ pub(crate) struct DefinedName {
 /// Everything beside the text that decides what it is compiled to, save the tools that literal calls are checked against:
 /// those change at any time, and the cache looks at them for each program.
 #[derive(Default)]
-pub(crate) struct Environment {
+pub(crate) struct CompileEnvironment {
     preludes: Vec<Arc<Prelude>>,
     session: Vec<DefinedName>,
     fingerprint: Fingerprint,
@@ -32,13 +32,13 @@ pub(crate) struct Environment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint(u128);
 
-impl Environment {
+impl CompileEnvironment {
     /// Namespaces that programs can call into, and names of their session.
-    pub(crate) fn new(preludes: Vec<Arc<Prelude>>, session: Vec<DefinedName>) -> Environment {
+    pub(crate) fn new(preludes: Vec<Arc<Prelude>>, session: Vec<DefinedName>) -> CompileEnvironment {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let identities: Vec<_> = preludes.iter().map(|prelude| prelude.identity()).collect();
         let [high, low] = KEYS.each_ref().map(|key| u128::from(key.hash_one((&identities, &session))));
-        Environment { preludes, session, fingerprint: Fingerprint(high << 64 | low) }
+        CompileEnvironment { preludes, session, fingerprint: Fingerprint(high << 64 | low) }
     }
 
     /// What it is known by.

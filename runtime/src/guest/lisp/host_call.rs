@@ -1,7 +1,7 @@
 //! What a host call of a program asks for, decided while its arguments are at hand.
 
 use super::discovery::{self, DiscoveryReply, Step};
-use super::environment::Environment;
+use super::environment::CompileEnvironment;
 use super::tool_call::{Encoded, ParsedCall, encode, parse, programmer_fault};
 use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault};
 use crate::run::account::RunAccount;
@@ -37,7 +37,7 @@ pub(super) enum Plan {
 /// very call, which is already paid for.
 pub(super) fn plan(
     cx: &mut Context,
-    environment: &Environment,
+    environment: &CompileEnvironment,
     broker: &Arc<ToolBroker>,
     account: &Arc<RunAccount>,
     function: HostFunction,

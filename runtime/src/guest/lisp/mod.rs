@@ -22,7 +22,7 @@ use super::MakeGuest;
 use crate::broker::ToolBroker;
 use crate::run::options::RunOptions;
 use driver::Execution;
-use environment::Environment;
+use environment::CompileEnvironment;
 use prelude::Prelude;
 use program_cache::ProgramCache;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub(crate) struct Lisp {
     broker: Arc<ToolBroker>,
     cache: ProgramCache,
     /// Of programs that belong to no session.
-    environment: Arc<Environment>,
+    environment: Arc<CompileEnvironment>,
 }
 
 impl Lisp {
     /// Keeps at most so many bytes of compiled programs; 0 turns the cache off.
     pub(crate) fn new(broker: Arc<ToolBroker>, cache_bytes: usize, preludes: Vec<Arc<Prelude>>) -> Lisp {
-        let environment = Arc::new(Environment::new(preludes, Vec::new()));
+        let environment = Arc::new(CompileEnvironment::new(preludes, Vec::new()));
         Lisp { broker, cache: ProgramCache::new(cache_bytes), environment }
     }
 

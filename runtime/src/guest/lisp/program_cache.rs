@@ -4,7 +4,7 @@
 //! length limit, which is checked before the cache is asked, and the tool lists that literal calls were checked against:
 //! a program remembers those, and counts only while they are current.
 
-use super::environment::{Environment, Fingerprint};
+use super::environment::{CompileEnvironment, Fingerprint};
 use crate::run::options::RunOptions;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
@@ -80,7 +80,7 @@ pub(crate) struct ProgramKey {
 
 impl ProgramKey {
     /// The key of a program with these options in an environment.
-    pub(crate) fn new(environment: &Environment, options: &RunOptions) -> ProgramKey {
+    pub(crate) fn new(environment: &CompileEnvironment, options: &RunOptions) -> ProgramKey {
         ProgramKey { environment: environment.fingerprint(), max_symbols: options.limits.max_symbols }
     }
 }
