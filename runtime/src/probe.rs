@@ -11,7 +11,7 @@ use ptc_vm::{Context, Value};
 /// A frame that is no answer; limits of the program.
 pub fn answer_to_value(cx: &mut Context, frame: Vec<u8>) -> Result<Value, String> {
     let answer = response(frame).ok_or("not an answer")?;
-    let unwrapped = unwrap(cx, &CallPayload::from(CallResult::Mcp(ResultBody::Inline(answer))))
+    let unwrapped = unwrap(cx, &CallPayload::of(CallResult::Mcp(ResultBody::Inline(answer)), None))
         .map_err(|fault| fault.message)?;
     Ok(unwrapped.value)
 }

@@ -109,7 +109,7 @@ fn one_program_uses_all_eight() {
     (if (:ok r) (:value r) (fail (str server "/" tool ": " (:message r))))))
 
 ;; What is in the shop: from a file, from the web, from a database.
-(def prices (json/parse-string (:content (call "fs" "read_text_file" {{:path "{path}/prices.json"}}))))
+(def prices (json/parse-string (call "fs" "read_text_file" {{:path "{path}/prices.json"}})))
 (def sold
   (into {{}} (map (fn [[_ name n]] [name (parse-long n)])
                 (re-seq #"(tea|coffee) (\d+)" (call "fetch" "fetch" {{:url "{page}" :raw true}})))))

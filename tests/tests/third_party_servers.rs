@@ -140,12 +140,12 @@ fn an_answer_beyond_the_cap_is_refused_and_the_connection_lives() {
     let config = Upstreams::default().add("fs", filesystem(Path::new(&path))).write();
     let program = format!(
         r#"(defn read-it [name] (tool/call {{:server "fs" :tool "read_text_file" :args {{:path (str "{path}/" name)}}}}))
-           [(:reason (read-it "big.txt")) (:content (:value (read-it "small.txt")))]"#
+           [(:reason (read-it "big.txt")) (:value (read-it "small.txt"))]"#
     );
     assert_eq!(value(&program, &config.flags(&[])), "[:response_too_large \"small\"]");
     // The same file under a larger cap.
     let program = format!(
-        r#"(count (:content (:value (tool/call {{:server "fs" :tool "read_text_file" :args {{:path "{path}/big.txt"}}}}))))"#
+        r#"(count (:value (tool/call {{:server "fs" :tool "read_text_file" :args {{:path "{path}/big.txt"}}}})))"#
     );
     let flags = config.flags(&["--max-upstream-response-bytes", "20M"]);
     assert_eq!(value(&program, &flags), (3 << 20).to_string());
@@ -259,9 +259,9 @@ fn example_2_cross_server_filter() {
        (map second)))
 
 (def watched-paths
-  (:content (unwrap (tool/call {{:server "fs"
-                               :tool   "read_text_file"
-                               :args   {{:path "{path}/watched-paths.txt"}}}}))))
+  (unwrap (tool/call {{:server "fs"
+                      :tool   "read_text_file"
+                      :args   {{:path "{path}/watched-paths.txt"}}}})))
 
 (def watch-set
   (set (clojure.string/split-lines watched-paths)))
@@ -312,7 +312,7 @@ fn example_3_parallel_batch() {
 ;; Drop world-fault failures (e.g. one ID was unknown):
 (def good (map :value (filter :ok items)))
 
-(map (fn [item] (:name (json/parse-string (:content item)))) good)"#
+(map (fn [item] (:name (json/parse-string item))) good)"#
     );
     let report = eval(&program, &config.flags(&[]));
     let names: Vec<String> =

@@ -8,6 +8,7 @@ use crate::run::account::Held;
 use crate::run::outcome::CallFault;
 use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
 use serde::Deserialize;
+use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -106,15 +107,15 @@ struct Blocks {
 
 impl CallPayload {
     /// Takes a result apart; large ones on a thread for blocking work.
-    pub(crate) async fn read(result: CallResult) -> CallPayload {
+    pub(crate) async fn read(result: CallResult, wrapped_in: Option<&'static str>) -> CallPayload {
         let (CallResult::Mcp(ResultBody::Inline(answer))
         | CallResult::Json(ResultBody::Inline(answer))
         | CallResult::Text(ResultBody::Inline(answer))
         | CallResult::Failed { body: ResultBody::Inline(answer), .. }) = &result;
         if answer.bytes().len() <= READ_INLINE {
-            return CallPayload::from(result);
+            return CallPayload::of(result, wrapped_in);
         }
-        let read = tokio::task::spawn_blocking(move || CallPayload::from(result)).await;
+        let read = tokio::task::spawn_blocking(move || CallPayload::of(result, wrapped_in)).await;
         read.unwrap_or_else(|_| malformed("the result could not be read"))
     }
 
@@ -177,10 +178,11 @@ impl CallPayload {
     }
 }
 
-impl From<CallResult> for CallPayload {
-    fn from(result: CallResult) -> CallPayload {
+impl CallPayload {
+    /// Takes a result apart; `wrapped_in` is the member that its tool wraps results in, if it does.
+    pub(crate) fn of(result: CallResult, wrapped_in: Option<&str>) -> CallPayload {
         match result {
-            CallResult::Mcp(ResultBody::Inline(answer)) => CallPayload::from_mcp(answer),
+            CallResult::Mcp(ResultBody::Inline(answer)) => CallPayload::from_mcp(answer, wrapped_in),
             CallResult::Json(ResultBody::Inline(answer)) => match answer.bytes().trim_ascii() {
                 b"" => CallPayload::whole(answer, |_| Chosen::Nothing),
                 _ => CallPayload::whole(answer, Chosen::Structured),
@@ -207,7 +209,7 @@ impl CallPayload {
         CallPayload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
     }
 
-    fn from_mcp(answer: RawAnswer) -> CallPayload {
+    fn from_mcp(answer: RawAnswer, wrapped_in: Option<&str>) -> CallPayload {
         let result = match parse_object::<McpResult<'_>>(answer.bytes()) {
             Ok(result) => result,
             Err(why) => return malformed(why),
@@ -227,7 +229,7 @@ impl CallPayload {
         let content = if result.is_error == Some(true) {
             tool_error(&answer, blocks, structured)
         } else {
-            success(blocks, structured)
+            success(&answer, blocks, structured, wrapped_in)
         };
         let needs_answer = match &content {
             PayloadContent::Success { value, blocks } => {
@@ -240,19 +242,87 @@ impl CallPayload {
     }
 }
 
-fn success(blocks: Blocks, structured: Option<Range<usize>>) -> PayloadContent {
+fn success(
+    answer: &RawAnswer,
+    blocks: Blocks,
+    structured: Option<Range<usize>>,
+    wrapped_in: Option<&str>,
+) -> PayloadContent {
     let Blocks { place, mut texts, others } = blocks;
-    // A single text beside structuredContent is its serialised form, by the specification.
-    let more_texts = match &structured {
-        Some(_) => texts.len() > 1 || texts.first().is_some_and(|text| !looks_like_json(text)),
-        None => texts.len() > 1,
+    let Some(whole) = structured else {
+        let value = match texts.len() {
+            0 => Chosen::Nothing,
+            _ => Chosen::Text(texts.swap_remove(0)),
+        };
+        return PayloadContent::Success { value, blocks: place.filter(|_| others || !texts.is_empty()) };
     };
-    let value = match structured {
-        Some(place) => Chosen::Structured(place),
-        None if texts.is_empty() => Chosen::Nothing,
-        None => Chosen::Text(texts.swap_remove(0)),
+    let (inner, text) = unwrap(answer.bytes(), &whole, wrapped_in, texts.first());
+    let is_new = match &texts[..] {
+        [] => false,
+        // A single JSON text beside structuredContent is its serialised form, by the specification.
+        [only] if looks_like_json(only) => false,
+        texts => !repeats(answer.bytes(), &inner, texts),
     };
-    PayloadContent::Success { value, blocks: place.filter(|_| others || more_texts) }
+    // JSON inside a text is decoded as in any text.
+    let value = text.map_or(Chosen::Structured(inner), Chosen::Text);
+    PayloadContent::Success { value, blocks: place.filter(|_| others || is_new) }
+}
+
+/// What is in structuredContent that wraps a result in one member, and its text if it is one. The `content` of a text
+/// is known without a schema too: the text stands beside it.
+fn unwrap(
+    answer: &[u8],
+    whole: &Range<usize>,
+    wrapped_in: Option<&str>,
+    beside: Option<&String>,
+) -> (Range<usize>, Option<String>) {
+    let json = answer.get(whole.clone()).unwrap_or_default();
+    // The derived readers would take an array, too.
+    let is_object = json.first() == Some(&b'{');
+    let result = serde_json::from_slice::<OnlyResult<'_>>(json).map(|only| ("result", only.result));
+    let only = result
+        .or_else(|_| serde_json::from_slice::<OnlyContent<'_>>(json).map(|only| ("content", only.content)));
+    let Some((name, inner)) = only.ok().filter(|_| is_object) else { return (whole.clone(), None) };
+    let text = serde_json::from_str::<String>(inner.get()).ok();
+    let is_content = name == "content" && text.is_some() && text.as_ref() == beside;
+    if wrapped_in == Some(name) || is_content {
+        (place_of(answer, inner.get()), text)
+    } else {
+        (whole.clone(), None)
+    }
+}
+
+/// An object with this member and no other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OnlyResult<'a> {
+    #[serde(borrow)]
+    result: &'a RawValue,
+}
+
+/// An object with this member and no other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OnlyContent<'a> {
+    #[serde(borrow)]
+    content: &'a RawValue,
+}
+
+/// Whether the texts say again what the value says: all of it in one, or an item each.
+fn repeats(answer: &[u8], value: &Range<usize>, texts: &[String]) -> bool {
+    let json = answer.get(value.clone()).unwrap_or_default();
+    let Ok(value) = serde_json::from_slice::<Json>(json) else { return false };
+    let says = |text: &String, value: &Json| match value {
+        Json::String(same) if same == text => true,
+        value => serde_json::from_str::<Json>(text).is_ok_and(|said| said == *value),
+    };
+    match (texts, &value) {
+        ([only], value) if says(only, value) => true,
+        (texts, Json::Array(items)) => {
+            texts.len() == items.len() && texts.iter().zip(items).all(|(text, item)| says(text, item))
+        }
+        _ => false,
+    }
 }
 
 fn tool_error(answer: &RawAnswer, blocks: Blocks, structured: Option<Range<usize>>) -> PayloadContent {

@@ -248,6 +248,7 @@ impl Permit {
             sink: ResultSink::Inline { max_bytes },
         };
         let Terms { broker, account, upstream, whole } = terms;
-        Ok(Parcel { broker, account, upstream, whole, request, call })
+        let wrapped_in = tool.wraps_result_in();
+        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, call })
     }
 }

@@ -16,6 +16,8 @@ pub struct Parcel {
     /// Wall clock of the whole call, of which the request has the rest.
     pub(super) whole: Duration,
     pub(super) request: CallRequest,
+    /// The member that the tool wraps its results in.
+    pub(super) wrapped_in: Option<&'static str>,
     pub(super) call: OpenCall,
 }
 
@@ -38,7 +40,7 @@ impl Parcel {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let Parcel { broker, account, upstream, whole, request, call } = self;
+        let Parcel { broker, account, upstream, whole, request, wrapped_in, call } = self;
         let result = match upstream.call(request).await {
             Ok(result) => result,
             Err(fault) => {
@@ -53,7 +55,7 @@ impl Parcel {
                 return Err(fault.into());
             }
         };
-        let payload = CallPayload::read(result).await;
+        let payload = CallPayload::read(result, wrapped_in).await;
         let (bytes, duration) = (payload.bytes(), call.elapsed());
         match account.hold(payload.held_bytes()) {
             Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),

@@ -121,10 +121,13 @@ pub(crate) fn key(name: &str) -> String {
     }
 }
 
-/// What a call gives: `Result<{:rows [string] :next string?}>`.
-pub(crate) fn result_shape(output_schema: Option<&Json>) -> String {
+/// What a call gives: `Result<{:rows [string] :next string?}>`. Of a result that is wrapped in a member, what is in it.
+pub(crate) fn result_shape(output_schema: Option<&Json>, wrapped_in: Option<&str>) -> String {
     match output_schema {
-        Some(schema) => format!("Result<{}>", shape(schema, schema, 0)),
+        Some(schema) => {
+            let inner = wrapped_in.and_then(|name| schema.get("properties")?.get(name));
+            format!("Result<{}>", shape(schema, inner.unwrap_or(schema), 0))
+        }
         None => "Result<any>".to_owned(),
     }
 }
@@ -263,14 +266,17 @@ mod tests {
                 "state": {"enum": ["open", "closed"]}}}},
             "odd key": {"const": 3}}});
         assert_eq!(
-            result_shape(Some(&schema)),
+            result_shape(Some(&schema), None),
             "Result<{:rows [{:id integer? :state \"open\"|\"closed\"?}] :next string? \"odd key\" 3?}>"
         );
-        assert_eq!(result_shape(None), "Result<any>");
+        assert_eq!(result_shape(None, None), "Result<any>");
+        let wrapped =
+            json!({"properties": {"result": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
+        assert_eq!(result_shape(Some(&wrapped), Some("result")), "Result<integer>");
         let mut deep = json!({"type": "string"});
         for _ in 0..10 {
             deep = json!({"type": "array", "items": deep});
         }
-        assert_eq!(result_shape(Some(&deep)), "Result<[[[[array]]]]>");
+        assert_eq!(result_shape(Some(&deep), None), "Result<[[[[array]]]]>");
     }
 }

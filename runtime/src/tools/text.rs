@@ -163,7 +163,10 @@ pub(crate) fn documentation(server: &str, tool: &UpstreamTool) -> String {
         text.push_str(&format!("\nHints: {}", hints.join(", ")));
     }
     text.push_str(&format!("\n\nCall:\n{}", call_form(server, tool)));
-    text.push_str(&format!("\n\nReturns: {}", result_shape(tool.output_schema.as_ref())));
+    text.push_str(&format!(
+        "\n\nReturns: {}",
+        result_shape(tool.output_schema.as_ref(), tool.wraps_result_in())
+    ));
     text.push_str("\nUse `(:value r)` after checking `(:ok r)`.");
     text
 }

@@ -66,6 +66,25 @@ impl UpstreamTool {
         }
     }
 
+    /// The member that this tool wraps its result in, because structuredContent has to be an object: `result`
+    /// as FastMCP does, or by the schema the only one, or the `content` of a text.
+    pub fn wraps_result_in(&self) -> Option<&'static str> {
+        let schema = self.output_schema.as_ref()?;
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let only = properties.filter(|all| all.len() == 1);
+        let only = only.and_then(|all| all.iter().next());
+        if schema.get("x-fastmcp-wrap-result") == Some(&Value::Bool(true)) {
+            return Some("result");
+        }
+        match only {
+            Some((name, _)) if name == "result" => Some("result"),
+            Some((name, inner)) if name == "content" && inner.get("type") == Some(&"string".into()) => {
+                Some("content")
+            }
+            _ => None,
+        }
+    }
+
     /// Names of the required top-level arguments, in schema order.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.input_schema

@@ -261,7 +261,7 @@ fn unwrapped_as(
     body: impl Into<Vec<u8>>,
 ) -> (serde_json::Value, u64, Option<(CallFault, String)>) {
     with(|cx| {
-        let payload = CallPayload::from(form(ResultBody::Inline(RawAnswer::from_bytes(body))));
+        let payload = CallPayload::of(form(ResultBody::Inline(RawAnswer::from_bytes(body))), Some("result"));
         let unwrapped = unwrap(cx, &payload).unwrap();
         let text = to_json(cx, &unwrapped.value, Keys::Names, usize::MAX).unwrap().unwrap();
         (serde_json::from_str(&text).unwrap(), payload.bytes(), unwrapped.error)
@@ -386,4 +386,32 @@ fn bad_payloads_are_world_faults() {
     let asks = json!({"resultType": "input_required", "inputRequests": {}});
     let text = "the tool asks for more input, which a program cannot give";
     assert_eq!(unwrapped(asks).0, bad("upstream_error", text));
+}
+
+#[test]
+fn a_result_that_is_wrapped_is_what_is_in_the_wrapping() {
+    let wrapped = |structured: serde_json::Value, texts: &[&str]| {
+        let blocks: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+        unwrapped(json!({"structuredContent": structured, "content": blocks})).0
+    };
+    // As FastMCP wraps: the texts say the same again, whole or an item each.
+    assert_eq!(wrapped(json!({"result": "hello"}), &["hello"]), ok(json!("hello"), "text"));
+    assert_eq!(wrapped(json!({"result": 5}), &["5"]), ok(json!(5), "json"));
+    assert_eq!(wrapped(json!({"result": "{\"a\": [1]}"}), &["{\"a\": [1]}"]), ok(json!({"a": [1]}), "json"));
+    let rows = json!([{"id": 1}, {"id": 2}]);
+    let texts = ["{\"id\": 1}", "{\"id\": 2}"];
+    assert_eq!(wrapped(json!({"result": rows}), &texts), ok(rows.clone(), "json"));
+    assert_eq!(wrapped(json!({"result": ["a", "b"]}), &["a", "b"]), ok(json!(["a", "b"]), "json"));
+    assert_eq!(wrapped(json!({"result": null}), &[]), ok(json!(null), "json"));
+    // What says more stays.
+    let more = wrapped(json!({"result": ["a"]}), &["Found one."]);
+    assert_eq!((&more["value"], more["content"].is_array()), (&json!(["a"]), true));
+    // A text beside the same text, as the reference filesystem server gives it, and what only looks alike.
+    assert_eq!(wrapped(json!({"content": "line"}), &["line"]), ok(json!("line"), "text"));
+    for structured in
+        [json!({"content": "line"}), json!({"content": ["line"]}), json!({"result": 1, "page": 2})]
+    {
+        let value = wrapped(structured.clone(), &["{}"]);
+        assert_eq!(value, ok(structured, "json"));
+    }
 }
