@@ -28,7 +28,7 @@ pub fn path() -> &'static Path {
         }
         let path = build_dir().join("ptc");
         let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
-        let sources = ["vm", "compiler", "runtime", "mcp", "benches", "ptc"]
+        let sources = ["vm", "compiler", "runtime", "runtime/python", "mcp", "benches", "ptc"]
             .map(|member| workspace().join(member).join("src"));
         if built.is_none_or(|built| sources.iter().any(|dir| newest(dir) > built)) {
             build();

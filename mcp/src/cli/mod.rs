@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`batch`], [`check`], [`disasm`], [`tools`], [`doctor`],
+//! - One file a command: [`serve`], [`eval`], [`mod@exec`], [`batch`], [`check`], [`disasm`], [`tools`], [`doctor`],
 //!   [`config`] and [`demo`](mod@demo) for `ptc demo`.
 //!   `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
@@ -17,6 +17,7 @@ pub mod demo;
 pub mod disasm;
 pub mod doctor;
 pub mod eval;
+pub mod exec;
 pub mod flags;
 pub mod serve;
 mod stop;
@@ -77,6 +78,8 @@ enum Commands<B: Bench> {
     Serve(serve::ServeArgs),
     /// Run one program
     Eval(eval::EvalArgs),
+    /// Run one Python script
+    Exec(exec::ExecArgs),
     /// Run many programs: JSON Lines in, JSON Lines out
     Batch(batch::BatchArgs),
     /// Show the configured servers, their state and their tools
@@ -140,6 +143,7 @@ fn run(cli: Cli<impl Bench>) -> Result<Exit, Abort> {
     match cli.command {
         Commands::Serve(args) => on_runtime(serve::run(args)),
         Commands::Eval(args) => on_runtime(eval::run(args)),
+        Commands::Exec(args) => on_runtime(exec::run(args)),
         Commands::Batch(args) => on_runtime(batch::run(args)),
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),

@@ -3,6 +3,7 @@
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
 use super::flags::limits::LimitFlags;
+use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::variables;
 use super::stop::{GRACE, Stop, input_gone};
@@ -12,7 +13,8 @@ use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
-use crate::tools::lisp_eval::RuntimeEvaluator;
+use crate::tools::execute_program::{self, ExecuteProgram};
+use crate::tools::lisp_eval::{self, RuntimeEvaluator};
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::tools::Catalog;
@@ -46,10 +48,15 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
+    /// Which tools are offered, with commas: lisp_eval, execute_program [default: lisp_eval]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = [lisp_eval::NAME, execute_program::NAME])]
+    tools: Vec<String>,
     #[command(flatten)]
     catalog: CatalogFlags,
     #[command(flatten)]
     upstreams: UpstreamFlags,
+    #[command(flatten)]
+    python: PythonFlags,
     #[command(flatten)]
     server: LimitFlags<ServerLimits>,
     #[command(flatten)]
@@ -91,8 +98,17 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
     let evaluator = Arc::new(RuntimeEvaluator(booted.runtime.clone()));
+    let mut registry = Registry::of_server(evaluator, limits);
+    if args.tools.iter().any(|name| name == execute_program::NAME) {
+        let limits = args.python.limits(limits)?;
+        let engine = args.python.engine(&limits).await?;
+        registry = registry.with(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
+    }
+    if !args.tools.is_empty() {
+        registry = registry.only(&args.tools);
+    }
     let surface = Surface {
-        registry: Registry::of_server(evaluator, limits),
+        registry,
         facts,
         changes: booted.has_servers(),
         instructions: INSTRUCTIONS.into(),

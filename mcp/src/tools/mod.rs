@@ -10,12 +10,13 @@
 //! - [`definition`]: an entry of `tools/list`, and the facts that it may depend on.
 //! - [`job`]: work that takes a while.
 //! - [`catalog`]: the upstream servers and tools that a description may list.
-//! - [`lisp_eval`]: runs a program.
+//! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
 
 pub mod catalog;
 pub mod definition;
+pub mod execute_program;
 pub mod job;
 pub mod lisp_eval;
 pub mod registry;

@@ -28,6 +28,12 @@ impl Registry {
         self
     }
 
+    /// Only the tools of these names.
+    pub fn only(mut self, names: &[String]) -> Registry {
+        self.tools.retain(|tool| names.iter().any(|name| name == tool.name()));
+        self
+    }
+
     /// The tool of this name.
     pub fn find(&self, name: &str) -> Option<&dyn Tool> {
         self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)

@@ -31,6 +31,7 @@ use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The servers of a runtime, as callers of tools see them.
 pub struct ToolBroker {
@@ -130,6 +131,15 @@ impl ToolBroker {
             }
         }
         Ok(permit.load(arguments)?.send().await?.settled())
+    }
+
+    /// Starts the servers whose names are `wanted` and that are not ready, all at once, for at most so long. Whether
+    /// they did shows in the catalog.
+    pub async fn start(&self, wanted: impl Fn(&str) -> bool, patience: Duration) {
+        let upstreams = self.upstreams.iter().filter(|(name, _)| wanted(name)).map(|(_, upstream)| upstream);
+        let missing = upstreams.filter(|upstream| upstream.status().state != UpstreamState::Ready);
+        let starts = futures_util::future::join_all(missing.map(|upstream| upstream.start()));
+        let _ = tokio::time::timeout(patience, starts).await;
     }
 
     /// The tools of all servers.

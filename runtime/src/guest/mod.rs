@@ -58,6 +58,8 @@ pub enum Reply {
     Payload(Result<CallPayload, CallError>),
     /// Servers were asked to start; whether they did shows in the catalog.
     Started,
+    /// The end of a run whose work is done elsewhere, in another process say.
+    Ended(Box<Ending>),
 }
 
 /// Makes a guest on the thread that it lives on; an error is the end of a run that could not begin.

@@ -9,6 +9,7 @@
 
 pub mod catalog;
 pub mod limits;
+pub mod python;
 pub mod server;
 pub mod source;
 pub mod variables;

@@ -282,7 +282,7 @@ impl Guest for Execution {
                 self.carry_out(call, host_call::told(error, &self.seat.account));
             }
             // Arguments of a program are never JSON before they are encoded, so none is asked for.
-            Reply::Payload(Ok(_)) => {}
+            Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
         }
     }
 

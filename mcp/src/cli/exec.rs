@@ -1,0 +1,56 @@
+//! `ptc exec`: runs one Python script, as the tool `execute_program` does.
+
+use super::boot::{Need, UpstreamFlags, boot};
+use super::flags::limits::LimitFlags;
+use super::flags::python::PythonFlags;
+use crate::console::exit::{Abort, Exit};
+use crate::edge::{self, Form};
+use ptc_python::engine::Script;
+use ptc_python::guest::ScriptRun;
+use std::io::{Read, Write};
+
+/// Arguments of `ptc exec`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc exec report.py --upstreams-config upstreams.json
+  echo 'print(1 + 1)' | ptc exec -
+
+Tools are async functions: `await mcp__<server>__<tool>(name=value)`.")]
+pub struct ExecArgs {
+    /// The script; - for standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    #[command(flatten)]
+    python: PythonFlags,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
+    let code = match args.file.as_str() {
+        "-" => {
+            let mut code = String::new();
+            std::io::stdin().read_to_string(&mut code).map(|_| code)
+        }
+        file => std::fs::read_to_string(file),
+    };
+    let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
+    let booted = boot(&args.upstreams, Need::All, 1).await?;
+    let limits = args.python.limits(args.limits.limits(booted.has_upstreams)?)?;
+    let engine = args.python.engine(&limits).await?;
+    let script = Script { code: code.into(), output_bytes: limits.output_bytes };
+    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), script };
+    let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
+    booted.runtime.shutdown().await;
+    let (text, exit) = match outcome.result {
+        Ok(printed) => (printed.text, Exit::Ok),
+        Err(failure) => (failure.message, Exit::ProgramFailed),
+    };
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let mut output = edge::stdout(Form::Text);
+    write!(output, "{text}{end}").and_then(|()| output.flush())?;
+    Ok(exit)
+}

@@ -1,0 +1,116 @@
+//! The lines of one script. What it writes is untrusted: lines are bounded, calls are paid for by the run's budget, and
+//! what it does not read is not collected without bound.
+
+use crate::engine::{Printed, Script};
+use crate::host::Host;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// The longest line beside the output and the memory that arguments may take.
+const LINE_BYTES: usize = 16 << 20;
+
+/// Replies that wait to be read by the script; beyond it no call is looked after until it has read some.
+const UNREAD_BYTES: usize = 4 << 20;
+
+/// Calls that were made and not answered. Beyond it the script is not read.
+const CALLS: usize = 1_024;
+
+/// The last word of a script. After a proper one its process ends by itself, unless the script forged it: then at the
+/// deadline of the run.
+pub(super) enum Said {
+    /// It ended well.
+    Printed(Printed),
+    /// It raised.
+    Raised(String),
+    /// It has gone without a word.
+    Gone,
+    /// What it says makes no sense.
+    Nonsense,
+}
+
+/// A line, whichever it is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line<'a> {
+    call: u64,
+    tool: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    output: Option<String>,
+    cut: bool,
+    notes: Vec<String>,
+    error: Option<String>,
+}
+
+/// Talks to a script until its last word.
+pub(super) async fn hold(channel: UnixStream, script: &Script, host: &Arc<Host>) -> Said {
+    let (mut reader, mut writer) = channel.into_split();
+    let mut unread = task(script, host).into_bytes();
+    let mut unsent = 0;
+    let mut line = Vec::new();
+    let mut calls = FuturesUnordered::new();
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        tokio::select! {
+            written = writer.write(&unread[unsent..]), if unsent < unread.len() => {
+                let Ok(bytes) = written else { return Said::Gone };
+                unsent += bytes;
+                if unsent == unread.len() {
+                    (unread, unsent) = (Vec::new(), 0);
+                }
+            }
+            Some((number, result)) = calls.next(), if unread.len() - unsent < UNREAD_BYTES => {
+                unread.extend_from_slice(reply(number, result).as_bytes());
+            }
+            read = reader.read(&mut chunk), if calls.len() < CALLS => {
+                let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Said::Gone };
+                let mut rest = &chunk[..bytes];
+                while let Some(end) = memchr::memchr(b'\n', rest) {
+                    line.extend_from_slice(&rest[..end]);
+                    rest = &rest[end + 1..];
+                    match serde_json::from_slice(&line) {
+                        Ok(Line { call, tool: Some(tool), arguments: Some(arguments), .. }) => {
+                            let (host, arguments) = (host.clone(), arguments.to_owned());
+                            calls.push(async move { (call, host.call(&tool, &arguments).await) });
+                        }
+                        Ok(Line { output: Some(text), cut, notes, .. }) => {
+                            return Said::Printed(Printed { text, cut, notes });
+                        }
+                        Ok(Line { error: Some(error), .. }) => return Said::Raised(error),
+                        _ => return Said::Nonsense,
+                    }
+                    line.clear();
+                }
+                line.extend_from_slice(rest);
+                if line.len() > LINE_BYTES {
+                    return Said::Nonsense;
+                }
+            }
+        }
+    }
+}
+
+/// The first line: what to run.
+fn task(script: &Script, host: &Host) -> String {
+    let functions = &host.functions;
+    let task = json!({
+        "code": &*script.code,
+        "tools": functions.named_in(&script.code).collect::<Vec<_>>(),
+        "unavailable": functions.unavailable_in(&script.code).collect::<Vec<_>>(),
+        "names": functions.names().collect::<Vec<_>>(),
+        "output_bytes": script.output_bytes,
+    });
+    format!("{task}\n")
+}
+
+fn reply(number: u64, result: Result<String, String>) -> String {
+    match result {
+        Ok(json) => format!("{{\"reply\":{number},\"value\":{json}}}\n"),
+        Err(error) => format!("{}\n", json!({ "reply": number, "error": error })),
+    }
+}

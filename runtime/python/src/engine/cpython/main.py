@@ -1,0 +1,19 @@
+# How scripts are held stands in `settings`, which came with this text.
+
+
+def main():
+    try:
+        settings["filter"] = bytes.fromhex(settings["filter"])
+        settings["nothing"] = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        warm_up()
+        with open("/proc/self/statm") as pages:
+            settings["base_bytes"] = int(pages.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        if settings["jail"]:
+            enter_jail()
+        serve_scripts(settings, run_script)
+    except JailError as error:
+        os.write(0, json.dumps({"refused": str(error)}).encode() + b"\n")
+        os._exit(3)
+
+
+main()

@@ -1,0 +1,98 @@
+//! The machine's `python3`: one warm process in a jail, from which a child is forked for each script.
+//!
+//! The jail has four layers, each of which must hold or no script is run: namespaces (user, process, network, mount and
+//! others), Landlock, seccomp and limits of the process. It is made by the process itself (`jail.py`), because what
+//! Python needs to read is known there; the filter of system calls is made here ([`filter`]).
+//!
+//! # Layout
+//! - [`CPython`]: starts the warm process, again when it is lost
+//! - `zygote`: the warm process: forking, killing, how scripts ended
+//! - `conversation`: the lines of one script: calls, replies, its output
+//! - `filter`: the system calls that a script has
+//! - `jail.py`, `zygote.py`, `program.py`, `main.py`: what runs there, one after the other as one text
+
+mod conversation;
+mod filter;
+mod zygote;
+
+use super::{Engine, Printed, Script};
+use crate::host::Host;
+use crate::output;
+use async_trait::async_trait;
+use conversation::Said;
+use ptc_runtime::outcome::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use zygote::Zygote;
+
+/// How scripts are held.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The interpreter.
+    pub python: PathBuf,
+    /// Whether scripts are jailed. Without, a script can do whatever this process can.
+    pub jail: bool,
+    /// Bytes that a script may have beyond what the interpreter itself needs.
+    pub memory_bytes: u64,
+    /// Seconds of processor time.
+    pub cpu_seconds: u64,
+}
+
+/// The engine.
+pub struct CPython {
+    options: Options,
+    version: String,
+    zygote: Mutex<Arc<Zygote>>,
+}
+
+impl CPython {
+    /// Starts it, which shows whether the jail holds here.
+    ///
+    /// # Errors
+    /// There is no such Python, it is too old, or a layer of the jail cannot be enforced: which, in one line.
+    pub async fn start(options: Options) -> Result<CPython, String> {
+        let zygote = Zygote::start(&options).await?;
+        Ok(CPython { options, version: zygote.version().to_owned(), zygote: Mutex::new(Arc::new(zygote)) })
+    }
+
+    async fn zygote(&self) -> Result<Arc<Zygote>, Failure> {
+        let mut zygote = self.zygote.lock().await;
+        if zygote.is_lost() {
+            let again = Zygote::start(&self.options).await;
+            *zygote = Arc::new(again.map_err(|why| output::no_engine(&why))?);
+        }
+        Ok(zygote.clone())
+    }
+}
+
+#[async_trait]
+impl Engine for CPython {
+    fn describe(&self) -> String {
+        let held = if self.options.jail { "jailed" } else { "without a jail" };
+        format!("CPython {}, {held}", self.version)
+    }
+
+    async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
+        let zygote = self.zygote().await?;
+        let (process, channel) = zygote.fork().map_err(|error| output::no_engine(&error.to_string()))?;
+        let said = conversation::hold(channel, &script, &host).await;
+        let status = match &said {
+            Said::Printed(_) | Said::Raised(_) => process.ended().await,
+            // Whoever closes the channel and lives on is ended.
+            Said::Gone | Said::Nonsense => process.kill().await,
+        };
+        match (status, said) {
+            (Some(0), Said::Printed(printed)) => Ok(printed),
+            (Some(1), Said::Raised(traceback)) => Err(output::raised(traceback)),
+            (Some(_), Said::Nonsense) => {
+                Err(output::raised("RuntimeError: the script wrote into the channel of its tool calls"))
+            }
+            (Some(signal), _) if signal < 0 => Err(output::ended_by(-signal)),
+            (Some(_), _) => Err(output::raised("RuntimeError: the script ended its process")),
+            (None, _) => {
+                Err(output::no_engine("the process of all scripts was lost; the next script has a new one"))
+            }
+        }
+    }
+}

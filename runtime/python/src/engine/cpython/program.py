@@ -1,0 +1,343 @@
+# One script: what is around it. Everything here runs in the child, beside the script, and can be changed by it; so
+# whoever reads the channel believes nothing of it.
+#
+# The channel carries lines of JSON. First comes what to run: {code, tools, unavailable, output_bytes}. From here:
+# {call, tool, arguments}, {ask, ...}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
+# How the script ended is the exit status: 0 well, 1 not.
+
+import ast
+import asyncio
+import builtins
+import collections.abc
+import difflib
+import json
+import linecache
+import os
+import resource
+import sys
+import sysconfig
+import traceback
+
+FILE = "<program>"
+OURS = "<ptc>"
+LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
+
+
+class ToolError(Exception):
+    """A tool call that failed."""
+
+
+ToolError.__module__ = "builtins"
+
+
+class Output:
+    """`sys.stdout`: keeps what fits."""
+
+    encoding, errors, newlines, mode, name, closed = "utf-8", "strict", None, "w", "<stdout>", False
+
+    def __init__(self, limit):
+        self.limit, self.bytes, self.cut, self.parts = limit, 0, False, []
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if not self.cut:
+            data = text.encode("utf-8", "replace")
+            room = self.limit - self.bytes
+            if len(data) > room:
+                self.cut, data = True, data[:room]
+                text = data.decode("utf-8", "ignore")
+            self.bytes += len(data)
+            self.parts.append(text)
+        return len(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+    def writable(self):
+        return True
+
+    def readable(self):
+        return False
+
+    def fileno(self):
+        raise OSError("scripts have no files; use print()")
+
+
+class Channel:
+    def __init__(self, descriptor):
+        self.descriptor, self.buffer, self.waiting, self.last = descriptor, bytearray(), {}, 0
+
+    def send(self, message):
+        data = memoryview(json.dumps(message, separators=(",", ":"), default=plain).encode("utf-8", "surrogatepass") + b"\n")
+        while data:
+            data = data[os.write(self.descriptor, data):]
+
+    def read_line(self):
+        while (end := self.buffer.find(b"\n")) < 0:
+            self.fill()
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
+        return json.loads(line)
+
+    def fill(self):
+        data = os.read(self.descriptor, 1 << 16)
+        if not data:
+            os._exit(70)
+        self.buffer += data
+
+    def ask(self, message):
+        """A future of the reply."""
+        self.last += 1
+        future = asyncio.get_running_loop().create_future()
+        self.waiting[self.last] = future
+        self.send({"call": self.last, **message})
+        return future
+
+    def readable(self):
+        self.fill()
+        while b"\n" in self.buffer:
+            reply = self.read_line()
+            future = self.waiting.pop(reply["reply"], None)
+            if future is None or future.done():
+                continue
+            if "error" in reply:
+                future.set_exception(ToolError(reply["error"]))
+            else:
+                future.set_result(reply.get("value"))
+
+
+def plain(value):
+    """What JSON has no form for, as models mean it."""
+    if isinstance(value, (set, frozenset, tuple, collections.abc.KeysView, collections.abc.ValuesView, range)):
+        return list(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} cannot be an argument of a tool")
+
+
+class Call(collections.abc.Coroutine):
+    """A call that was not awaited yet. Says so to whoever takes it for its result."""
+
+    def __init__(self, name, coroutine, state):
+        self._call_ = (name, coroutine, state)
+        state["never"].add(id(self))
+        state["names"][id(self)] = name
+
+    def _begin(self):
+        name, coroutine, state = self._call_
+        if state is not None:
+            state["never"].discard(id(self))
+        self._call_ = (name, coroutine, None)
+        return coroutine
+
+    def send(self, value):
+        return self._begin().send(value)
+
+    def throw(self, *error):
+        return self._begin().throw(*error)
+
+    def close(self):
+        self._begin().close()
+
+    def __await__(self):
+        return self._begin().__await__()
+
+    def __del__(self):
+        _, coroutine, state = self._call_
+        if state is not None:
+            coroutine.close()
+
+    def __repr__(self):
+        return f"<the call of {self._call_[0]}, which was not awaited>"
+
+    __str__ = __repr__
+
+
+def not_awaited(self, *_, **__):
+    name = object.__getattribute__(self, "_call_")[0]
+    raise TypeError(f"{name}(…) was not awaited, so this is no result yet: write `await {name}(…)`")
+
+
+for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains__ __bool__ __int__ __float__ __index__ __call__
+    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __mod__ __lt__ __le__ __gt__ __ge__
+    __getattr__ __reversed__ __enter__ __format__ __or__ __and__""".split():
+    setattr(Call, _name, not_awaited)
+
+
+def tool_function(channel, tool, state):
+    """`tool`: {name, params, doc}."""
+    name, params = tool["name"], tool["params"]
+
+    async def call(arguments):
+        return await channel.ask({"tool": name, "arguments": arguments})
+
+    def function(*positional, **named):
+        if len(positional) > len(params):
+            takes = f"{name}() takes {len(params)} positional arguments ({', '.join(params)}) but {len(positional)} were given"
+            raise TypeError(takes)
+        for parameter, value in zip(params, positional):
+            if parameter in named:
+                raise TypeError(f"{name}() got multiple values for argument '{parameter}'")
+            named[parameter] = value
+        return Call(name, call(named), state)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = tool["doc"]
+    return function
+
+
+def unavailable(name):
+    def function(*_, **__):
+        error = ToolError(f"'{name}' is not available in execute_program")
+        error.bare = True
+        raise error
+
+    return function
+
+
+def run_nested(loop):
+    """`asyncio.run` for a script that is awaited itself: turns of the same loop until it is done."""
+
+    def run(main, *, debug=None, loop_factory=None):
+        if not asyncio.iscoroutine(main):
+            raise ValueError(f"a coroutine was expected, got {main!r}")
+        outer = asyncio.current_task(loop)
+        task = loop.create_task(main)
+        if outer is not None:
+            asyncio.tasks._leave_task(loop, outer)
+        try:
+            while not task.done():
+                loop._run_once()
+        finally:
+            if outer is not None:
+                asyncio.tasks._enter_task(loop, outer)
+        return task.result()
+
+    return run
+
+
+def compiled(code):
+    """Runs as the body of a module whose frame is called `__main__`; a `return` outside of functions makes it a function."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        body = compile(code, FILE, "exec", flags=flags, dont_inherit=True)
+    except SyntaxError as error:
+        if "outside" not in str(error.msg):
+            raise
+        tree = ast.parse(code, FILE)
+        wrapper = ast.parse("async def __main__():\n    pass\nawait __main__()", FILE)
+        wrapper.body[0].body = tree.body or wrapper.body[0].body
+        return compile(wrapper, FILE, "exec", flags=flags, dont_inherit=True)
+    names = {"co_name": "__main__"}
+    if hasattr(body, "co_qualname"):
+        names["co_qualname"] = "__main__"
+    return body.replace(**names)
+
+
+def told(error, state):
+    """The traceback without frames of ours."""
+    if getattr(error, "bare", False) and isinstance(error, ToolError):
+        return f"ToolError: {error}"
+    shown = traceback.TracebackException.from_exception(error, compact=True)
+    open_ones = [shown]
+    while open_ones:
+        one = open_ones.pop()
+        ours = (OURS, "<frozen ")
+        frames = [frame for frame in one.stack if not frame.filename.startswith(ours)]
+        for frame in frames:
+            # Where Python is installed is nobody's business.
+            frame.filename = frame.filename.removeprefix(LIBRARY)
+        # Below a call of ours stands the loop, which nobody wrote.
+        one.stack[:] = [frame for frame in frames if not frame.filename.endswith(("asyncio/base_events.py", "asyncio/events.py"))]
+        open_ones += [each for each in (one.__cause__, one.__context__) if each is not None]
+        open_ones += getattr(one, "exceptions", None) or []
+    text = "".join(shown.format()).rstrip("\n")
+    if isinstance(error, NameError) and getattr(error, "name", None):
+        near = difflib.get_close_matches(error.name, state["tools"], 1, 0.6)
+        if near and "Did you mean" not in text:
+            text += f". Did you mean: '{near[0]}'?"
+        elif error.name.startswith("mcp__") and not near:
+            text += ". There is no such tool; `print(tools())` lists those that there are"
+    return text
+
+
+def limit(settings):
+    for which, most in [
+        (resource.RLIMIT_AS, settings["base_bytes"] + settings["memory_bytes"]),
+        (resource.RLIMIT_CPU, settings["cpu_seconds"]),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 32),
+    ]:
+        resource.setrlimit(which, (most, most))
+
+
+def run_script(settings, descriptor, inherited):
+    """Ends the process."""
+    die_with_parent()
+    for each in inherited:
+        os.close(each)
+    nothing = settings["nothing"]
+    for each in (0, 1, 2):
+        if each != descriptor:
+            os.dup2(nothing, each)
+    channel = Channel(descriptor)
+    task = channel.read_line()
+    output, state = Output(task["output_bytes"]), {"never": set(), "names": {}, "tools": []}
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    loop.add_reader(descriptor, channel.readable)
+    limit(settings)
+    filter_system_calls(settings["filter"])
+
+    namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError}
+    for tool in task["tools"]:
+        namespace[tool["name"]] = tool_function(channel, tool, state)
+        state["tools"].append(tool["name"])
+    for name in task["unavailable"]:
+        namespace[name] = unavailable(name)
+    names = task["names"]
+    state["tools"] = names
+    namespace["tools"] = lambda: list(names)
+    asyncio.run = run_nested(loop)
+    sys.stdout = sys.stderr = output
+    sys.argv = [FILE]
+    code = task["code"]
+    linecache.cache[FILE] = (len(code), None, code.splitlines(True), FILE)
+
+    async def main():
+        result = eval(compiled(code), namespace)
+        if asyncio.iscoroutine(result):
+            await result
+
+    status, message = 0, None
+    try:
+        loop.run_until_complete(main())
+    except SystemExit as error:
+        status = 0 if error.code in (None, 0) else 1
+        message = f"SystemExit: {error.code}"
+    except BaseException as error:
+        status = 1
+        try:
+            message = told(error, state)
+        except BaseException:
+            message = type(error).__name__
+    try:
+        if status == 0:
+            text = "".join(output.parts)
+            never = sorted({state["names"][each] for each in state["never"]})
+            notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
+            channel.send({"output": text, "cut": output.cut, "notes": notes})
+        else:
+            channel.send({"error": message[: task["output_bytes"]]})
+    except BaseException:
+        status = 1
+    os._exit(status)

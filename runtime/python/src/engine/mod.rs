@@ -1,0 +1,44 @@
+//! What executes scripts. An engine has processes of its own: nothing that a script does may hurt this one.
+//!
+//! # Layout
+//! - [`cpython`]: the machine's `python3`, forked for each script, in a jail of the kernel
+
+pub mod cpython;
+
+use crate::host::Host;
+use async_trait::async_trait;
+use ptc_runtime::outcome::Failure;
+use std::sync::Arc;
+
+/// A script.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Its text.
+    pub code: Arc<str>,
+    /// Bytes of output that are kept.
+    pub output_bytes: usize,
+}
+
+/// What a script that ended well has printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// The text.
+    pub text: String,
+    /// True when there was more.
+    pub cut: bool,
+    /// What should be known beside it, a line each.
+    pub notes: Vec<String>,
+}
+
+/// Executes scripts.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// What it is, for operators: name and version.
+    fn describe(&self) -> String;
+
+    /// Executes a script to its end. Dropping the future ends its process.
+    ///
+    /// # Errors
+    /// Why there is no output: it raised, was killed, or could not be started.
+    async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure>;
+}

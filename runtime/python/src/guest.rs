@@ -1,0 +1,102 @@
+//! A script as a run of the runtime. Its work is done elsewhere, so its turns are short: hand it out, wait, end.
+
+use crate::engine::{Engine, Script};
+use crate::functions::{Functions, function_name};
+use crate::host::Host;
+use crate::output;
+use ptc_runtime::broker::ToolBroker;
+use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
+use ptc_runtime::outcome::{Completion, Ending, Failure, RenderedValue};
+use ptc_runtime::run::account::RunAccount;
+use ptc_vm::InterruptKind;
+use std::sync::Arc;
+
+/// What a script is run with.
+#[derive(Clone)]
+pub struct ScriptRun {
+    /// Who executes it.
+    pub engine: Arc<dyn Engine>,
+    /// Who calls tools for it.
+    pub broker: Arc<ToolBroker>,
+    /// The code, and what it may use.
+    pub script: Script,
+}
+
+struct ScriptGuest {
+    seat: Seat,
+    run: Option<ScriptRun>,
+    /// The script's process lives as long as this.
+    under_way: Option<Errand>,
+    end: Option<Box<Ending>>,
+}
+
+impl ScriptRun {
+    /// This script as a guest.
+    pub fn guest(self) -> MakeGuest {
+        Box::new(move |seat| Ok(Box::new(ScriptGuest { seat, run: Some(self), under_way: None, end: None })))
+    }
+
+    async fn end(self, account: Arc<RunAccount>) -> Ending {
+        let code = self.script.code.clone();
+        let is_named = |server: &str| code.contains(&function_name(server, ""));
+        self.broker.start(is_named, account.call_timeout(account.limits().upstream_call_timeout())).await;
+        let functions = Functions::of(&self.broker.catalog().snapshot());
+        let limit = self.script.output_bytes;
+        let host = Arc::new(Host { broker: self.broker, account, functions });
+        match self.engine.run(self.script, host).await {
+            Err(failure) => Ending::failed(failure),
+            Ok(printed) => {
+                let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
+                let text_bytes = text.len() as u64;
+                let answer = RenderedValue {
+                    completion: Completion::Value,
+                    truncated: printed.cut,
+                    text_bytes,
+                    is_nil: false,
+                    json: None,
+                    text,
+                };
+                Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+            }
+        }
+    }
+}
+
+impl ScriptGuest {
+    fn stopped(&self) -> Option<Failure> {
+        Some(match self.seat.account.interrupted()? {
+            InterruptKind::Cancelled => output::cancelled(),
+            InterruptKind::Deadline => output::too_slow(self.seat.account.limits().timeout()),
+        })
+    }
+}
+
+impl Guest for ScriptGuest {
+    fn advance(&mut self) -> Progress {
+        if let Some(failure) = self.stopped() {
+            self.under_way = None;
+            return Progress::Finished(Box::new(Ending::failed(failure)));
+        }
+        if let Some(end) = self.end.take() {
+            return Progress::Finished(end);
+        }
+        if let Some(run) = self.run.take() {
+            let account = self.seat.account.clone();
+            let work = async move { Reply::Ended(Box::new(run.end(account).await)) };
+            self.under_way = Some(self.seat.port.hand_out(CallId(0), work));
+        }
+        Progress::Waiting
+    }
+
+    fn answer(&mut self, _: CallId, reply: Reply) {
+        if let Reply::Ended(end) = reply {
+            self.end = Some(end);
+        }
+    }
+
+    fn live_bytes(&self) -> u64 {
+        0
+    }
+
+    fn close(self: Box<Self>) {}
+}

@@ -1,0 +1,67 @@
+//! What a script reaches of the world: tool calls, with the budget, ledger, checks and redaction of every run.
+
+use crate::functions::Functions;
+use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall};
+use ptc_runtime::run::account::RunAccount;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The world of one script.
+pub struct Host {
+    /// Who calls tools.
+    pub broker: Arc<ToolBroker>,
+    /// Budget, ledger and deadline of the run.
+    pub account: Arc<RunAccount>,
+    /// What the script can call.
+    pub functions: Functions,
+}
+
+impl Host {
+    /// Calls a function: JSON text, or what its `ToolError` says.
+    ///
+    /// # Errors
+    /// The tool failed, could not be reached, or was called wrongly; text for the script, without secrets.
+    pub async fn call(&self, function: &str, arguments: &RawValue) -> Result<String, String> {
+        let Some(target) = self.functions.target(function) else {
+            return Err(format!("'{function}' is not available in execute_program"));
+        };
+        let call = ToolCall {
+            server: target.server.to_string(),
+            tool: target.tool.to_string(),
+            arguments: arguments.get().to_owned(),
+        };
+        let failed = |why: &str| format!("'{function}' failed: {why}");
+        let payload = match self.broker.call(&self.account, call).await {
+            Ok(payload) => payload,
+            Err(CallError::World(fault)) => return Err(failed(&fault.message)),
+            Err(CallError::Wrong(wrong)) => {
+                let hints = wrong.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
+                return Err(failed(&(wrong.message + &hints)));
+            }
+            Err(CallError::OverMemory { bytes }) => {
+                return Err(failed(&format!(
+                    "its result of {bytes} bytes does not fit into the memory of the script"
+                )));
+            }
+        };
+        if let Some(fault) = payload.failure() {
+            return Err(failed(&fault.1));
+        }
+        match payload.value() {
+            PayloadValue::Json(text) => {
+                // One line each: the channel is made of lines.
+                let text = std::str::from_utf8(text).map_err(|_| failed("its result is not UTF-8"))?;
+                let value: &RawValue =
+                    serde_json::from_str(text).map_err(|_| failed("its result is not JSON"))?;
+                Ok(value.get().replace(['\n', '\r'], " "))
+            }
+            PayloadValue::Text(text) => match serde_json::from_str::<&RawValue>(text) {
+                Ok(value) if text.trim_start().starts_with(['{', '[']) => {
+                    Ok(value.get().replace(['\n', '\r'], " "))
+                }
+                _ => serde_json::to_string(text).map_err(|error| failed(&error.to_string())),
+            },
+            PayloadValue::Nothing => Ok("null".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The texts that whoever sent a script gets, exactly as documented.
+
+use ptc_runtime::outcome::{Failure, FailureKind};
+use ptc_vm::Class;
+use std::time::Duration;
+
+/// First line of the answer to a script that ended well.
+pub const SUCCEEDED: &str = "[Script executed successfully]\n";
+
+/// First line of any other answer.
+pub const FAILED: &str = "[Script execution failed]\n";
+
+/// Instead of an output that is blank.
+const NO_OUTPUT: &str = "(no output)";
+
+/// Follows an output that was cut.
+const TRUNCATED: &str = "\n... (truncated)";
+
+/// What a script that ended well printed, cut at `limit` bytes (at the border of a character), and what should be
+/// known beside it.
+pub fn printed(output: &str, cut: bool, limit: usize, notes: &[String]) -> String {
+    let whole = &output[..output.floor_char_boundary(limit)];
+    let cut = cut || whole.len() < output.len();
+    let mut text = if whole.trim().is_empty() && !cut { NO_OUTPUT.to_owned() } else { whole.to_owned() };
+    if cut {
+        text.push_str(TRUNCATED);
+    }
+    for note in notes {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(note);
+    }
+    text
+}
+
+/// A script that raised: its traceback.
+pub fn raised(traceback: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::new("script_error", Class::RuntimeError), traceback)
+}
+
+/// A script that took longer than this.
+pub fn too_slow(limit: Duration) -> Failure {
+    let text = format!("TimeoutError: Execution exceeded {}s limit", limit.as_secs_f64());
+    Failure::new(FailureKind::new("timeout", Class::Timeout), text)
+}
+
+/// A script whose caller gave up.
+pub fn cancelled() -> Failure {
+    Failure::new(FailureKind::new("cancelled", Class::Cancelled), "CancelledError: the call was cancelled")
+}
+
+/// A script whose process ended without saying why.
+pub fn ended_by(signal: i32) -> Failure {
+    let text = match signal {
+        9 => "MemoryError: the process of the script was killed (memory or processor time)".to_owned(),
+        11 => "RuntimeError: the process of the script crashed (segmentation fault)".to_owned(),
+        signal => format!("RuntimeError: the process of the script was ended by signal {signal}"),
+    };
+    Failure::new(FailureKind::new("script_killed", Class::RuntimeError), text)
+}
+
+/// No engine could run the script.
+pub fn no_engine(why: &str) -> Failure {
+    Failure::new(FailureKind::new("engine_unavailable", Class::RuntimeError), format!("RuntimeError: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_read_as_documented() {
+        assert_eq!(printed("3\n", false, 10, &[]), "3\n");
+        assert_eq!(printed(" \n", false, 10, &[]), "(no output)");
+        assert_eq!(printed("äöü", false, 3, &[]), "ä\n... (truncated)");
+        assert_eq!(printed("ab", true, 10, &[]), "ab\n... (truncated)");
+        assert_eq!(printed("", false, 10, &["note".to_owned()]), "(no output)\nnote");
+        assert_eq!(too_slow(Duration::from_secs(120)).message, "TimeoutError: Execution exceeded 120s limit");
+    }
+}
