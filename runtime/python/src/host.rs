@@ -45,7 +45,7 @@ impl Host {
             }
         };
         if let Some(fault) = payload.failure() {
-            return Err(failed(&fault.1));
+            return Err(failed(fault.1));
         }
         match payload.value() {
             PayloadValue::Json(text) => {
