@@ -100,15 +100,15 @@ impl Tool for ExecuteProgram {
         let run = ScriptRun { engine, broker, script };
         let (runtime, limits) = (self.runtime.clone(), self.limits.limits);
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
-            let submitted = runtime.submit_guest(limits, run.guest(), Box::new(Watcher(reporter)));
+            let submitted = runtime.submit_guest(limits, run.guest(), Box::new(ScriptWatcher(reporter)));
             Box::new(move || submitted.cancel())
         }))
     }
 }
 
-struct Watcher(Box<dyn Reporter>);
+struct ScriptWatcher(Box<dyn Reporter>);
 
-impl RunWatcher for Watcher {
+impl RunWatcher for ScriptWatcher {
     fn begun(&mut self) {
         self.0.begun();
     }
