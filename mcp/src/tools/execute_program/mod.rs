@@ -46,7 +46,7 @@ pub struct ExecuteProgram {
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct ScriptArguments {
     code: String,
 }
 
@@ -83,8 +83,8 @@ impl Tool for ExecuteProgram {
 
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun {
         let text = arguments.map_or("{}", Raw::get);
-        let code = match serde_json::from_str::<Arguments>(text) {
-            Ok(Arguments { code }) => code,
+        let code = match serde_json::from_str::<ScriptArguments>(text) {
+            Ok(ScriptArguments { code }) => code,
             Err(error) => {
                 let message = format!("execute_program takes {{\"code\": \"…\"}}: {error}");
                 return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
