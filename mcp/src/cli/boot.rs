@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
 use ptc_runtime::config::{self, Config, ConfigError, ServerEntry, Startup};
 use ptc_runtime::limits::Unit;
+use ptc_runtime::secrets::names;
 use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::{DEFAULT_TRY_AGAIN, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use ptc_vm::{Interrupt, InterruptKind};
@@ -26,6 +27,10 @@ pub struct UpstreamFlags {
     /// given several times
     #[arg(long, value_name = "FILE")]
     upstreams_config: Vec<PathBuf>,
+    /// Start this command as the server `server`, without a configuration file; may be given several times (`server2`
+    /// …), and with a name (`fs=npx …`)
+    #[arg(long, value_name = "[NAME=]COMMAND")]
+    stdio: Vec<String>,
     /// What a server that does not start means, for all servers that do not say `required` themselves:
     /// strict ends start-up, lenient goes on without it [default: strict for `upstreams`, lenient for
     /// `mcpServers`]
@@ -80,7 +85,35 @@ impl UpstreamFlags {
 impl UpstreamFlags {
     /// The files that are used.
     pub fn files(&self) -> Vec<PathBuf> {
+        // A command in place of a file.
+        if !self.stdio.is_empty() && self.upstreams_config.is_empty() {
+            return Vec::new();
+        }
         config::find(&self.upstreams_config)
+    }
+
+    /// The servers that were given as commands.
+    fn commands(&self) -> Result<Vec<ServerEntry>, Abort> {
+        let is_name = |name: &&str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        let entry = |(at, text): (usize, &String)| {
+            let named = text.split_once('=').filter(|(name, _)| is_name(name));
+            let number = if at == 0 { String::new() } else { (at + 1).to_string() };
+            let (name, line) = match named {
+                Some((name, line)) => (name.to_owned(), line),
+                None => (format!("server{number}"), text.as_str()),
+            };
+            let mut words = shlex::split(line).unwrap_or_default().into_iter();
+            let program = words.next().ok_or_else(|| Abort::usage("--stdio: expected a command"))?;
+            let arguments: Vec<String> = words.collect();
+            let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            for secret in names::in_arguments(&borrowed) {
+                let _ = edge::secrets().register(secret);
+            }
+            Ok(ServerEntry::stdio(&name, program, arguments))
+        };
+        self.stdio.iter().enumerate().map(entry).collect()
     }
 
     /// Reads these files; servers that do not say how long their start may take get what the flag says.
@@ -138,6 +171,8 @@ pub enum Need<'a> {
     All,
     /// All, whatever happens to each: their state is what is asked for.
     State,
+    /// This one, whatever happens to it.
+    StateOf(&'a str),
     /// Those that this program names.
     Program(&'a str),
     /// Each with its first call.
@@ -192,15 +227,15 @@ fn configuration(
     workers: usize,
 ) -> Result<(RuntimeConfig, bool), Abort> {
     let files = flags.files();
-    let has_upstreams = !files.is_empty();
-    let mut servers = Vec::new();
+    let mut servers = flags.commands()?;
+    let has_upstreams = !files.is_empty() || !servers.is_empty();
     for config in flags.load(&files)? {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
         servers.extend(config.servers);
     }
-    if matches!(need, Need::State) {
+    if matches!(need, Need::State | Need::StateOf(_)) {
         for server in &mut servers {
             server.startup = Startup::Lenient;
             server.startup_is_explicit = true;
@@ -209,6 +244,7 @@ fn configuration(
     let start = match need {
         Need::All | Need::State => StartPolicy::All,
         Need::OnDemand => StartPolicy::Lazy,
+        Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
         Need::Program(source) => named_by(source),

@@ -21,7 +21,8 @@ JSON: {\"ok\", \"file\", \"diagnostics\": [{\"severity\": \"error\" or \"warning
 
 Exit codes: 0 no errors, 1 errors, 2 unreadable file. Warnings do not change the exit code.")]
 pub struct CheckArgs {
-    /// File with a program, or `-` for standard input
+    /// Program text, a file, or `-` for standard input
+    #[arg(value_name = "PROGRAM | FILE | -")]
     file: String,
     /// How to write the findings
     #[arg(long, value_enum, default_value_t)]
@@ -30,7 +31,7 @@ pub struct CheckArgs {
 
 /// Runs the command.
 pub fn run(args: &CheckArgs) -> Result<Exit, Abort> {
-    let source = Source::read_file(&args.file)?;
+    let source = Source::read(&args.file)?;
     let (ok, reports, more) = check(&source.text);
     match args.output {
         OutputFormat::Text => console::write(&text_report(&source, ok, &reports, more))?,

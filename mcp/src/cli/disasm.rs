@@ -13,13 +13,14 @@ use ptc_compiler::{CompileOptions, Externals};
   ptc disasm report.ptc
   echo '(map inc [1 2])' | ptc disasm -")]
 pub struct DisasmArgs {
-    /// File with a program, or `-` for standard input
+    /// Program text, a file, or `-` for standard input
+    #[arg(value_name = "PROGRAM | FILE | -")]
     file: String,
 }
 
 /// Runs the command.
 pub fn run(args: &DisasmArgs) -> Result<Exit, Abort> {
-    let source = Source::read_file(&args.file)?;
+    let source = Source::read(&args.file)?;
     match ptc_compiler::compile(&source.text, &Externals::default(), &CompileOptions::default()) {
         Ok(compiled) => {
             console::write(&compiled.program.disassemble())?;

@@ -2,15 +2,16 @@
 //!
 //! # Layout
 //!
-//! - One file a command: [`serve`], [`eval`], [`mod@exec`], [`batch`], [`check`], [`disasm`], [`tools`], [`doctor`],
-//!   [`config`] and [`demo`](mod@demo) for `ptc demo`.
-//!   `ptc bench` comes from above ([`Bench`]).
+//! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
+//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
 //! - `stop`: signals, and an input that ends early.
 
 pub mod batch;
 pub mod boot;
+pub mod call;
 pub mod check;
 pub mod config;
 pub mod demo;
@@ -19,6 +20,7 @@ pub mod doctor;
 pub mod eval;
 pub mod exec;
 pub mod flags;
+pub mod manual;
 pub mod serve;
 mod stop;
 pub mod tools;
@@ -26,7 +28,7 @@ pub mod tools;
 use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
 use crate::console::{self, style};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
 
 /// Runs one small program next to many tools.
@@ -59,6 +61,8 @@ fn concat_help() -> String {
     format!(
         "Examples:
   ptc demo                                    see it work, nothing to install
+  ptc config import && ptc doctor             with the servers you have
+  ptc call fs/list_directory path=/tmp
   ptc eval '(+ 1 2)'
   ptc eval report.ptc --context @orders.json
   ptc serve --upstreams-config upstreams.json  as an MCP server over stdio
@@ -86,6 +90,14 @@ enum Commands<B: Bench> {
     Tools(tools::ToolsArgs),
     /// Check the configuration and every server, and say what to do about each finding
     Doctor(doctor::DoctorArgs),
+    /// Call one tool, without a program
+    Call(call::CallArgs),
+    /// Add a server to the configuration
+    Add(config::add::AddArgs),
+    /// Remove a server from the configuration
+    Remove(config::add::RemoveArgs),
+    /// Put ptc into the configuration of a client, or take it out again
+    Install(config::install::InstallArgs),
     /// Gather the servers of other hosts; show the schema of the configuration
     Config(config::ConfigArgs),
     /// Compile a program without running it
@@ -96,6 +108,10 @@ enum Commands<B: Bench> {
     Demo(demo::DemoArgs),
     /// Measure speed: calls in flight, workloads of the peer benchmark
     Bench(B),
+    /// Write a script that completes the command line of a shell
+    Completions(manual::CompletionsArgs),
+    /// Write the manual pages
+    Man(manual::ManArgs),
     /// One of the sample servers of `ptc demo`
     #[command(hide = true)]
     DemoServer(demo::DemoServerArgs),
@@ -132,7 +148,7 @@ pub fn main<B: Bench>() -> ExitCode {
     }
 }
 
-fn run(cli: Cli<impl Bench>) -> Result<Exit, Abort> {
+fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
     // The usual hook writes to the stream itself.
     std::panic::set_hook(Box::new(|defect| console::complain(&defect.to_string())));
     let level = cli.log_level.map_or_else(
@@ -147,7 +163,13 @@ fn run(cli: Cli<impl Bench>) -> Result<Exit, Abort> {
         Commands::Batch(args) => on_runtime(batch::run(args)),
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),
+        Commands::Call(args) => on_runtime(call::run(args)),
+        Commands::Add(args) => config::add::add(args),
+        Commands::Remove(args) => config::add::remove(&args),
+        Commands::Install(args) => config::install::run(&args),
         Commands::Config(args) => config::run(&args),
+        Commands::Completions(args) => manual::completions(&args, Cli::<B>::command()),
+        Commands::Man(args) => manual::man(&args, Cli::<B>::command()),
         Commands::Check(args) => check::run(&args),
         Commands::Disasm(args) => disasm::run(&args),
         Commands::Demo(args) => on_runtime(demo::run(args)),

@@ -1,13 +1,14 @@
 //! `ptc tools`: configured servers, their state and their tools.
 
 use super::OutputFormat;
-use super::boot::{Need, UpstreamFlags, boot};
+use super::boot::{Booted, Need, UpstreamFlags, boot};
 use crate::answer::caps::cut;
 use crate::answer::profile::millis;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use ptc_runtime::ServerStatus;
+use ptc_runtime::options::RunOptions;
 use ptc_runtime::tools::text::arguments;
 use ptc_runtime::upstream::UpstreamState;
 use serde_json::{Value, json};
@@ -16,11 +17,15 @@ use serde_json::{Value, json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ptc tools
+  ptc tools fs/read_text_file
   ptc tools --upstreams-config .mcp.json --output json
 
-Every server is started, also when one fails. Exit codes: 0 all are ready, 2 configuration error,
+Every server that is asked for is started, also when one fails. Exit codes: 0 all are ready, 2 configuration error,
 3 at least one did not start.")]
 pub struct ToolsArgs {
+    /// Only this server, or everything there is to know about one tool
+    #[arg(value_name = "SERVER[/TOOL]")]
+    which: Option<String>,
     /// How to write the list
     #[arg(long, value_enum, default_value_t)]
     output: OutputFormat,
@@ -30,14 +35,61 @@ pub struct ToolsArgs {
 
 /// Runs the command.
 pub async fn run(args: ToolsArgs) -> Result<Exit, Abort> {
-    let booted = boot(&args.upstreams, Need::State, 1).await?;
-    let servers = booted.runtime.servers();
+    let which = args.which.as_deref().map(|which| which.split_once('/').unwrap_or((which, "")));
+    let booted =
+        boot(&args.upstreams, which.map_or(Need::State, |(server, _)| Need::StateOf(server)), 1).await?;
+    let mut servers = booted.runtime.servers();
+    if let Some((server, tool)) = which {
+        servers.retain(|status| &*status.name == server);
+        if servers.is_empty() {
+            booted.runtime.shutdown().await;
+            return Err(Abort::usage(format!("no server {server} is configured")));
+        }
+        if !tool.is_empty() && is_ready(&servers[0]) {
+            return document(&booted, &mut servers, tool, args.output).await;
+        }
+    }
     booted.runtime.shutdown().await;
     match args.output {
         OutputFormat::Text => console::write(&text_report(booted.has_upstreams, &servers))?,
         OutputFormat::Json => console::write_json(&json_report(&servers))?,
     }
     Ok(if servers.iter().all(is_ready) { Exit::Ok } else { Exit::Upstream })
+}
+
+/// Writes what there is to know about one tool, as programs are told by `doc`.
+async fn document(
+    booted: &Booted,
+    servers: &mut [ServerStatus],
+    tool: &str,
+    output: OutputFormat,
+) -> Result<Exit, Abort> {
+    let name = Value::from(format!("{}/{tool}", servers[0].name));
+    let outcome = booted
+        .runtime
+        .run(format!("(doc {name})"), RunOptions { want_json: true, ..RunOptions::default() })
+        .await;
+    booted.runtime.shutdown().await;
+    let known = servers[0].tools.iter().any(|known| *known.name == *tool);
+    if !known {
+        return Err(Abort::usage(format!(
+            "{} has no tool {tool}; `ptc tools {0}` lists them",
+            servers[0].name
+        )));
+    }
+    servers[0].tools.retain(|known| *known.name == *tool);
+    match (output, outcome.result) {
+        (OutputFormat::Json, _) => console::write_json(&json_report(servers))?,
+        (OutputFormat::Text, Ok(answer)) => {
+            let text =
+                answer.json.and_then(Result::ok).and_then(|json| serde_json::from_str::<String>(&json).ok());
+            console::write_line(text.as_deref().unwrap_or(&answer.text))?;
+        }
+        (OutputFormat::Text, Err(failure)) => {
+            return Err(Abort { exit: Exit::ProgramFailed, message: failure.message });
+        }
+    }
+    Ok(Exit::Ok)
 }
 
 fn is_ready(server: &ServerStatus) -> bool {

@@ -1,8 +1,9 @@
 //! A host's entry as one of ours.
 
-use super::hosts::HostFolders;
+use super::hosts::{EntryDialect, HostFolders};
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 /// An entry in our `mcpServers` shape, and what its owner should know about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,26 +17,56 @@ pub struct Converted {
 /// Keys that mean the same everywhere.
 const SAME: [&str; 5] = ["command", "args", "env", "cwd", "description"];
 
-/// Converts; the error says why the entry cannot be used at all.
-pub fn convert(entry: &Value, places: &HostFolders) -> Result<Converted, String> {
+/// Approvals of hosts, which nothing here has.
+const APPROVALS: [&str; 5] = ["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"];
+
+/// Names of the address of a remote server, and the transport that they stand for.
+const ADDRESSES: [(&str, &str); 4] =
+    [("url", "http"), ("serverUrl", "http"), ("httpUrl", "http"), ("uri", "http")];
+
+/// Converts an entry of a file; the error says why it cannot be used at all. `base` is the folder that relative paths
+/// of a project's own file are meant from.
+pub fn convert(
+    entry: &Value,
+    dialect: EntryDialect,
+    places: &HostFolders,
+    base: Option<&Path>,
+) -> Result<Converted, String> {
     let Value::Object(theirs) = entry else { return Err("it is not an object".into()) };
+    let mut theirs = theirs.clone();
+    theirs.retain(|_, value| !value.is_null());
+    match dialect {
+        EntryDialect::Usual => {}
+        EntryDialect::Zed => of_zed(&mut theirs),
+        EntryDialect::Opencode => of_opencode(&mut theirs),
+        EntryDialect::Goose => of_goose(&mut theirs)?,
+    }
+    let theirs = &theirs;
     let mut ours = Map::new();
     let mut notes = Vec::new();
-    if let Some(url) = theirs.get("url").or_else(|| theirs.get("serverUrl")).and_then(Value::as_str) {
-        ours.insert("type".into(), "http".into());
-        ours.insert("url".into(), url.into());
-        ours.insert("disabled".into(), true.into());
-        notes.push(
-            "remote servers are not built into this version: written as disabled, without headers".into(),
-        );
-        return Ok(Converted { entry: ours, notes });
-    }
-    if !theirs.get("command").is_some_and(Value::is_string) {
-        return Err("it has neither a command nor a url".into());
-    }
-    for key in SAME {
-        if let Some(value) = theirs.get(key) {
-            ours.insert(key.into(), fill(value, places, &mut notes));
+    let address = ADDRESSES.iter().find_map(|(key, kind)| Some((theirs.get(*key)?.as_str()?, *kind)));
+    match address {
+        Some((url, kind)) if !theirs.contains_key("command") => {
+            let kind = if theirs.get("type").is_some_and(|kind| kind == "sse") { "sse" } else { kind };
+            ours.insert("type".into(), kind.into());
+            ours.insert("url".into(), fill_text(url, places, &mut notes).into());
+            for key in ["headers", "description"] {
+                if let Some(value) = theirs.get(key) {
+                    ours.insert(key.into(), fill(value, places, &mut notes));
+                }
+            }
+        }
+        _ => {
+            if !theirs.get("command").is_some_and(Value::is_string) {
+                return Err("it has neither a command nor a url".into());
+            }
+            for key in SAME {
+                if let Some(value) = theirs.get(key) {
+                    ours.insert(key.into(), fill(value, places, &mut notes));
+                }
+            }
+            inherited_variables(theirs, &mut ours);
+            keep_folder(&mut ours, base);
         }
     }
     let is_off = theirs.get("disabled") == Some(&Value::Bool(true))
@@ -44,7 +75,6 @@ pub fn convert(entry: &Value, places: &HostFolders) -> Result<Converted, String>
         ours.insert("disabled".into(), true.into());
         notes.push("disabled there, and here too".into());
     }
-    inherited_variables(theirs, &mut ours);
     for (key, our_key) in
         [("startup_timeout_sec", "handshake_timeout_ms"), ("tool_timeout_sec", "request_timeout_ms")]
     {
@@ -52,23 +82,137 @@ pub fn convert(entry: &Value, places: &HostFolders) -> Result<Converted, String>
             ours.insert(our_key.into(), ((seconds * 1_000.0) as u64).max(1).into());
         }
     }
-    match (theirs.get("enabled_tools"), theirs.get("disabled_tools")) {
-        (Some(allowed), _) => drop(ours.insert("tools".into(), json!({ "allow": allowed }))),
-        (None, Some(blocked)) => drop(ours.insert("tools".into(), json!({ "block": blocked }))),
-        (None, None) => {}
-    }
+    choices(theirs, &mut ours, &mut notes);
     if theirs.contains_key("envFile") {
         notes.push("envFile is not read: export its variables, or write them into env".into());
     }
-    for (name, value) in ours.get("env").and_then(Value::as_object).into_iter().flatten() {
-        let literal = value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
-        if literal && names::is_secret(name) {
-            notes.push(format!(
-                "env {name} was copied as it is; to keep it out of the file, export it and write \"${{{name}}}\""
-            ));
+    for part in ["env", "headers"] {
+        for (name, value) in ours.get(part).and_then(Value::as_object).into_iter().flatten() {
+            let literal = value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
+            if literal && names::is_secret(name) {
+                notes.push(format!(
+                    "{part} {name} was copied as it is; to keep it out of the file, export it and write \"${{{}}}\"",
+                    variable_name(name)
+                ));
+            }
         }
     }
     Ok(Converted { entry: ours, notes })
+}
+
+/// Which tools there are, in our words; approvals are told about.
+fn choices(theirs: &Map<String, Value>, ours: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let list = |keys: &[&str]| keys.iter().find_map(|key| theirs.get(*key).filter(|value| value.is_array()));
+    let only =
+        list(&["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"])
+            .filter(|names| **names != json!(["*"]) && **names != json!([]));
+    let without =
+        list(&["disabled_tools", "disabledTools", "excludeTools"]).filter(|names| **names != json!([]));
+    match (only, without) {
+        (Some(names), _) => {
+            ours.insert("tools".into(), json!({ "allow": names }));
+            // Our rule is one of the two; the reader knows this key beside it.
+            if let Some(names) = without {
+                ours.insert("excludeTools".into(), names.clone());
+            }
+        }
+        (None, Some(names)) => drop(ours.insert("tools".into(), json!({ "block": names }))),
+        (None, None) => {}
+    }
+    for key in APPROVALS {
+        let says_something = match theirs.get(key) {
+            Some(Value::Array(names)) => !names.is_empty(),
+            Some(value) => *value != Value::Bool(false),
+            None => false,
+        };
+        if says_something {
+            notes.push(format!("{key} has no counterpart: programs call every tool without asking"));
+        }
+    }
+}
+
+/// Zed wrote the command as an object for a while.
+fn of_zed(theirs: &mut Map<String, Value>) {
+    let Some(Value::Object(command)) = theirs.get("command") else { return };
+    let mut command = command.clone();
+    theirs.remove("command");
+    if let Some(path) = command.remove("path") {
+        theirs.insert("command".into(), path);
+    }
+    theirs.extend(command);
+}
+
+/// opencode writes the command line as one list, and references in braces.
+fn of_opencode(theirs: &mut Map<String, Value>) {
+    if let Some(Value::Array(words)) = theirs.remove("command") {
+        let mut words = words.into_iter();
+        if let Some(program) = words.next() {
+            theirs.insert("command".into(), program);
+        }
+        theirs.insert("args".into(), words.collect());
+    }
+    if let Some(variables) = theirs.remove("environment") {
+        theirs.insert("env".into(), variables);
+    }
+    for value in theirs.values_mut() {
+        in_texts(value, &|text| text.replace("{env:", "${env:").replace("$${env:", "${env:"));
+    }
+}
+
+/// Goose has extensions of its own among the servers.
+fn of_goose(theirs: &mut Map<String, Value>) -> Result<(), String> {
+    if let Some(kind) = theirs.get("type").and_then(Value::as_str)
+        && !["stdio", "sse", "streamable_http", "streamable-http"].contains(&kind)
+    {
+        return Err(format!("it is a part of Goose itself ({kind})"));
+    }
+    for (key, usual) in [("cmd", "command"), ("envs", "env"), ("env_keys", "env_vars")] {
+        if let Some(value) = theirs.remove(key) {
+            theirs.insert(usual.into(), value);
+        }
+    }
+    if theirs.get("env").is_some_and(|env| *env == json!({})) {
+        theirs.remove("env");
+    }
+    if theirs.get("description").is_some_and(|text| text == "") {
+        theirs.remove("description");
+    }
+    Ok(())
+}
+
+/// A project's own file means its paths from its folder.
+pub fn keep_folder(ours: &mut Map<String, Value>, base: Option<&Path>) {
+    let Some(base) = base else { return };
+    if let Some(folder) = ours.get("cwd").and_then(Value::as_str) {
+        let absolute = base.join(folder);
+        ours.insert("cwd".into(), absolute.display().to_string().into());
+        return;
+    }
+    let is_relative = |word: &str| {
+        word.starts_with("./")
+            || word.starts_with("../")
+            || (word.contains('/') && Path::new(word).is_relative() && base.join(word).is_file())
+    };
+    let command = ours.get("command").and_then(Value::as_str);
+    let arguments = ours.get("args").and_then(Value::as_array);
+    let mut words = command.into_iter().chain(arguments.into_iter().flatten().filter_map(Value::as_str));
+    if words.any(is_relative) {
+        ours.insert("cwd".into(), base.display().to_string().into());
+    }
+}
+
+fn in_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| in_texts(item, change)),
+        Value::Object(map) => map.values_mut().for_each(|value| in_texts(value, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A name for a variable.
+fn variable_name(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
 /// Codex names variables that are handed on (`env_vars`).
@@ -102,10 +246,7 @@ fn fill_text(text: &str, places: &HostFolders, notes: &mut Vec<String>) -> Strin
     while let Some(open) = filled.find("${input:") {
         let Some(close) = filled[open..].find('}') else { break };
         let question = &filled[open + "${input:".len()..open + close];
-        let variable: String = question
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
-            .collect();
+        let variable = variable_name(question);
         notes.push(format!("the editor asks for {question}: export it as {variable}"));
         filled.replace_range(open..=open + close, &format!("${{{variable}}}"));
     }
@@ -126,7 +267,8 @@ mod tests {
     }
 
     fn converted(entry: Value) -> (Value, Vec<String>) {
-        let Converted { entry, notes } = convert(&entry, &places()).expect("an entry");
+        let Converted { entry, notes } =
+            convert(&entry, EntryDialect::Usual, &places(), None).expect("an entry");
         (entry.into(), notes)
     }
 
@@ -137,8 +279,8 @@ mod tests {
         let (ours, notes) = converted(entry);
         let env = json!({ "GITHUB_TOKEN": "${GITHUB_TOKEN}", "API_KEY": "abc", "MODE": "fast" });
         assert_eq!(ours, json!({ "command": "npx", "args": ["-y", "gh"], "env": env }));
-        assert_eq!(notes.len(), 1);
-        assert!(notes[0].starts_with("env API_KEY was copied") && !notes[0].contains("abc"), "{notes:?}");
+        assert_eq!(notes.len(), 2);
+        assert!(notes[1].starts_with("env API_KEY was copied") && !notes[1].contains("abc"), "{notes:?}");
     }
 
     #[test]
@@ -163,11 +305,37 @@ mod tests {
     }
 
     #[test]
-    fn remote_servers_are_kept_but_off() {
+    fn remote_servers_keep_their_headers() {
         let (ours, notes) =
-            converted(json!({ "url": "https://x/mcp", "headers": { "Authorization": "Bearer s" } }));
-        assert_eq!(ours, json!({ "type": "http", "url": "https://x/mcp", "disabled": true }));
-        assert_eq!(notes.len(), 1);
-        assert!(convert(&json!({}), &places()).is_err() && convert(&json!(1), &places()).is_err());
+            converted(json!({ "serverUrl": "https://x/mcp", "headers": { "Authorization": "Bearer s" } }));
+        let headers = json!({ "Authorization": "Bearer s" });
+        assert_eq!(ours, json!({ "type": "http", "url": "https://x/mcp", "headers": headers }));
+        assert!(notes[0].starts_with("headers Authorization was copied"), "{notes:?}");
+        let convert = |entry: Value| convert(&entry, EntryDialect::Usual, &places(), None);
+        assert!(convert(json!({})).is_err() && convert(json!(1)).is_err());
+    }
+
+    #[test]
+    fn paths_of_a_project_stay_its_own() {
+        let base = Path::new("/p");
+        let cwd = |entry: Value| {
+            let converted = convert(&entry, EntryDialect::Usual, &places(), Some(base)).expect("an entry");
+            converted.entry.get("cwd").cloned()
+        };
+        assert_eq!(cwd(json!({ "command": "./serve" })), Some(json!("/p")));
+        assert_eq!(cwd(json!({ "command": "node", "args": ["../x.js"] })), Some(json!("/p")));
+        assert_eq!(cwd(json!({ "command": "node", "cwd": "sub" })), Some(json!("/p/sub")));
+        assert_eq!(cwd(json!({ "command": "npx", "args": ["-y", "@a/b"] })), None);
+    }
+
+    #[test]
+    fn choices_of_tools_are_taken_over_and_approvals_told() {
+        let entry = json!({ "command": "x", "includeTools": ["a"], "excludeTools": ["b"], "trust": true });
+        let (ours, notes) = converted(entry);
+        assert_eq!(ours, json!({ "command": "x", "tools": { "allow": ["a"] }, "excludeTools": ["b"] }));
+        assert_eq!(notes, ["trust has no counterpart: programs call every tool without asking"]);
+        let (ours, notes) =
+            converted(json!({ "command": "x", "disabledTools": ["b"], "autoApprove": [], "tools": ["*"] }));
+        assert_eq!((ours, notes.len()), (json!({ "command": "x", "tools": { "block": ["b"] } }), 0));
     }
 }

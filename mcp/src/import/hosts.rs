@@ -1,6 +1,6 @@
 //! Which hosts there are, and where each keeps its servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A host whose configuration is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -17,6 +17,20 @@ pub enum Host {
     Windsurf,
     /// Codex.
     Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// Zed.
+    Zed,
+    /// opencode.
+    Opencode,
+    /// Goose.
+    Goose,
+    /// Kiro.
+    Kiro,
+    /// LM Studio.
+    LmStudio,
+    /// Copilot CLI.
+    Copilot,
 }
 
 /// Folders that files are looked up in.
@@ -44,72 +58,164 @@ impl HostFolders {
             home,
         })
     }
+
+    /// True for a file that belongs to the project and not to the user.
+    pub fn is_of_project(&self, file: &Path) -> bool {
+        file.starts_with(&self.project) && self.project != self.home
+    }
 }
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// JSON, perhaps with comments and trailing commas; the servers are below this key.
-    Json(&'static str),
-    /// The same, and the project has servers of its own in it.
-    JsonWithProjects(&'static str),
-    /// TOML; the servers are below this key.
-    Toml(&'static str),
+pub struct Format {
+    /// Its syntax.
+    pub syntax: Syntax,
+    /// The servers are below this key.
+    pub key: &'static str,
+    /// How one of them is written.
+    pub dialect: EntryDialect,
 }
+
+/// The syntax of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// JSON, perhaps with comments and trailing commas.
+    Json,
+    /// The same, and the projects have servers of their own in it.
+    JsonWithProjects,
+    /// TOML.
+    Toml,
+    /// YAML.
+    Yaml,
+}
+
+/// How an entry is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryDialect {
+    /// `command`, `args`, `env`; `url`, `headers`.
+    Usual,
+    /// Zed: `command` may be an object with `path`, `args` and `env`.
+    Zed,
+    /// opencode: `command` is a list, `environment` the variables, `{env:NAME}` a reference.
+    Opencode,
+    /// Goose: `cmd`, `envs`, `env_keys`, `uri`.
+    Goose,
+}
+
+const fn json(key: &'static str) -> Format {
+    Format { syntax: Syntax::Json, key, dialect: EntryDialect::Usual }
+}
+
+const SERVERS: Format = json("mcpServers");
 
 impl Host {
     /// Every host.
-    pub const ALL: [Host; 6] =
-        [Host::ClaudeDesktop, Host::ClaudeCode, Host::Cursor, Host::Vscode, Host::Windsurf, Host::Codex];
+    pub const ALL: [Host; 13] = [
+        Host::ClaudeDesktop,
+        Host::ClaudeCode,
+        Host::Cursor,
+        Host::Vscode,
+        Host::Windsurf,
+        Host::Codex,
+        Host::Gemini,
+        Host::Zed,
+        Host::Opencode,
+        Host::Goose,
+        Host::Kiro,
+        Host::LmStudio,
+        Host::Copilot,
+    ];
 
     /// The name people know.
     pub const fn label(self) -> &'static str {
-        match self {
-            Host::ClaudeDesktop => "Claude Desktop",
-            Host::ClaudeCode => "Claude Code",
-            Host::Cursor => "Cursor",
-            Host::Vscode => "VS Code",
-            Host::Windsurf => "Windsurf",
-            Host::Codex => "Codex",
-        }
+        self.names().0
     }
 
     /// The name in flags, and behind a server's name that several hosts use differently.
     pub const fn key(self) -> &'static str {
+        self.names().1
+    }
+
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Host::ClaudeDesktop => "claude-desktop",
-            Host::ClaudeCode => "claude-code",
-            Host::Cursor => "cursor",
-            Host::Vscode => "vscode",
-            Host::Windsurf => "windsurf",
-            Host::Codex => "codex",
+            Host::ClaudeDesktop => ("Claude Desktop", "claude-desktop"),
+            Host::ClaudeCode => ("Claude Code", "claude-code"),
+            Host::Cursor => ("Cursor", "cursor"),
+            Host::Vscode => ("VS Code", "vscode"),
+            Host::Windsurf => ("Windsurf", "windsurf"),
+            Host::Codex => ("Codex", "codex"),
+            Host::Gemini => ("Gemini CLI", "gemini"),
+            Host::Zed => ("Zed", "zed"),
+            Host::Opencode => ("opencode", "opencode"),
+            Host::Goose => ("Goose", "goose"),
+            Host::Kiro => ("Kiro", "kiro"),
+            Host::LmStudio => ("LM Studio", "lm-studio"),
+            Host::Copilot => ("Copilot CLI", "copilot"),
+        }
+    }
+
+    /// How it writes its files.
+    pub const fn format(self) -> Format {
+        match self {
+            Host::Vscode => json("servers"),
+            Host::Codex => Format { syntax: Syntax::Toml, key: "mcp_servers", dialect: EntryDialect::Usual },
+            Host::Zed => Format { syntax: Syntax::Json, key: "context_servers", dialect: EntryDialect::Zed },
+            Host::Opencode => Format { syntax: Syntax::Json, key: "mcp", dialect: EntryDialect::Opencode },
+            Host::Goose => Format { syntax: Syntax::Yaml, key: "extensions", dialect: EntryDialect::Goose },
+            Host::ClaudeCode => {
+                Format { syntax: Syntax::JsonWithProjects, key: "mcpServers", dialect: EntryDialect::Usual }
+            }
+            Host::ClaudeDesktop
+            | Host::Cursor
+            | Host::Windsurf
+            | Host::Gemini
+            | Host::Kiro
+            | Host::LmStudio
+            | Host::Copilot => SERVERS,
         }
     }
 
     /// Where its files may be, on Linux, macOS and Windows; the project's own first.
-    pub fn files(self, places: &HostFolders) -> Vec<(PathBuf, Format)> {
-        const SERVERS: Format = Format::Json("mcpServers");
+    pub fn files(self, places: &HostFolders) -> Vec<PathBuf> {
         let HostFolders { home, config, project, codex } = places;
         let applications = home.join("Library/Application Support");
         let roaming = home.join("AppData/Roaming");
+        let systems = [config, &applications, &roaming];
         match self {
-            Host::ClaudeDesktop => [config, &applications, &roaming]
-                .into_iter()
-                .map(|folder| (folder.join("Claude/claude_desktop_config.json"), SERVERS))
-                .collect(),
-            Host::ClaudeCode => vec![
-                (project.join(".mcp.json"), SERVERS),
-                (home.join(".claude.json"), Format::JsonWithProjects("mcpServers")),
-            ],
-            Host::Cursor => {
-                vec![(project.join(".cursor/mcp.json"), SERVERS), (home.join(".cursor/mcp.json"), SERVERS)]
+            Host::ClaudeDesktop => {
+                systems.map(|folder| folder.join("Claude/claude_desktop_config.json")).to_vec()
             }
+            Host::ClaudeCode => vec![project.join(".mcp.json"), home.join(".claude.json")],
+            Host::Cursor => vec![project.join(".cursor/mcp.json"), home.join(".cursor/mcp.json")],
             Host::Vscode => std::iter::once(project.join(".vscode/mcp.json"))
-                .chain([config, &applications, &roaming].map(|folder| folder.join("Code/User/mcp.json")))
-                .map(|file| (file, Format::Json("servers")))
+                .chain(systems.map(|folder| folder.join("Code/User/mcp.json")))
                 .collect(),
-            Host::Windsurf => vec![(home.join(".codeium/windsurf/mcp_config.json"), SERVERS)],
-            Host::Codex => vec![(codex.join("config.toml"), Format::Toml("mcp_servers"))],
+            Host::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
+            Host::Codex => vec![codex.join("config.toml")],
+            Host::Gemini => {
+                vec![project.join(".gemini/settings.json"), home.join(".gemini/settings.json")]
+            }
+            Host::Zed => vec![
+                project.join(".zed/settings.json"),
+                config.join("zed/settings.json"),
+                home.join(".config/zed/settings.json"),
+                roaming.join("Zed/settings.json"),
+            ],
+            Host::Opencode => {
+                let names = ["opencode.json", "opencode.jsonc"];
+                let of = |folder: PathBuf| names.map(|name| folder.join(name));
+                [of(project.clone()), of(config.join("opencode")), of(home.join(".config/opencode"))].concat()
+            }
+            Host::Goose => vec![config.join("goose/config.yaml"), home.join(".config/goose/config.yaml")],
+            Host::Kiro => {
+                vec![project.join(".kiro/settings/mcp.json"), home.join(".kiro/settings/mcp.json")]
+            }
+            Host::LmStudio => {
+                vec![home.join(".lmstudio/mcp.json"), home.join(".cache/lm-studio/mcp.json")]
+            }
+            Host::Copilot => {
+                vec![home.join(".copilot/mcp-config.json"), config.join("copilot/mcp-config.json")]
+            }
         }
     }
 }

@@ -45,19 +45,37 @@ pub enum Fate {
 pub struct Import {
     /// Files that exist, in the order of the hosts.
     pub files: Vec<SourceFile>,
-    /// Entries by name.
+    /// Entries by name that were there before.
+    pub there: Map<String, Value>,
+    /// New entries by name.
     pub servers: Map<String, Value>,
 }
 
 impl Import {
-    /// Reads the files of these hosts.
-    pub fn collect(hosts: &[Host], places: &HostFolders, read: impl Fn(&Path) -> Option<String>) -> Import {
-        let mut import = Import::default();
+    /// Reads the files of these hosts, beside entries that there are already.
+    pub fn collect(
+        hosts: &[Host],
+        places: &HostFolders,
+        there: Map<String, Value>,
+        read: impl Fn(&Path) -> Option<String>,
+    ) -> Import {
+        let mut import = Import { there, ..Import::default() };
         for &host in hosts {
-            for (path, format) in host.files(places) {
+            let format = host.format();
+            let mut seen = Vec::new();
+            for path in host.files(places) {
+                if seen.contains(&path) {
+                    continue;
+                }
+                seen.push(path.clone());
                 let Some(text) = read(&path) else { continue };
+                let base = places.is_of_project(&path).then_some(&*places.project);
                 let servers = source::read(&text, format, &places.project).map(|found| {
-                    found.iter().map(|(name, entry)| import.add(host, name, entry, places)).collect()
+                    let converted = |entry| convert(entry, format.dialect, places, base);
+                    found
+                        .iter()
+                        .map(|(name, entry)| import.add(host, name, converted(entry), is_ptc(entry)))
+                        .collect()
                 });
                 import.files.push(SourceFile { host, path, servers });
             }
@@ -70,45 +88,56 @@ impl Import {
         self.servers.values().filter_map(Value::as_object).flat_map(names::in_entry)
     }
 
-    /// The file to write.
+    /// A file with the new entries alone.
     pub fn document(&self) -> Value {
         json!({ "mcpServers": self.servers })
     }
 
-    fn add(&mut self, host: Host, name: &str, entry: &Value, places: &HostFolders) -> Imported {
+    fn add(&mut self, host: Host, name: &str, found: Result<Converted, String>, is_ptc: bool) -> Imported {
         let fated = |fate, notes| Imported { name: name.to_owned(), fate, notes };
-        if is_ptc(entry) {
+        if is_ptc {
             return fated(Fate::Skipped("it is ptc itself".into()), Vec::new());
         }
-        let Converted { entry, mut notes } = match convert(entry, places) {
+        let Converted { entry, mut notes } = match found {
             Ok(converted) => converted,
             Err(reason) => return fated(Fate::Skipped(reason), Vec::new()),
         };
         let entry = Value::Object(entry);
-        if let Some((same, _)) = self.servers.iter().find(|(known, value)| {
+        let mut known = self.there.iter().chain(&self.servers);
+        if let Some((same, _)) = known.find(|(known, value)| {
             **value == entry && (known.as_str() == name || known.starts_with(&format!("{name}-")))
         }) {
             return fated(Fate::SameAs(same.clone()), Vec::new());
         }
         let mut ours = name.to_owned();
-        if self.servers.contains_key(&ours) {
-            notes.push(format!("another host has a different {name}"));
+        if self.is_taken(&ours) {
+            notes.push(format!("there is a different {name} already"));
             ours = format!("{name}-{}", host.key());
         }
         let mut number = 2;
-        while self.servers.contains_key(&ours) {
+        while self.is_taken(&ours) {
             ours = format!("{name}-{}-{number}", host.key());
             number += 1;
         }
         self.servers.insert(ours.clone(), entry);
         fated(Fate::Written(ours), notes)
     }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.there.contains_key(name) || self.servers.contains_key(name)
+    }
 }
 
 /// True for an entry that starts this product: it must not become its own upstream.
 fn is_ptc(entry: &Value) -> bool {
-    let stem = entry["command"].as_str().and_then(|command| Path::new(command).file_stem()?.to_str());
-    let serves = entry["args"].as_array().is_some_and(|args| args.iter().any(|arg| arg == "serve"));
+    let command = [&entry["command"], &entry["cmd"], &entry["command"][0], &entry["command"]["path"]];
+    let stem = command
+        .iter()
+        .find_map(|command| command.as_str())
+        .and_then(|command| Path::new(command).file_stem()?.to_str());
+    let lists = [&entry["args"], &entry["command"]];
+    let mut words = lists.iter().filter_map(|list| list.as_array()).flatten();
+    let serves = words.any(|word| word == "serve");
     stem == Some("ptc") && serves
 }
 
@@ -139,7 +168,7 @@ mod tests {
             _ => None,
         }
         };
-        let import = Import::collect(&Host::ALL, &places, read);
+        let import = Import::collect(&Host::ALL, &places, Map::new(), read);
         assert_eq!(
             import.document(),
             json!({ "mcpServers": {

@@ -1,6 +1,6 @@
 //! A host's file as a list of entries, whatever it is written in.
 
-use super::hosts::Format;
+use super::hosts::{Format, Syntax};
 use ptc_runtime::config::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -10,13 +10,16 @@ use std::path::Path;
 /// # Errors
 /// What is wrong with the text, in one line.
 pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Value>, String> {
-    let (root, key) = match format {
-        Format::Json(key) | Format::JsonWithProjects(key) => (read_json(text)?, key),
-        Format::Toml(key) => (toml::from_str(text).map_err(|error| toml_error(text, &error))?, key),
+    let root: Value = match format.syntax {
+        Syntax::Json | Syntax::JsonWithProjects => read_json(text)?,
+        Syntax::Toml => toml::from_str(text).map_err(|error| toml_error(text, &error))?,
+        Syntax::Yaml if text.trim().is_empty() => Value::Null,
+        // The reader's own text quotes lines, and those may hold secrets.
+        Syntax::Yaml => serde_saphyr::from_str(text).map_err(|_| "it is not YAML".to_owned())?,
     };
-    let mut servers = object(root.get(key));
-    if matches!(format, Format::JsonWithProjects(_)) {
-        let own = project.to_str().and_then(|path| root.get("projects")?.get(path)?.get(key));
+    let mut servers = object(root.get(format.key));
+    if format.syntax == Syntax::JsonWithProjects {
+        let own = project.to_str().and_then(|path| root.get("projects")?.get(path)?.get(format.key));
         servers.extend(object(own));
     }
     Ok(servers)
@@ -34,37 +37,42 @@ fn toml_error(text: &str, error: &toml::de::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hosts::Host;
     use super::*;
     use serde_json::json;
 
-    fn servers(text: &str, format: Format) -> Value {
-        read(text, format, Path::new("/work dir")).map_or_else(Value::String, Value::Object)
+    fn servers(text: &str, host: Host) -> Value {
+        read(text, host.format(), Path::new("/work dir")).map_or_else(Value::String, Value::Object)
     }
 
     #[test]
     fn json_with_comments_and_commas() {
         let text =
             "{ // mine\n \"servers\": {\"a\": {\"command\": \"x,}\", \"args\": [\"//\", ],}, /* b */ },\n}";
-        let found = servers(text, Format::Json("servers"));
+        let found = servers(text, Host::Vscode);
         assert_eq!(found, json!({ "a": { "command": "x,}", "args": ["//"] } }));
-        assert_eq!(servers("", Format::Json("servers")), json!({}));
-        assert_eq!(servers("{}", Format::Json("servers")), json!({}));
-        assert!(servers("{", Format::Json("servers")).is_string());
+        assert_eq!(servers("", Host::Vscode), json!({}));
+        assert_eq!(servers("{}", Host::Vscode), json!({}));
+        assert!(servers("{", Host::Vscode).is_string());
     }
 
     #[test]
     fn servers_of_the_project_come_with_those_of_the_user() {
         let text = r#"{"mcpServers": {"a": {"command": "x"}}, "projects": {
             "/work dir": {"mcpServers": {"b": {"command": "y"}}}, "/other": {"mcpServers": {"c": {}}}}}"#;
-        let found = servers(text, Format::JsonWithProjects("mcpServers"));
+        let found = servers(text, Host::ClaudeCode);
         assert_eq!(found, json!({ "a": { "command": "x" }, "b": { "command": "y" } }));
     }
 
     #[test]
-    fn toml_tables() {
+    fn tables_of_toml_and_yaml() {
         let text = "model = \"m\"\n[mcp_servers.a]\ncommand = \"x\"\nargs = [\"-y\"]\n[mcp_servers.a.env]\nK = \"v\"\n";
-        let found = servers(text, Format::Toml("mcp_servers"));
+        let found = servers(text, Host::Codex);
         assert_eq!(found, json!({ "a": { "command": "x", "args": ["-y"], "env": { "K": "v" } } }));
-        assert!(servers("[", Format::Toml("mcp_servers")).is_string());
+        assert!(servers("[", Host::Codex).is_string());
+        let found = servers("extensions:\n  a:\n    cmd: x\n    timeout: 300\n", Host::Goose);
+        assert_eq!(found, json!({ "a": { "cmd": "x", "timeout": 300 } }));
+        assert_eq!((servers("", Host::Goose), servers("x: 1", Host::Goose)), (json!({}), json!({})));
+        assert_eq!(servers("a: [s3cret", Host::Goose), "it is not YAML");
     }
 }

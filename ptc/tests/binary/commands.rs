@@ -58,7 +58,7 @@ fn usage_and_configuration_errors_have_exit_code_2() {
         vec!["eval", "no-such-file.ptc"],
         vec!["eval", "1", "--context", "[1]"],
         vec!["eval", "1", "--timeout", "soon"],
-        vec!["check", "no-such-file"],
+        vec!["check", "no-such-file.ptc"],
         vec!["eval", "(tool/call {:server \"a\" :tool \"b\"})", "--upstreams-config", path],
         vec!["serve", "--upstreams-config", path],
         vec!["tools", "--upstreams-config", "/no/such/file.json"],

@@ -31,7 +31,7 @@ const CURSOR: &str = r#"{ // comments are fine
 const CODEX: &str = "[mcp_servers.git]\ncommand = \"uvx\"\nargs = [\"mcp-server-git\"]\n";
 
 #[test]
-fn import_writes_one_file_and_never_overwrites() {
+fn import_writes_one_file_and_adds_to_what_is_there() {
     let (home, project) = home(&[(".cursor/mcp.json", CURSOR), (".codex/config.toml", CODEX)]);
     let import = |more: &[&str]| {
         at_home(home.path(), &project, &[&["config", "import", "--output", "json"], more].concat())
@@ -57,10 +57,17 @@ fn import_writes_one_file_and_never_overwrites() {
         assert_eq!(mode & 0o777, 0o600, "only its owner reads it");
     }
     std::fs::write(&target, "{}").expect("written");
+    assert_eq!(import(&["--from", "cursor"]).status.code(), Some(0));
+    let written: Value = serde_json::from_slice(&std::fs::read(&target).expect("a file")).expect("JSON");
+    assert!(written["mcpServers"]["fs"].is_object() && written["mcpServers"]["git"].is_null(), "{written}");
+    std::fs::write(&target, "{oops").expect("written");
     let refused = import(&[]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("--force replaces it"));
-    assert_eq!(std::fs::read_to_string(&target).expect("a file"), "{}");
+    assert_eq!(
+        std::fs::read_to_string(&target).expect("a file"),
+        "{oops",
+        "what cannot be read is left alone"
+    );
     assert_eq!(import(&["--force", "--from", "codex"]).status.code(), Some(0));
     let written: Value = serde_json::from_slice(&std::fs::read(&target).expect("a file")).expect("JSON");
     assert_eq!(written["mcpServers"].as_object().map(serde_json::Map::len), Some(1));

@@ -3,6 +3,7 @@
 mod commands;
 mod configuration;
 mod fairness;
+mod hosts;
 mod serve;
 mod support;
 mod upstreams;

@@ -1,49 +1,34 @@
-//! `ptc config`: takes over the servers of other hosts; shows the schema of the file.
+//! `ptc config import`: takes over the servers of other hosts.
 
-use super::OutputFormat;
+use super::target::Target;
+use crate::cli::OutputFormat;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use crate::edge;
 use crate::import::hosts::{Host, HostFolders};
 use crate::import::merge::{Fate, Import, Imported, SourceFile};
-use clap::Subcommand;
 use ptc_runtime::config;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `ptc config`.
-#[derive(Debug, clap::Args)]
-pub struct ConfigArgs {
-    #[command(subcommand)]
-    command: ConfigCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum ConfigCommand {
-    /// Gather the servers of Claude, Cursor, VS Code, Windsurf and Codex in one file
-    Import(ImportArgs),
-    /// Print the JSON Schema of the file
-    Schema,
-}
-
+/// Arguments of `ptc config import`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads the hosts' own files below the home and the working directory, and changes none of them.
-`${VAR}` references are kept; the new file can be read by its owner only. `ptc doctor` then says
-whether the servers work.
+A file that is there already keeps what it has and gets what is new. `${VAR}` references are kept; a new file can be
+read by its owner only. `ptc doctor` then says whether the servers work.
 
-Exit codes: 0 written, 2 nothing was found or the file is there already (see --force), 4 not written."
+Exit codes: 0 written, 2 nothing was found or the file cannot be read, 4 not written."
 )]
-struct ImportArgs {
+pub(super) struct ImportArgs {
     /// The file to write [default: the one that is used when no other is named]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Only these hosts
     #[arg(long, value_name = "HOST", value_enum, value_delimiter = ',')]
     from: Vec<Host>,
-    /// Replace the file if it is there
+    /// Replace the file if it is there, and what it has
     #[arg(long)]
     force: bool,
     /// Show the file instead of writing it, without the secrets in it
@@ -55,38 +40,32 @@ struct ImportArgs {
 }
 
 /// Runs the command.
-pub fn run(args: &ConfigArgs) -> Result<Exit, Abort> {
-    match &args.command {
-        ConfigCommand::Schema => {
-            console::write_document(&config::json_schema())?;
-            Ok(Exit::Ok)
-        }
-        ConfigCommand::Import(args) => import(args),
-    }
-}
-
-fn import(args: &ImportArgs) -> Result<Exit, Abort> {
+pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
-    let target = match &args.to {
+    let path = match &args.to {
         Some(path) => path.clone(),
         None => config::default_file().ok_or_else(|| Abort::usage("no home; name a file with --to"))?,
     };
+    let target = Target::read(path, args.force)?;
     let hosts = if args.from.is_empty() { Host::ALL.to_vec() } else { args.from.clone() };
     // The target may be a file that is looked at, when it is to be replaced.
-    let import = Import::collect(&hosts, &places, |path| std::fs::read_to_string(path).ok());
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let import = Import::collect(&hosts, &places, target.entries(), read);
     // The file gets what it is about to be read for; what is shown of it does not.
     for secret in import.secrets() {
         // `ptc doctor` tells of those that nothing can hide.
         let _ = edge::secrets().register(secret);
     }
-    let outcome = if import.servers.is_empty() {
+    let is_known =
+        |file: &SourceFile| file.servers.iter().flatten().any(|found| matches!(found.fate, Fate::SameAs(_)));
+    let outcome = if import.servers.is_empty() && !import.files.iter().any(is_known) {
         Err(Abort::usage(nothing_found(&hosts)))
     } else if args.dry_run {
         Ok("not written (--dry-run)".to_owned())
     } else {
-        write(&target, &import, args.force).map(|()| format!("written: {}", target.display()))
+        write(&target, &import).map(|()| format!("written: {}", target.path.display()))
     };
-    let written = (outcome.is_ok() && !args.dry_run).then_some(target.as_path());
+    let written = (outcome.is_ok() && !args.dry_run).then_some(target.path.as_path());
     match args.output {
         OutputFormat::Json => console::write_json(&json_report(&import, written, args.dry_run))?,
         OutputFormat::Text => {
@@ -112,24 +91,11 @@ fn nothing_found(hosts: &[Host]) -> String {
     format!("no MCP servers were found in the configuration of {}", names.join(", "))
 }
 
-/// Writes a new file, or replaces the old one as a whole.
-fn write(path: &Path, import: &Import, force: bool) -> Result<(), Abort> {
-    if !force && path.exists() {
-        return Err(Abort::usage(format!("{} is there already; --force replaces it", path.display())));
+fn write(target: &Target, import: &Import) -> Result<(), Abort> {
+    for (name, entry) in &import.servers {
+        target.set(name, entry.as_object().cloned().unwrap_or_default())?;
     }
-    let failed =
-        |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{}: {error}", path.display()) };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let partial = path.with_extension("json.partial");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&partial).map_err(failed)?;
-    writeln!(file, "{:#}", import.document()).and_then(|()| file.sync_all()).map_err(failed)?;
-    std::fs::rename(&partial, path).map_err(failed)
+    target.write()
 }
 
 fn text_report(import: &Import) -> String {

@@ -1,0 +1,139 @@
+//! `ptc add` and `ptc remove`: one server more or less in the configuration.
+
+use super::target::Target;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::edge;
+use crate::import::convert::keep_folder;
+use ptc_runtime::secrets::names;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// Arguments of `ptc add`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc add fs -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  ptc add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- github-mcp-server stdio
+  ptc add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+
+${VAR} is filled from the environment when servers start. Exit codes: 0 written, 2 wrong arguments or there is such
+a server already (see --force), 4 not written.")]
+pub struct AddArgs {
+    /// What programs call the server
+    name: String,
+    /// Address of a remote server
+    #[arg(value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    url: Option<String>,
+    /// The program that starts a server on this machine, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// A variable for the program; may be given several times
+    #[arg(long, short, value_name = "NAME=VALUE", conflicts_with = "url")]
+    env: Vec<String>,
+    /// A header for the remote server; may be given several times
+    #[arg(long, short = 'H', value_name = "NAME: VALUE", conflicts_with = "command")]
+    header: Vec<String>,
+    /// The folder to start the program in
+    #[arg(long, value_name = "FOLDER", conflicts_with = "url")]
+    cwd: Option<String>,
+    /// What models read about the server
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Replace a server of this name
+    #[arg(long)]
+    force: bool,
+    /// The file to write [default: the one that is used when no other is named]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+/// Arguments of `ptc remove`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 removed, 2 there is no such server, 4 not written.")]
+pub struct RemoveArgs {
+    /// The server
+    name: String,
+    /// The file to change [default: the one that is used when no other is named]
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+/// Runs `ptc add`.
+pub fn add(args: AddArgs) -> Result<Exit, Abort> {
+    let AddArgs { name, url, command, env, header, cwd, description, force, to } = args;
+    if name.is_empty() || name.contains(['/', char::from(0)]) {
+        return Err(Abort::usage(format!("{name:?} is no name for a server: it must have no slash")));
+    }
+    let mut entry = Map::new();
+    if let Some(url) = url {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(Abort::usage(format!(
+                "{url} is no address; a program comes after --: ptc add {name} -- {url}"
+            )));
+        }
+        entry.insert("type".into(), "http".into());
+        entry.insert("url".into(), url.into());
+        pairs(&mut entry, "headers", &header, ':')?;
+    } else {
+        let mut words = command.into_iter().map(Value::from);
+        entry.extend(words.next().map(|program| ("command".to_owned(), program)));
+        entry.insert("args".into(), words.collect());
+        pairs(&mut entry, "env", &env, '=')?;
+        let here = std::env::current_dir()?;
+        match cwd {
+            Some(folder) => {
+                entry.insert("cwd".into(), here.join(folder).display().to_string().into());
+            }
+            None => keep_folder(&mut entry, Some(&here)),
+        }
+    }
+    entry.extend(description.map(|text| ("description".to_owned(), text.into())));
+    let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(str::to_owned).collect();
+    for secret in &secrets {
+        // `ptc doctor` tells of those that nothing can hide.
+        let _ = edge::secrets().register(secret);
+    }
+    let target = Target::read(Target::path(to.as_deref())?, false)?;
+    if target.entries().contains_key(&name) && !force {
+        let path = target.path.display();
+        return Err(Abort::usage(format!("{path} has a server {name} already; --force replaces it")));
+    }
+    target.set(&name, entry)?;
+    target.write()?;
+    console::write_line(&format!("added {name} to {}", target.path.display()))?;
+    if !secrets.is_empty() {
+        console::write_line("it holds a secret as it is; ${NAME} would keep that out of the file")?;
+    }
+    console::write_line(&format!("next: ptc tools {name}"))?;
+    Ok(Exit::Ok)
+}
+
+/// Runs `ptc remove`.
+pub fn remove(args: &RemoveArgs) -> Result<Exit, Abort> {
+    let target = Target::read(Target::path(args.from.as_deref())?, false)?;
+    let path = target.path.display();
+    if !target.remove(&args.name) {
+        let known: Vec<String> = target.entries().into_iter().map(|(name, _)| name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Abort::usage(format!("{path} has no server {}; it has {known}", args.name)));
+    }
+    target.write()?;
+    console::write_line(&format!("removed {} from {path}", args.name))?;
+    Ok(Exit::Ok)
+}
+
+/// `NAME=VALUE` texts as an object.
+fn pairs(entry: &mut Map<String, Value>, key: &str, texts: &[String], between: char) -> Result<(), Abort> {
+    let mut pairs = Map::new();
+    for text in texts {
+        let Some((name, value)) = text.split_once(between).filter(|(name, _)| !name.trim().is_empty()) else {
+            // The text may be a secret whose name was forgotten.
+            return Err(Abort::usage(format!("{key}: expected NAME{between}VALUE")));
+        };
+        pairs.insert(name.trim().to_owned(), value.trim().into());
+    }
+    if !pairs.is_empty() {
+        entry.insert(key.into(), pairs.into());
+    }
+    Ok(())
+}

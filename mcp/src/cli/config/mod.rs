@@ -1,0 +1,43 @@
+//! `ptc config`, and the commands that change configuration files.
+//!
+//! # Layout
+//!
+//! - `import`: takes over the servers of other hosts. [`add`]: one server more or less. [`install`]: `ptc` in the
+//!   configuration of a client.
+//! - `target`: the file that servers are written into.
+
+pub mod add;
+mod import;
+pub mod install;
+mod target;
+
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use clap::Subcommand;
+use ptc_runtime::config;
+
+/// Arguments of `ptc config`.
+#[derive(Debug, clap::Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Gather the servers of Claude, Cursor, VS Code, Codex, Gemini, Zed and seven more in one file
+    Import(import::ImportArgs),
+    /// Print the JSON Schema of the file
+    Schema,
+}
+
+/// Runs the command.
+pub fn run(args: &ConfigArgs) -> Result<Exit, Abort> {
+    match &args.command {
+        ConfigCommand::Schema => {
+            console::write_document(&config::json_schema())?;
+            Ok(Exit::Ok)
+        }
+        ConfigCommand::Import(args) => import::run(args),
+    }
+}

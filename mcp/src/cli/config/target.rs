@@ -1,0 +1,95 @@
+//! The file that servers are written into, and how files are written.
+
+use crate::console::exit::{Abort, Exit};
+use crate::import::edit::JsonFile;
+use ptc_runtime::config::{self, Shape};
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A file of ours that is about to be changed.
+pub(super) struct Target {
+    pub(super) path: PathBuf,
+    file: JsonFile,
+    shape: Shape,
+}
+
+impl Target {
+    /// The file that was named, or the one that is used when no other is.
+    pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, Abort> {
+        match named {
+            Some(path) => Ok(path.to_owned()),
+            None => config::find(&[])
+                .pop()
+                .or_else(config::default_file)
+                .ok_or_else(|| Abort::usage("no home; name a file with --to")),
+        }
+    }
+
+    /// Reads the file; one that is not there, or is to be replaced, is empty.
+    pub(super) fn read(path: PathBuf, replace: bool) -> Result<Target, Abort> {
+        let text = match std::fs::read_to_string(&path) {
+            _ if replace => String::new(),
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
+        };
+        let file = JsonFile::read(&text)
+            .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
+        let shapes = [Shape::McpServers, Shape::Servers, Shape::Upstreams];
+        let shape = shapes.into_iter().find(|shape| file.has(shape.key())).unwrap_or(Shape::McpServers);
+        Ok(Target { path, file, shape })
+    }
+
+    /// The servers in it.
+    pub(super) fn entries(&self) -> Map<String, Value> {
+        self.file.entries(self.shape.key())
+    }
+
+    /// Sets a server, written as hosts do.
+    pub(super) fn set(&self, name: &str, mut entry: Map<String, Value>) -> Result<(), Abort> {
+        if self.shape == Shape::Upstreams {
+            let transport = match entry.remove("type") {
+                Some(kind) if kind == "http" || kind == "sse" => "mcp_http",
+                _ => "mcp_stdio",
+            };
+            entry.insert("transport".into(), transport.into());
+        }
+        let set = self.file.set(self.shape.key(), name, &entry.into());
+        set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
+    }
+
+    /// Removes a server; false when there is none of this name.
+    pub(super) fn remove(&self, name: &str) -> bool {
+        self.file.remove(self.shape.key(), name)
+    }
+
+    /// Writes the file.
+    pub(super) fn write(&self) -> Result<(), Abort> {
+        write_file(&self.path, &self.file.text())
+    }
+}
+
+/// Writes a file as a whole, or not at all. A new one can be read by its owner only; one that was there stays as
+/// readable as it was, and where a link leads to.
+pub(super) fn write_file(path: &Path, text: &str) -> Result<(), Abort> {
+    let failed =
+        |error: std::io::Error| Abort { exit: Exit::Io, message: format!("{}: {error}", path.display()) };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = real.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    let partial = real.with_file_name(name);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&partial).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    if let Ok(there) = std::fs::metadata(&real) {
+        std::fs::set_permissions(&partial, there.permissions()).map_err(failed)?;
+    }
+    std::fs::rename(&partial, &real).map_err(failed)
+}

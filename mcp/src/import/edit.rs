@@ -1,0 +1,123 @@
+//! Entries in hosts' files and in ours, set and removed without touching anything else: comments, order, blanks.
+
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use ptc_runtime::config::{json_options, read_json};
+use serde_json::{Map, Value};
+
+/// A JSON file, perhaps with comments and trailing commas.
+pub struct JsonFile {
+    root: CstRootNode,
+}
+
+impl JsonFile {
+    /// Reads a text; nothing at all is an empty object.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line that quotes nothing of it.
+    pub fn read(text: &str) -> Result<JsonFile, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = if text.trim().is_empty() { "{}\n" } else { text };
+        let root = CstRootNode::parse(text, &json_options()).map_err(|error| error.to_string())?;
+        match root.object_value() {
+            Some(_) => Ok(JsonFile { root }),
+            None => Err("it is not a JSON object".into()),
+        }
+    }
+
+    /// True with this key at the top.
+    pub fn has(&self, key: &str) -> bool {
+        self.root.object_value().is_some_and(|object| object.get(key).is_some())
+    }
+
+    /// The objects below a key, by name.
+    pub fn entries(&self, key: &str) -> Map<String, Value> {
+        // The reader that reads every other file, too: it has only been parsed so far.
+        let value = read_json(&self.root.to_string()).ok().and_then(|root| root.get(key).cloned());
+        match value {
+            Some(Value::Object(entries)) => entries,
+            _ => Map::new(),
+        }
+    }
+
+    /// Sets an entry below a key; a new one comes last.
+    ///
+    /// # Errors
+    /// The key holds something else than entries.
+    pub fn set(&self, key: &str, name: &str, entry: &Value) -> Result<(), String> {
+        let object = self.root.object_value_or_set();
+        let entries = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
+        match entries.get(name) {
+            Some(property) => property.set_value(input(entry)),
+            None => drop(entries.append(name, input(entry))),
+        }
+        Ok(())
+    }
+
+    /// Removes an entry below a key; false when there is none.
+    pub fn remove(&self, key: &str, name: &str) -> bool {
+        let entries = self.root.object_value().and_then(|object| object.object_value(key));
+        match entries.and_then(|entries| entries.get(name)) {
+            Some(property) => {
+                property.remove();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The text, which ends with a newline.
+    pub fn text(&self) -> String {
+        let mut text = self.root.to_string();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(map) => {
+            CstInputValue::Object(map.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_else_stays_as_it_was() {
+        let text = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" }, // first\n  },\n}\n";
+        let file = JsonFile::read(text).unwrap();
+        file.set("mcpServers", "b", &json!({ "command": "y\"z", "args": ["1", "2"] })).unwrap();
+        let with = file.text();
+        assert!(with.starts_with("{\n  // mine\n  \"theme\": \"dark\",\n"), "{with}");
+        assert!(with.contains("\"a\": { \"command\": \"x\" }, // first\n"), "{with}");
+        let read = ptc_runtime::config::read_json(&with).unwrap();
+        assert_eq!(read["mcpServers"]["b"], json!({ "command": "y\"z", "args": ["1", "2"] }));
+        let file = JsonFile::read(&with).unwrap();
+        assert!(file.remove("mcpServers", "b") && !file.remove("mcpServers", "b"));
+        let names: Vec<String> = file.entries("mcpServers").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a"]);
+    }
+
+    #[test]
+    fn a_new_file_and_files_that_are_something_else() {
+        let file = JsonFile::read("").unwrap();
+        file.set("servers", "a", &json!({ "command": "x" })).unwrap();
+        assert_eq!(
+            ptc_runtime::config::read_json(&file.text()).unwrap(),
+            json!({ "servers": { "a": { "command": "x" } } })
+        );
+        assert!(JsonFile::read("[]").is_err() && JsonFile::read("{").is_err());
+        assert!(JsonFile::read("{\"servers\": 1}").unwrap().set("servers", "a", &json!({})).is_err());
+    }
+}
