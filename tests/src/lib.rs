@@ -33,6 +33,7 @@ pub mod guest;
 pub mod leaks;
 pub mod pr_text;
 pub mod processes;
+pub mod remote;
 pub mod serve;
 pub mod small_stack;
 pub mod third_party;

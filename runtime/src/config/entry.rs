@@ -158,12 +158,6 @@ impl EntryReader<'_> {
         if self.boolean(entry, "disabled")? == Some(true) || self.boolean(entry, "enabled")? == Some(false) {
             return Ok(None);
         }
-        // A transport that is not built does not make a password in the file less of one.
-        for (name, value) in entry.get("headers").and_then(Value::as_object).into_iter().flatten() {
-            if let Some(value) = value.as_str().filter(|_| names::is_secret(name)) {
-                self.protect(&["headers", name], &format!("the header {name}"), value);
-            }
-        }
         let mut made = ServerEntry::new(server, self.transport(entry)?);
         made.description = self.string(entry, "description")?.map(str::to_owned);
         let handshake = self.positive(entry, "handshake_timeout_ms")?;

@@ -43,13 +43,14 @@ const fn row(name: &'static str, kind: Kind, help: &'static str) -> KeyRow {
 
 /// Keys of an entry.
 pub const ENTRY_KEYS: &[KeyRow] = &[
-    row("transport", Kind::Text, "How the server is reached: mcp_stdio, openapi."),
+    row("transport", Kind::Text, "How the server is reached: mcp_stdio, mcp_http, sse, openapi."),
     row("command", Kind::Text, "The program to start: a path, or a name looked up in PATH."),
     row("args", Kind::Texts, "Its arguments."),
     row("env", Kind::Variables, "Variables for it; ${VAR} is filled from the environment of ptc."),
     row("cd", Kind::Text, "The folder to start it in."),
     row("cwd", Kind::Text, "The same as cd."),
     row("inheritEnv", Kind::Flag, "Give it the whole environment of ptc instead of the usual few variables."),
+    row("url", Kind::Text, "Address of a remote MCP server."),
     row("base_url", Kind::Text, "Address of a JSON service; the paths of its document are below it."),
     row(
         "schema_file",
@@ -72,6 +73,19 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("allow_insecure_http", Kind::Flag, "Allows addresses with http://."),
     row("allow_insecure_auth", Kind::Flag, "Allows auth over http:// as well."),
     row("connect_timeout_ms", Kind::Positive, "How long a connection may take."),
+    row(
+        "idle_timeout_ms",
+        Kind::Positive,
+        "How long nothing may come of an answer that has begun; no limit if not said.",
+    ),
+    row(
+        "proxy",
+        Kind::Text,
+        "http://host:port to connect through; otherwise HTTPS_PROXY, HTTP_PROXY and NO_PROXY hold.",
+    ),
+    row("ca_file", Kind::Text, "PEM file of certificate authorities to trust beside those of the system."),
+    row("client_certificate", Kind::Text, "PEM file of the certificate to show to servers that ask for one."),
+    row("client_key", Kind::Text, "PEM file of its key, if it is another one."),
     row("auth", Kind::Emitters, "What puts credentials into headers of requests, in order."),
     row("static_headers", Kind::Headers, "More headers of requests, none of them secret."),
     row("description", Kind::Text, "What models read about the server."),
@@ -94,8 +108,7 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
 /// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.
 pub const HOST_KEYS: &[KeyRow] = &[
     row("type", Kind::Text, "The hosts' name for transport."),
-    row("url", Kind::Foreign, "Address of a remote server."),
-    row("headers", Kind::Foreign, "HTTP headers."),
+    row("headers", Kind::Variables, "HTTP headers, secrets included; ${VAR} is filled."),
     row("timeout", Kind::Foreign, "The host's own limit."),
     row("alwaysAllow", Kind::Foreign, APPROVALS),
     row("autoApprove", Kind::Foreign, APPROVALS),
@@ -147,7 +160,7 @@ pub(super) const CHOICES: &[(&str, Choice)] = &[
 
 /// The row of a key.
 pub(super) fn find(name: &str, hosts: bool) -> Option<&'static KeyRow> {
-    let foreign = if hosts { HOST_KEYS } else { &HOST_KEYS[..2] };
+    let foreign = if hosts { HOST_KEYS } else { &HOST_KEYS[..1] };
     ENTRY_KEYS.iter().chain(foreign).find(|row| row.name == name)
 }
 

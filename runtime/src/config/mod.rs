@@ -7,6 +7,7 @@ mod address;
 mod credentials;
 mod entry;
 mod error;
+mod http;
 pub mod keys;
 mod lookup;
 mod openapi;

@@ -2,13 +2,11 @@
 
 use super::ConfigError;
 use super::entry::{EntryReader, saturated};
-use crate::net::ClientOptions;
 use crate::upstream::{DEFAULT_SCHEMA_BYTES, OpenApiSpec, OperationOverride, SchemaSource};
 use ptc_similar::nearest_of;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 /// Keys of an override.
 pub(super) const OVERRIDE_KEYS: [&str; 3] = ["name", "description", "default_args"];
@@ -56,11 +54,6 @@ impl EntryReader<'_> {
             with_effects,
             overrides,
         })
-    }
-
-    fn client_options(&self, entry: &Map<String, Value>) -> Result<ClientOptions, ConfigError> {
-        let connect_timeout = self.positive(entry, "connect_timeout_ms")?.map(Duration::from_millis);
-        Ok(ClientOptions { connect_timeout, ..ClientOptions::default() })
     }
 
     fn operation_ids(&self, entry: &Map<String, Value>, key: &str) -> Result<Vec<String>, ConfigError> {

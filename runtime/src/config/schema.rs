@@ -5,6 +5,10 @@ use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
 use super::openapi::OVERRIDE_KEYS;
 use serde_json::{Map, Value, json};
 
+/// What hosts and we call the ways to a server.
+const HOST_TRANSPORTS: &[&str] =
+    &["mcp_stdio", "stdio", "mcp_http", "http", "streamable-http", "streamableHttp", "sse", "openapi"];
+
 /// The schema, for editors and for whoever writes the file by program.
 pub fn json_schema() -> Value {
     json!({
@@ -28,8 +32,8 @@ pub fn json_schema() -> Value {
         },
         "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
         "$defs": {
-            "entry": entry(&[], &["mcp_stdio", "openapi"]),
-            "hostEntry": entry(HOST_KEYS, &["mcp_stdio", "stdio", "openapi"]),
+            "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi"]),
+            "hostEntry": entry(HOST_KEYS, HOST_TRANSPORTS),
             "credential": credential(),
             "emitter": {
                 "type": "object",
@@ -109,6 +113,6 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
         schema["description"] = row.help.into();
         properties.insert(row.name.into(), schema);
     }
-    let reached = ["command", "base_url"].map(|key| json!({ "required": [key] }));
+    let reached = ["command", "url", "base_url"].map(|key| json!({ "required": [key] }));
     json!({ "type": "object", "properties": properties, "anyOf": reached })
 }

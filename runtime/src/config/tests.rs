@@ -1,6 +1,6 @@
 use super::*;
 use crate::tools::{NameRule, ToolPattern, ToolPolicy};
-use crate::upstream::{CallLimits, StdioSpec, TransportSpec};
+use crate::upstream::{CallLimits, HttpProtocol, HttpSpec, StdioSpec, TransportSpec};
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -90,12 +90,8 @@ fn errors_name_file_line_and_column() {
 }
 
 #[test]
-fn transports_that_are_not_built_are_refused_by_name() {
+fn transports_are_known_by_name() {
     let one = |entry: &str| error(&format!("{{\"upstreams\": {{\"s\": {entry}}}}}"));
-    assert!(
-        one(r#"{"transport": "mcp_http", "url": "http://x"}"#).contains("transport mcp_http is not built")
-    );
-    assert!(one(r#"{"url": "http://x"}"#).contains("transport mcp_http is not built"));
     assert!(one(r#"{"transport": "stdio", "command": "x"}"#).contains("uses old transport \"stdio\""));
     assert!(one(r#"{"transport": "carrier pigeon", "command": "x"}"#).contains("unsupported transport"));
     assert!(one(r#"{}"#).contains("requires explicit transport"));
@@ -188,13 +184,19 @@ fn the_parser_keeps_to_the_table_of_keys() {
     use super::keys::{ENTRY_KEYS, Kind};
     for row in ENTRY_KEYS {
         /// An entry with keys of OpenAPI has them beside those that must be there.
-        const SERVICE: [(&str, &str); 4] = [
+        const SERVICE: [(&str, &str); 5] = [
+            ("client_certificate", "\"c\""),
             ("transport", "\"openapi\""),
             ("base_url", "\"https://h\""),
             ("schema_file", "\"s\""),
             ("include_operations", "[\"a\"]"),
         ];
-        const OF_SERVICES: [&str; 12] = [
+        const OF_SERVICES: [&str; 17] = [
+            "idle_timeout_ms",
+            "proxy",
+            "ca_file",
+            "client_certificate",
+            "client_key",
             "base_url",
             "schema_file",
             "schema_url",
@@ -217,11 +219,13 @@ fn the_parser_keeps_to_the_table_of_keys() {
         };
         let entry = |value: &str| match row.name {
             name if OF_SERVICES.contains(&name) => of_service(value),
-            "command" => format!(r#"{{"mcpServers": {{"s": {{"command": {value}}}}}}}"#),
+            "command" | "url" => format!(r#"{{"mcpServers": {{"s": {{"{}": {value}}}}}}}"#, row.name),
             name => format!(r#"{{"mcpServers": {{"s": {{"command": "x", "{name}": {value}}}}}}}"#),
         };
         let (right, wrong): (&[&str], &[&str]) = match row.kind {
             Kind::Text if row.name == "transport" => (&["\"mcp_stdio\""], &["5", "\"nope\""]),
+            Kind::Text if row.name == "proxy" => (&["\"http://x:1\""], &["5", "\"x\"", "\"https://x\""]),
+            Kind::Text if row.name == "url" => (&["\"https://x\""], &["5", "\"x\"", "\"ftp://x\""]),
             Kind::Text if row.name.ends_with("_url") => (&["\"https://x\""], &["5", "\"x\"", "\"ftp://x\""]),
             Kind::Text => (&["\"x\""], &["5", "[]", "true"]),
             Kind::Texts if row.name == "include_operations" => {
@@ -340,4 +344,84 @@ fn a_hosts_choice_of_tools_is_taken_over_or_told() {
         matches!(&warnings[..], [one] if one.contains("upstream b: autoApprove has no effect")),
         "{warnings:?}"
     );
+}
+
+fn remote(entry: &ServerEntry) -> &HttpSpec {
+    match &entry.transport {
+        TransportSpec::Http(spec) => spec,
+        _ => panic!("not remote"),
+    }
+}
+
+#[test]
+fn remote_servers_of_our_own_shape() {
+    let text = r#"{"credentials": {"t": {"source": "literal", "value": "tok-12345678"}}, "upstreams": {
+        "a": {"transport": "mcp_http", "url": "https://h.example/mcp", "auth": [{"scheme": "bearer", "binding": "t"}],
+              "proxy": "http://p:3128", "ca_file": "ca.pem", "client_certificate": "c.pem",
+              "connect_timeout_ms": 70, "idle_timeout_ms": 80},
+        "b": {"transport": "sse", "url": "http://127.0.0.1:9/sse", "allow_insecure_http": true}}}"#;
+    let config = parse(text).ok().unwrap();
+    let a = remote(&config.servers[0]);
+    assert_eq!((a.url.as_str(), a.protocol), ("https://h.example/mcp", HttpProtocol::Streamable));
+    assert!(a.headers.contains("authorization"));
+    assert_eq!(a.client.connect_timeout.map(|time| time.as_millis()), Some(70));
+    assert_eq!(a.client.tls.client_certificate.as_ref().unwrap().key, Path::new("c.pem"));
+    assert_eq!(remote(&config.servers[1]).protocol, HttpProtocol::Sse);
+    let entry = |keys: &str| format!(r#"{{"upstreams": {{"a": {{{keys}}}}}}}"#);
+    let table = [
+        (r#""transport": "mcp_http""#, "upstream a requires url"),
+        (r#""url": "https://h/mcp""#, "requires explicit transport: mcp_http or sse"),
+        (r#""transport": "mcp_http", "url": "http://h/mcp""#, "without allow_insecure_http"),
+        (r#""transport": "mcp_http", "url": "ftp://h/mcp""#, "unsupported URL scheme"),
+        (r#""transport": "mcp_http", "url": "https://h", "headers": {"a": "b"}"#, "use static_headers"),
+        (r#""transport": "mcp_http", "url": "https://h", "proxy": "https://p""#, "write http://host:port"),
+        (r#""transport": "mcp_http", "url": "https://h", "proxy": "http://u:p@p:1""#, "user or password"),
+        (r#""transport": "mcp_http", "url": "https://h", "client_key": "k""#, "needs client_certificate"),
+        (r#""transport": "carrier-pigeon", "url": "https://h""#, "use mcp_stdio, mcp_http, sse or openapi"),
+    ];
+    for (keys, why) in table {
+        let told = error(&entry(keys));
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+#[test]
+fn remote_servers_as_hosts_write_them() {
+    let secrets = SecretRegistry::new();
+    let variables = |name: &str| match name {
+        "TOKEN" | "API_KEY" => Some(format!("value-of-{name}")),
+        _ => None,
+    };
+    let parse = |text: &str| Config::parse_with(text, "mcp.json", &secrets, &variables);
+    let text = r#"{"mcpServers": {
+        "bare": {"url": "http://localhost:3000/mcp"},
+        "http": {"type": "http", "url": "https://${HOST:-h.example}/mcp", "headers": {"Authorization": "Bearer literal-token-1"}},
+        "name": {"type": "streamable-http", "url": "https://h.example/mcp", "headers": {"X-Key": "${env:TOKEN}", "X-Plain": "p"}},
+        "sse": {"type": "sse", "url": "http://h.example/sse", "headers": {"Authorization": "Bearer ${input:api-key}"}}}}"#;
+    let config = parse(text).map_err(|error| error.to_string()).unwrap();
+    let protocols: Vec<HttpProtocol> = config.servers.iter().map(|entry| remote(entry).protocol).collect();
+    let (either, http, sse) = (HttpProtocol::Either, HttpProtocol::Streamable, HttpProtocol::Sse);
+    assert_eq!(protocols, [either, http, http, sse]);
+    assert_eq!(remote(&config.servers[1]).url.as_str(), "https://h.example/mcp");
+    let told =
+        secrets.scrub("literal-token-1 and value-of-TOKEN and value-of-API_KEY, not Bearer p").into_owned();
+    assert_eq!(told, "[REDACTED] and [REDACTED] and [REDACTED], not Bearer p");
+    let warned: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert!(warned.len() == 1 && warned[0].contains("sends a secret over http://"), "{warned:?}");
+    let table = [
+        (r#"{"url": "h.example"}"#, "has malformed url"),
+        (r#"{"url": "https://h", "headers": {"A": "${NOPE}"}}"#, "env var NOPE is not set"),
+        (
+            r#"{"url": "https://h", "headers": {"A": "${input:my-key}"}}"#,
+            "set the environment variable MY_KEY",
+        ),
+        (r#"{"url": "https://h", "headers": {"A": {}}}"#, "must be a string"),
+        (r#"{"url": "https://h", "headers": {"A b": "x"}}"#, "is no name of a header"),
+        (r#"{"url": "https://h", "headers": {"a": "x", "A": "y"}}"#, "given twice"),
+    ];
+    for (entry, why) in table {
+        let config = parse(&format!(r#"{{"servers": {{"a": {entry}}}}}"#)).ok().unwrap();
+        let told = config.servers[0].transport.why_unusable().unwrap().to_owned();
+        assert!(told.contains(why), "{told}");
+    }
 }

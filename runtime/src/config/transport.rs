@@ -3,7 +3,7 @@
 use super::entry::EntryReader;
 use super::{ConfigError, Shape};
 use crate::secrets::{Credential, names};
-use crate::upstream::{Environment, StdioSpec, TransportSpec};
+use crate::upstream::{Environment, HttpProtocol, StdioSpec, TransportSpec};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -11,19 +11,22 @@ use std::path::PathBuf;
 const TRANSPORTS: [(&str, TransportName); 8] = [
     ("mcp_stdio", TransportName::Stdio),
     ("stdio", TransportName::Stdio),
-    ("mcp_http", TransportName::NotBuilt),
-    ("http", TransportName::NotBuilt),
-    ("streamable-http", TransportName::NotBuilt),
-    ("streamableHttp", TransportName::NotBuilt),
-    ("sse", TransportName::NotBuilt),
+    ("mcp_http", TransportName::Http(HttpProtocol::Streamable)),
+    ("http", TransportName::Http(HttpProtocol::Streamable)),
+    ("streamable-http", TransportName::Http(HttpProtocol::Streamable)),
+    ("streamableHttp", TransportName::Http(HttpProtocol::Streamable)),
+    ("sse", TransportName::Http(HttpProtocol::Sse)),
     ("openapi", TransportName::OpenApi),
 ];
+
+/// Their names in our own shape.
+const NAMES: &str = "mcp_stdio, mcp_http, sse or openapi";
 
 #[derive(Clone, Copy, PartialEq)]
 enum TransportName {
     Stdio,
+    Http(HttpProtocol),
     OpenApi,
-    NotBuilt,
 }
 
 impl EntryReader<'_> {
@@ -35,10 +38,12 @@ impl EntryReader<'_> {
             if entry.contains_key("command") {
                 return self.stdio(entry).map(TransportSpec::Stdio);
             }
-            return Err(match entry.contains_key("url") {
-                true => self.error(&["url"], not_built(server, "mcp_http")),
-                false => self.error(&[], format!("upstream {server} requires explicit transport")),
-            });
+            if entry.contains_key("url") && self.shape != Shape::Upstreams {
+                return self.http(entry, HttpProtocol::Either).map(Box::new).map(TransportSpec::Http);
+            }
+            let known = if entry.contains_key("url") { "mcp_http or sse" } else { NAMES };
+            let message = format!("upstream {server} requires explicit transport: {known}");
+            return Err(self.error(&[], message));
         };
         let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
         match known {
@@ -49,11 +54,11 @@ impl EntryReader<'_> {
             }
             Some(TransportName::Stdio) => self.stdio(entry).map(TransportSpec::Stdio),
             Some(TransportName::OpenApi) => self.openapi(entry).map(Box::new).map(TransportSpec::OpenApi),
-            Some(TransportName::NotBuilt) => Err(self.error(&[key], not_built(server, name))),
+            Some(TransportName::Http(protocol)) => {
+                self.http(entry, protocol).map(Box::new).map(TransportSpec::Http)
+            }
             None => {
-                let message = format!(
-                    "upstream {server} has unsupported transport \"{name}\"; use mcp_stdio or openapi"
-                );
+                let message = format!("upstream {server} has unsupported transport \"{name}\"; use {NAMES}");
                 Err(self.error(&[key], message))
             }
         }
@@ -129,10 +134,4 @@ impl EntryReader<'_> {
         }
         Ok(resolved)
     }
-}
-
-fn not_built(server: &str, transport: &str) -> String {
-    format!(
-        "upstream {server}: transport {transport} is not built into this version; only mcp_stdio and openapi are"
-    )
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
@@ -39,6 +40,8 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Waits for something.
     Until(BoxFuture<'static, ()>),
+    /// Sends what comes, as chunks, and the last chunk for `None`.
+    Said(mpsc::UnboundedReceiver<Option<Vec<u8>>>),
     /// Sends this until nobody takes it.
     Forever(Vec<u8>),
     /// Closes the connection, with a reset if anything is unread.
@@ -193,6 +196,19 @@ async fn serve(
                 }
                 Step::Forever(bytes) => loop {
                     stream.write_all(&bytes).await.ok()?;
+                },
+                Step::Said(mut said) => loop {
+                    let text = tokio::select! {
+                        text = said.recv() => text?,
+                        _ = stream.fill_buf() => return None,
+                    };
+                    let is_last = text.is_none();
+                    let bytes = text.map_or_else(|| b"0\r\n\r\n".to_vec(), chunk);
+                    stream.write_all(&bytes).await.ok()?;
+                    stream.flush().await.ok()?;
+                    if is_last {
+                        break;
+                    }
                 },
                 Step::Close => return None,
                 Step::Hang => {

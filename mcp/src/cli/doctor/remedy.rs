@@ -2,10 +2,9 @@
 //! to do about a server its transport knows.
 
 /// Texts about the file, and remedies.
-const CONFIGS: [(&str, &str); 8] = [
+const CONFIGS: [(&str, &str); 7] = [
     ("is not set", "export the variable before ptc is started, or write the value into the file"),
     ("JSON decode failed", "correct the JSON at this place"),
-    ("is not built into this version", "remove the entry, or set \"disabled\": true in it"),
     ("requires command", "name the program that starts the server: \"command\": \"npx\""),
     ("requires explicit transport", "add \"command\" for a server on this machine"),
     ("unsupported transport", "reach it with \"command\", or remove the entry"),

@@ -47,6 +47,8 @@ pub(super) struct EventParser {
     has_begun: bool,
     /// The rest of the event is not kept.
     is_skipping: bool,
+    /// A line of it has begun.
+    is_in_skipped_line: bool,
     /// The last id; an empty one means none.
     last_id: String,
     retry: Option<Duration>,
@@ -70,14 +72,21 @@ impl EventParser {
             }
             let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
                 let rest = std::mem::take(&mut self.chunk);
-                if !self.is_skipping {
-                    self.line.extend_from_slice(&rest);
+                if self.is_skipping {
+                    self.is_in_skipped_line |= !rest.is_empty();
+                    return None;
                 }
-                return self.too_large(cap);
+                self.line.extend_from_slice(&rest);
+                let parsed = self.too_large(cap);
+                self.is_in_skipped_line = parsed.is_some();
+                return parsed;
             };
             let text = self.chunk.split_to(end);
             self.after_return = self.chunk[0] == b'\r';
             let _ = self.chunk.split_to(1);
+            if std::mem::take(&mut self.is_in_skipped_line) {
+                continue;
+            }
             let parsed = if self.line.is_empty() {
                 self.line(&text, cap)
             } else {

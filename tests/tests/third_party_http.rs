@@ -1,0 +1,83 @@
+//! MCP servers that we did not write, over HTTP: npm server-everything, the examples of the TypeScript SDK with and
+//! without sessions, PyPI fastmcp in the stateless era.
+
+use ptc_tests::binary::{eval, value};
+use ptc_tests::remote::RemoteProcess;
+use ptc_tests::third_party::{everything, skipped};
+use ptc_tests::upstreams::Upstreams;
+use serde_json::Value;
+
+/// Leaves the test when third-party packages are not wanted.
+macro_rules! needs_third_party {
+    () => {
+        if skipped() {
+            return;
+        }
+    };
+}
+
+#[test]
+fn one_program_joins_servers_of_every_transport_and_era() {
+    needs_third_party!();
+    let streamable = RemoteProcess::everything("streamableHttp");
+    let sse = RemoteProcess::everything("sse");
+    let stateful = RemoteProcess::sdk_example("simpleStreamableHttp");
+    let stateless = RemoteProcess::sdk_example("simpleStatelessStreamableHttp");
+    let json = RemoteProcess::sdk_example("jsonResponseStreamableHttp");
+    let (fast, fast_stateless) = (RemoteProcess::fastmcp("http"), RemoteProcess::fastmcp("stateless-http"));
+    let fast_sse = RemoteProcess::fastmcp("sse");
+    let config = Upstreams::default()
+        .add("process", everything())
+        .add("streamable", streamable.entry("mcp_http", "/mcp"))
+        .add("sse", sse.entry("sse", "/sse"))
+        .add("stateful", stateful.entry("mcp_http", "/mcp"))
+        .add("stateless", stateless.entry("mcp_http", "/mcp"))
+        .add("json", json.entry("mcp_http", "/mcp"))
+        .add("fast", fast.entry("mcp_http", "/mcp"))
+        .add("fast-stateless", fast_stateless.entry("mcp_http", "/mcp"))
+        .add("fast-sse", fast_sse.entry("sse", "/sse"))
+        .write();
+    let program = r#"
+        (pmap (fn [[server tool args]]
+                (let [r (tool/call {:server server :tool tool :args args})] (if (:ok r) (:value r) r)))
+          [["process" "echo" {:message "a"}]
+           ["streamable" "echo" {:message "b"}]
+           ["sse" "echo" {:message "c"}]
+           ["stateful" "greet" {:name "d"}]
+           ["stateless" "start-notification-stream" {:interval 1 :count 2}]
+           ["json" "greet" {:name "e"}]
+           ["fast" "add" {:a 1 :b 2}]
+           ["fast-stateless" "add" {:a 3 :b 4}]
+           ["fast-sse" "add" {:a 5 :b 6}]])"#;
+    assert_eq!(
+        value(program, &config.flags(&[])),
+        "[\"Echo: a\" \"Echo: b\" \"Echo: c\" \"Hello, d!\" \"Started sending periodic notifications every 1ms\" \
+         \"Hello, e!\" {\"result\" 3} {\"result\" 7} {\"result\" 11}]"
+    );
+}
+
+#[test]
+fn a_program_cannot_tell_how_its_server_is_reached() {
+    needs_third_party!();
+    let remote = RemoteProcess::everything("streamableHttp");
+    let old = RemoteProcess::everything("sse");
+    let program = r#"
+        (defn call [tool args] (tool/call {:server "everything" :tool tool :args args}))
+        [(call "echo" {:message "hello"}) (call "get-sum" {:a 2 :b 40})
+         (call "get-structured-content" {:location "Chicago"}) (call "get-tiny-image" {})
+         (call "get-sum" {:a "two" :b 1})
+         (count (filter :ok (pmap (fn [n] (call "echo" {:message (str n)})) (range 20))))]"#;
+    let run = |entry: Value| {
+        let config = Upstreams::default().add("everything", entry).write();
+        let mut report = eval(program, &config.flags(&[]));
+        let mut calls = report["upstream_calls"].take();
+        for call in calls.as_array_mut().expect("calls") {
+            call.as_object_mut().expect("a call").remove("duration_ms");
+        }
+        (report["json"].take(), calls)
+    };
+    let as_process = run(everything());
+    assert_eq!(as_process.0[5], 20, "{as_process:?}");
+    assert_eq!(run(remote.entry("mcp_http", "/mcp")), as_process);
+    assert_eq!(run(old.entry("sse", "/sse")), as_process);
+}
