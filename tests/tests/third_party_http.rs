@@ -3,22 +3,13 @@
 
 use ptc_tests::binary::{eval, value};
 use ptc_tests::remote::RemoteProcess;
-use ptc_tests::third_party::{everything, skipped};
+use ptc_tests::third_party::everything;
 use ptc_tests::upstreams::Upstreams;
 use serde_json::Value;
 
-/// Leaves the test when third-party packages are not wanted.
-macro_rules! needs_third_party {
-    () => {
-        if skipped() {
-            return;
-        }
-    };
-}
-
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn one_program_joins_servers_of_every_transport_and_era() {
-    needs_third_party!();
     let streamable = RemoteProcess::everything("streamableHttp");
     let sse = RemoteProcess::everything("sse");
     let stateful = RemoteProcess::sdk_example("simpleStreamableHttp");
@@ -57,8 +48,8 @@ fn one_program_joins_servers_of_every_transport_and_era() {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_program_cannot_tell_how_its_server_is_reached() {
-    needs_third_party!();
     let remote = RemoteProcess::everything("streamableHttp");
     let old = RemoteProcess::everything("sse");
     let program = r#"
