@@ -6,7 +6,7 @@ use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
 use ptc_vm::bytecode::instruction::{Small, Template};
-use ptc_vm::bytecode::{Args, BuiltinId, Const, Dst, Global, Instruction, Window};
+use ptc_vm::bytecode::{Args, BuiltinId, Const, Dst, Global, Instruction, Known, Window};
 
 impl Emitter<'_, '_> {
     #[inline(never)]
@@ -40,7 +40,7 @@ impl Emitter<'_, '_> {
         builtin: BuiltinId,
         arguments: &[Ref<'_>],
     ) -> Result<Option<u16>, Failed> {
-        let Some(kind) = builtin.combinator() else { return Ok(None) };
+        let Some(kind) = builtin.info().combinator else { return Ok(None) };
         if !builtin.info().arity.accepts(arguments.len()) {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Emitter<'_, '_> {
         target: Target,
     ) -> Result<(), Failed> {
         let saved = self.top;
-        if Some(builtin) == self.generator.element
+        if builtin == Known::Element.id()
             && let Kind::Literal(Literal::Int(index)) = b.kind
             && let Ok(index) = i16::try_from(index)
         {

@@ -5,8 +5,8 @@ use super::emitter::{Emitter, RecurHead, Target, take};
 use crate::diagnostic::{Failed, error};
 use crate::ir::{Each, EachStep, Literal, Loop, RecurArg, Ref};
 use ptc_vm::bytecode::instruction::{Cursor, Far, Small};
-use ptc_vm::bytecode::{Args, Dst, Instruction, Last, Pinned};
-use ptc_vm::{Reason, Span, builtins};
+use ptc_vm::bytecode::{Args, Dst, Instruction, Known, Last, Pinned};
+use ptc_vm::{Reason, Span};
 
 impl Emitter<'_, '_> {
     #[inline(never)]
@@ -73,9 +73,6 @@ impl Emitter<'_, '_> {
 
     #[inline(never)]
     pub(super) fn each(&mut self, span: Span, each: &Each<'_>, target: Target) -> Result<(), Failed> {
-        let Some(seq) = builtins::internal("%seq") else {
-            return Err(error(Reason::CompileError, span, "internal: no builtin %seq"));
-        };
         let (saved, scope) = (self.top, self.open_scope());
         let (vector, index, element) = (self.register(span)?, self.register(span)?, self.register(span)?);
         let place = each.collection.span;
@@ -83,7 +80,7 @@ impl Emitter<'_, '_> {
         self.top = index;
         let a = self.operand(each.collection)?;
         self.top = element + 1;
-        self.emit(place, Instruction::Call1 { builtin: seq, a, dst: Dst(vector) });
+        self.emit(place, Instruction::Call1 { builtin: Known::Items.id(), a, dst: Dst(vector) });
         self.emit(span, Instruction::LoadInt { value: Small(0), dst: Dst(index) });
         let head = self.label();
         let end = self.jump(span, Instruction::Next { seq: Cursor(vector), dst: Dst(element), to: Far(0) });
@@ -143,13 +140,16 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn emit_element(&mut self, span: Span, value: Ref<'_>, target: Target) -> Result<(), Failed> {
-        let (Some(&collector), Some(conj)) = (self.collectors.last(), builtins::lookup(None, "conj")) else {
+        let Some(&collector) = self.collectors.last() else {
             return Err(error(Reason::CompileError, span, "internal: nothing collects"));
         };
         let saved = self.top;
         let b = self.operand(value)?;
         self.top = saved;
-        self.emit(span, Instruction::Call2 { builtin: conj, a: take(collector), b, dst: Dst(collector) });
+        self.emit(
+            span,
+            Instruction::Call2 { builtin: Known::Conj.id(), a: take(collector), b, dst: Dst(collector) },
+        );
         self.literal(span, Literal::Nil, target)
     }
 }

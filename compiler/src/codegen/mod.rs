@@ -19,11 +19,7 @@ use crate::meter::Meter;
 pub(crate) use emitter::Buffers;
 use emitter::Emitter;
 use ptc_vm::Reason;
-use ptc_vm::bytecode::{BuiltinId, Proto, ProtoIndex};
-use std::sync::LazyLock;
-
-/// The builtin that [`Generator::element`] is about.
-static ELEMENT: LazyLock<Option<BuiltinId>> = LazyLock::new(|| ptc_vm::builtins::internal("%nth"));
+use ptc_vm::bytecode::{Proto, ProtoIndex};
 
 /// Bytes of a function beside its code.
 const HELD_BY_FUNCTION: usize = 2 * size_of::<Proto>() + 64;
@@ -32,8 +28,6 @@ const HELD_BY_FUNCTION: usize = 2 * size_of::<Proto>() + 64;
 pub(crate) struct Generator<'m> {
     meter: &'m Meter<'m>,
     tables: Tables<'m>,
-    /// The builtin that takes an item out of a sequential pattern, which has an instruction.
-    element: Option<BuiltinId>,
     protos: Vec<Option<Proto>>,
     /// Buffers of functions that are finished, for the next ones.
     buffers: Vec<Buffers>,
@@ -53,11 +47,9 @@ pub(crate) fn generate<'m>(
     last_uses: bool,
     buffers: &mut Vec<Buffers>,
 ) -> Result<(Vec<Proto>, Tables<'m>), Failed> {
-    let element = *ELEMENT;
     let mut generator = Generator {
         meter,
         tables,
-        element,
         protos: Vec::with_capacity(4),
         buffers: std::mem::take(buffers),
         far: false,

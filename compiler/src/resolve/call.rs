@@ -8,8 +8,8 @@ use crate::ir::{Callee, Function, Kind, Literal, Ref};
 use crate::names::Name;
 use crate::namespace::CallArity;
 use ptc_vm::builtins::Implementation;
-use ptc_vm::bytecode::{BuiltinId, Const};
-use ptc_vm::{Reason, Span, builtins};
+use ptc_vm::bytecode::{BuiltinId, Const, Known};
+use ptc_vm::{Reason, Span};
 
 /// More arguments go through `apply`, so that call windows stay small.
 const MAX_WINDOW: usize = 64;
@@ -81,13 +81,8 @@ impl<'a> Resolver<'a, '_> {
     fn call_builtin(&mut self, span: Span, builtin: BuiltinId, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let info = builtin.info();
         let rest = self.quote_reference(builtin, rest);
-        let required = match info.name {
-            "juxt" => Some((1, "(juxt f ...)")),
-            "pmap" => Some((2, "(pmap f coll) or (pmap f c1 c2 ...)")),
-            _ => None,
-        };
-        if let Some((least, usage)) = required
-            && rest.len() < least
+        if let Some(usage) = info.form
+            && rest.len() < usize::from(info.arity.min)
         {
             return Err(error(Reason::InvalidArity, span, format!("expected {usage}"))
                 .hint_boxed(format!("{}: {}", info.usage, info.doc)));
@@ -98,18 +93,24 @@ impl<'a> Resolver<'a, '_> {
                 Diagnostic::error(Reason::ArityError, span, message).hint(format!("Usage: {}", info.usage));
             self.report_call(diagnostic)?;
         }
-        if let ("take", [count, range]) = (info.name, rest)
+        if let (Some(Known::Take), [count, range]) = (info.known, rest)
             && let Some([start, end, step]) = self.constant_range(range)
         {
             let [count, start, end, step] = [count, start, end, step].map(|form| self.resolve(form, false));
-            return self.internal_call(span, "%take-range", &[count, start, end, step]);
+            return self.internal_call(span, Known::TakeRange, &[count, start, end, step]);
         }
-        if let Some(twin) = self.endless_twin(info.name) {
+        // In programs that make endless sequences, `first` and its relatives may have to call functions to find the
+        // item; elsewhere they stay the plain builtins they are.
+        if let Some(twin) = info.endless
+            && self.makes_endless_sequences()
+        {
             let arguments = self.all(rest);
-            return self.make_call(span, Callee::Builtin(twin), arguments);
+            return self.make_call(span, Callee::Builtin(twin.id()), arguments);
         }
         let arguments = self.all(rest);
-        if let Some(operator) = self.operator(info.name, span, arguments) {
+        if let Some(known) = info.known
+            && let Some(operator) = self.operator(known, span, arguments)
+        {
             return Ok(operator);
         }
         self.make_call(span, Callee::Builtin(builtin), arguments)
@@ -135,20 +136,12 @@ impl<'a> Resolver<'a, '_> {
         quoted.into_bump_slice()
     }
 
-    /// In programs that make endless sequences, `first` and its relatives may have to call functions to
-    /// find the item; elsewhere they stay the plain instructions they are.
-    fn endless_twin(&self, name: &str) -> Option<BuiltinId> {
-        const TWINS: [(&str, &str); 3] = [("first", "%first"), ("second", "%second"), ("nth", "%nth-item")];
-        let (_, twin) = TWINS.iter().find(|(plain, _)| *plain == name)?;
-        self.makes_endless_sequences().then(|| builtins::internal(twin))?
-    }
-
     /// The program names a function that makes endless sequences.
     pub(crate) fn makes_endless_sequences(&self) -> bool {
-        const MAKERS: [&str; 4] = ["iterate", "repeat", "cycle", "repeatedly"];
-        MAKERS.iter().any(|maker| self.names.find(maker).is_some())
+        const MAKERS: [Known; 4] = [Known::Iterate, Known::Repeat, Known::Cycle, Known::Repeatedly];
+        MAKERS.iter().any(|maker| self.names.find(maker.name()).is_some())
             // Only without arguments; most programs that name it are none of these.
-            || (self.names.find("range").is_some() && self.source.contains("(range)"))
+            || (self.names.find(Known::Range.name()).is_some() && self.source.contains("(range)"))
     }
 
     /// The parts of `(range start end 0)`: inside `take`, and only there, the step may be 0.
@@ -158,7 +151,9 @@ impl<'a> Resolver<'a, '_> {
             return None;
         }
         match self.meaning(head.symbol()?, head.span) {
-            Ok(Meaning::Builtin(builtin)) if builtin.info().name == "range" => Some([start, end, step]),
+            Ok(Meaning::Builtin(builtin)) if builtin.info().known == Some(Known::Range) => {
+                Some([start, end, step])
+            }
             _ => None,
         }
     }
@@ -208,7 +203,7 @@ impl<'a> Resolver<'a, '_> {
                 let target = self.resolve(target, false);
                 let default = self.resolve(default, false);
                 let key = self.literal(span, Literal::Row(row));
-                self.internal_call(span, "%lookup", &[target, key, default])
+                self.internal_call(span, Known::LookUp, &[target, key, default])
             }
             _ => {
                 let text = self.names.text(name);
@@ -228,9 +223,6 @@ impl<'a> Resolver<'a, '_> {
         if arguments.len() <= MAX_WINDOW {
             return Ok(self.expr(span, Kind::Call(callee, arguments)));
         }
-        let Some(apply) = builtins::lookup(None, "apply") else {
-            return Err(error(Reason::CompileError, span, "internal: no builtin apply"));
-        };
         let callee = match callee {
             Callee::Builtin(builtin) => self.constant(span, Const::Builtin(builtin))?,
             Callee::Global(global) => self.expr(span, Kind::Global(global)),
@@ -238,7 +230,7 @@ impl<'a> Resolver<'a, '_> {
         };
         let vector = self.expr(span, Kind::Vector(arguments));
         let arguments = self.slice([callee, vector]);
-        Ok(self.expr(span, Kind::Call(Callee::Builtin(apply), arguments)))
+        Ok(self.expr(span, Kind::Call(Callee::Builtin(Known::Apply.id()), arguments)))
     }
 }
 

@@ -25,9 +25,9 @@ use crate::namespace::Export;
 use crate::resolve::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
 use globals::Globals;
-use ptc_vm::bytecode::{BuiltinId, Const};
+use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::regex::Wrong;
-use ptc_vm::{Reason, Span, builtins};
+use ptc_vm::{Reason, Span};
 use scope::{FunctionScope, Place, Scopes};
 pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
@@ -261,15 +261,10 @@ impl<'a, 'x> Resolver<'a, 'x> {
         Ok(self.literal(span, Literal::Row(row)))
     }
 
-    pub(crate) fn internal(&self, span: Span, name: &str) -> Result<BuiltinId, Failed> {
-        builtins::internal(name)
-            .ok_or_else(|| error(Reason::CompileError, span, format!("internal: no builtin {name}")))
-    }
-
-    pub(crate) fn internal_call(&mut self, span: Span, name: &str, arguments: &[Ref<'a>]) -> Resolved<'a> {
-        let builtin = self.internal(span, name)?;
+    /// A call of a builtin that the program need not have named.
+    pub(crate) fn internal_call(&mut self, span: Span, known: Known, arguments: &[Ref<'a>]) -> Resolved<'a> {
         let arguments = self.arena.alloc_slice_copy(arguments);
-        Ok(self.expr(span, Kind::Call(crate::ir::Callee::Builtin(builtin), arguments)))
+        Ok(self.expr(span, Kind::Call(crate::ir::Callee::Builtin(known.id()), arguments)))
     }
 
     pub(crate) fn record(&mut self, failed: Diagnostic) {

@@ -5,40 +5,45 @@ use crate::form::Form;
 use crate::ir::{Arithmetic, Callee, Comparison, Kind, Literal, Ref, Slots, Test, TestKind, as_test};
 use ptc_vm::Span;
 use ptc_vm::builtins::Purity;
+use ptc_vm::bytecode::Known;
 use ptc_vm::bytecode::instruction::Written;
 
 impl<'a> Resolver<'a, '_> {
     /// The expression of an operator, if the builtin is one and has the right number of operands.
     #[inline(never)]
-    pub(crate) fn operator(&mut self, name: &str, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
-        let kind = match (name, operands) {
-            ("+", [a, b]) if small(b).is_some() => Kind::AddSmall(a, small(b)?, Written::Plus),
+    pub(crate) fn operator(&mut self, known: Known, span: Span, operands: &'a [Ref<'a>]) -> Option<Ref<'a>> {
+        let kind = match (known, operands) {
+            (Known::Add, [a, b]) if small(b).is_some() => Kind::AddSmall(a, small(b)?, Written::Plus),
             // Taking 0 from -0.0 is not the same as adding it.
-            ("-", [a, b]) if small(b).is_some_and(|value| value != 0 && value != i16::MIN) => {
+            (Known::Subtract, [a, b]) if small(b).is_some_and(|value| value != 0 && value != i16::MIN) => {
                 Kind::AddSmall(a, -small(b)?, Written::Minus)
             }
-            ("+", [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
-            ("-", [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
-            ("*", [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
-            ("mod", [_, _]) => Kind::Arithmetic(Arithmetic::Modulo, operands),
-            ("quot", [_, _]) => Kind::Arithmetic(Arithmetic::Quotient, operands),
-            ("rem", [_, _]) => Kind::Arithmetic(Arithmetic::Remainder, operands),
-            ("inc", [a]) => Kind::AddSmall(a, 1, Written::Increment),
-            ("dec", [a]) => Kind::AddSmall(a, -1, Written::Increment),
-            ("=", [a, b]) => test(equal(a, b)),
-            ("not=", [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
-            ("<", [a, b]) => test(TestKind::Compare { op: Comparison::Less, a, b, swapped: false }),
-            (">", [a, b]) => test(TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true }),
-            ("<=", [a, b]) => test(TestKind::Compare { op: Comparison::LessEqual, a, b, swapped: false }),
-            (">=", [a, b]) => {
+            (Known::Add, [_, _, ..]) => self.arithmetic(Arithmetic::Add, operands)?,
+            (Known::Subtract, [_, _, ..]) => self.arithmetic(Arithmetic::Subtract, operands)?,
+            (Known::Multiply, [_, _, ..]) => self.arithmetic(Arithmetic::Multiply, operands)?,
+            (Known::Modulo, [_, _]) => Kind::Arithmetic(Arithmetic::Modulo, operands),
+            (Known::Quotient, [_, _]) => Kind::Arithmetic(Arithmetic::Quotient, operands),
+            (Known::Remainder, [_, _]) => Kind::Arithmetic(Arithmetic::Remainder, operands),
+            (Known::Increment, [a]) => Kind::AddSmall(a, 1, Written::Increment),
+            (Known::Decrement, [a]) => Kind::AddSmall(a, -1, Written::Increment),
+            (Known::Equal, [a, b]) => test(equal(a, b)),
+            (Known::NotEqual, [a, b]) => Kind::Test(Test { negated: true, kind: equal(a, b) }),
+            (Known::Less, [a, b]) => test(TestKind::Compare { op: Comparison::Less, a, b, swapped: false }),
+            (Known::Greater, [a, b]) => {
+                test(TestKind::Compare { op: Comparison::Less, a: b, b: a, swapped: true })
+            }
+            (Known::LessEqual, [a, b]) => {
+                test(TestKind::Compare { op: Comparison::LessEqual, a, b, swapped: false })
+            }
+            (Known::GreaterEqual, [a, b]) => {
                 test(TestKind::Compare { op: Comparison::LessEqual, a: b, b: a, swapped: true })
             }
-            ("not", [a]) => {
+            (Known::Not, [a]) => {
                 let inner = as_test(a);
                 Kind::Test(Test { negated: !inner.negated, kind: inner.kind })
             }
-            ("nil?", [a]) => Kind::Test(Test { negated: true, kind: TestKind::NotNil(a) }),
-            ("some?", [a]) => test(TestKind::NotNil(a)),
+            (Known::IsNil, [a]) => Kind::Test(Test { negated: true, kind: TestKind::NotNil(a) }),
+            (Known::IsSome, [a]) => test(TestKind::NotNil(a)),
             _ => return None,
         };
         Some(self.expr(span, kind))

@@ -8,7 +8,7 @@ use crate::ir::{Callee, Kind, Literal};
 use crate::names::{Name, find_builtin, split_qualified};
 use crate::namespace::Namespace;
 use ptc_vm::builtins::{Builtin, Category};
-use ptc_vm::bytecode::{BuiltinId, Const, GlobalName};
+use ptc_vm::bytecode::{BuiltinId, Const, GlobalName, Known};
 use ptc_vm::{Reason, Span, builtins};
 
 /// Names that are numbers.
@@ -74,7 +74,7 @@ impl<'a> Resolver<'a, '_> {
             Meaning::Local(place) => Ok(self.place(span, place)),
             Meaning::Global(global) => Ok(self.expr(span, Kind::Global(global))),
             // The budget is read with and without parentheses.
-            Meaning::Builtin(builtin) if builtin.info().name == "budget/remaining" => {
+            Meaning::Builtin(builtin) if builtin.info().known == Some(Known::Budget) => {
                 self.make_call(span, Callee::Builtin(builtin), &[])
             }
             Meaning::Builtin(builtin) => self.constant(span, Const::Builtin(builtin)),
@@ -181,7 +181,7 @@ impl<'a> Resolver<'a, '_> {
         let key_name = self.names.intern(key);
         let row = self.tables.keyword(span, key_name, key)?;
         let key = self.literal(span, Literal::Row(row));
-        self.internal_call(span, "%data", &[key])
+        self.internal_call(span, Known::DataEntry, &[key])
     }
 }
 

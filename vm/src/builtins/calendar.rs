@@ -2,6 +2,7 @@
 
 use super::dates::{date_time, duration, expected, local_date, now_as, out_of_range, parse};
 use crate::builtins::{Builtin, Category, callback, plain};
+use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -26,8 +27,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("iso-week-year", CORE, "1", "(iso-week-year date)", "The year that the week of ISO 8601 belongs to.", |_cx, a| part(a, "iso-week-year", DatePart::IsoWeekYear)),
     plain("LocalDate/of", INTEROP, "3", "(LocalDate/of year month day)", "The LocalDate of three numbers.", of),
     plain("LocalDate/ofEpochDay", INTEROP, "1", "(LocalDate/ofEpochDay days)", "The LocalDate so many days after 1970-01-01.", |_cx, a| made(LocalDate::from_epoch_day(number(a, 0, "LocalDate/ofEpochDay")?).map(Value::LocalDate), "LocalDate/ofEpochDay")),
-    callback("LocalDate/now", INTEROP, "0", "(LocalDate/now)", "Today in UTC.", |_cx, _a| now_as(Some(".toLocalDate"))),
-    callback("Instant/now", INTEROP, "0", "(Instant/now)", "The DateTime of now, the same during a whole program.", |_cx, _a| now_as(None)),
+    callback("LocalDate/now", INTEROP, "0", "(LocalDate/now)", "Today in UTC.", |_cx, _a| Ok(now_as(Some(Known::ToLocalDate)))),
+    callback("Instant/now", INTEROP, "0", "(Instant/now)", "The DateTime of now, the same during a whole program.", |_cx, _a| Ok(now_as(None))),
     plain("Instant/ofEpochMilli", INTEROP, "1", "(Instant/ofEpochMilli millis)", "The DateTime of milliseconds since 1970.", |_cx, a| instant(a, "Instant/ofEpochMilli", 1)),
     plain("Instant/ofEpochSecond", INTEROP, "1", "(Instant/ofEpochSecond seconds)", "The DateTime of seconds since 1970.", |_cx, a| instant(a, "Instant/ofEpochSecond", SECOND)),
     plain("OffsetDateTime/parse", INTEROP, "1", "(OffsetDateTime/parse text)", "The same as `parse`: the DateTime in UTC.", parse),
@@ -54,7 +55,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain(".toEpochMilli", INTEROP, "1", "(.toEpochMilli date-time)", "Milliseconds since 1970.", |_cx, a| millis(a, ".toEpochMilli", 1)),
     plain(".getEpochSecond", INTEROP, "1", "(.getEpochSecond date-time)", "Seconds since 1970.", |_cx, a| millis(a, ".getEpochSecond", SECOND)),
     plain(".toEpochSecond", INTEROP, "1", "(.toEpochSecond date-time)", "Seconds since 1970.", |_cx, a| millis(a, ".toEpochSecond", SECOND)),
-    plain(".toLocalDate", INTEROP, "1", "(.toLocalDate date-time)", "Its LocalDate in UTC.", |_cx, a| Ok(Value::LocalDate(day_of(a, ".toLocalDate")?))),
+    plain(".toLocalDate", INTEROP, "1", "(.toLocalDate date-time)", "Its LocalDate in UTC.", |_cx, a| Ok(Value::LocalDate(day_of(a, ".toLocalDate")?))).known(Known::ToLocalDate),
     plain(".toInstant", INTEROP, "1", "(.toInstant date-time)", "The same DateTime.", |_cx, a| Ok(Value::DateTime(date_time(a, 0, ".toInstant")?))),
     plain(".atStartOfDay", INTEROP, "1", "(.atStartOfDay date)", "The DateTime of midnight UTC.", |_cx, a| made(local_date(a, ".atStartOfDay")?.midnight().map(Value::DateTime), ".atStartOfDay")),
     plain(".isEqual", INTEROP, "2", "(.isEqual date other)", "Whether two dates of one type are the same.", |_cx, a| Ok(Value::Bool(match (&a[0], &a[1]) {

@@ -1,8 +1,8 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
 use super::calendar::plus_days;
-use crate::builtins::{Builtin, Category, HostFunction, callback, host, internal, lookup, plain};
-use crate::bytecode::CombinatorKind;
+use crate::builtins::{Builtin, Category, HostFunction, callback, host, plain};
+use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::native::Step;
@@ -22,7 +22,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("Instant/parse", INTEROP, "1", "(Instant/parse text)", "The same as `parse`.", parse),
     callback("java.util.Date.", INTEROP, "0-1", "(java.util.Date.), (java.util.Date. x)", "The DateTime of now, of seconds or milliseconds since 1970, of an ISO 8601 or RFC 2822 text.", date),
     host("System/currentTimeMillis", INTEROP, "0", "(System/currentTimeMillis)", "Milliseconds since 1970, the same during a whole program.", HostFunction::Now),
-    host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now),
+    host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now).known(Known::Now),
     plain(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
     plain(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
     plain(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
@@ -32,7 +32,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
     plain(".toMillis", INTEROP, "1", "(.toMillis duration)", "The milliseconds of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toMillis")?.millis()))),
     plain(".toDays", INTEROP, "1", "(.toDays duration)", "The whole days of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toDays")?.days()))),
-    plain("%date-time", Category::Internal, "1", "(%date-time millis)", "The DateTime of milliseconds since 1970.", from_clock),
+    plain("%date-time", Category::Internal, "1", "(%date-time millis)", "The DateTime of milliseconds since 1970.", from_clock).known(Known::DateOfClock),
 ];
 
 /// Longest part of a text shown in a message, in characters.
@@ -80,7 +80,7 @@ pub(super) fn parse(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> 
 
 fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     const NAME: &str = "java.util.Date.";
-    let [argument] = arguments else { return now_as(None) };
+    let [argument] = arguments else { return Ok(now_as(None)) };
     let date_time = match argument {
         Value::Int(number) => DateTime::from_seconds_or_millis(*number).ok_or_else(|| out_of_range(NAME))?,
         Value::BigInt(_) => return Err(out_of_range(NAME)),
@@ -100,16 +100,13 @@ fn date(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 }
 
 /// The clock is a host call: the DateTime is made of its answer, and of that what a builtin makes of it.
-pub(super) fn now_as(then: Option<&str>) -> Result<Step> {
-    let (Some(from_clock), Some(clock)) = (internal("%date-time"), lookup(None, "currentTimeMillis")) else {
-        return Err(Fault::runtime("internal: no clock"));
-    };
-    let (from_clock, clock) = (Value::Builtin(from_clock), Value::Builtin(clock));
-    let combinator = match then.and_then(|then| lookup(None, then)) {
-        Some(then) => Combinator::of(CombinatorKind::Comp, [Value::Builtin(then), from_clock, clock]),
+pub(super) fn now_as(then: Option<Known>) -> Step {
+    let [from_clock, clock] = [Known::DateOfClock, Known::Now].map(|known| Value::Builtin(known.id()));
+    let combinator = match then {
+        Some(then) => Combinator::of(CombinatorKind::Comp, [Value::Builtin(then.id()), from_clock, clock]),
         None => Combinator::of(CombinatorKind::Comp, [from_clock, clock]),
     };
-    Ok(Step::TailCall(Value::Combinator(combinator), crate::builtins::Arguments::new()))
+    Step::TailCall(Value::Combinator(combinator), crate::builtins::Arguments::new())
 }
 
 fn from_clock(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

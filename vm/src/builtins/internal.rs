@@ -1,6 +1,7 @@
 //! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
 
 use crate::builtins::{Builtin, Category, plain};
+use crate::bytecode::Known;
 use crate::collection::lookup::{element, index};
 use crate::collection::seq;
 use crate::context::Context;
@@ -18,26 +19,26 @@ use std::rc::Rc;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated),
-    row("%times", "1", "(%times n)", "The integers that dotimes counts through.", times),
-    row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern),
-    row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth).total(),
-    row("%rest-from", "2", "(%rest-from v i)", "The items of such a vector from an index on.", rest_from),
-    row("%map-pattern", "1", "(%map-pattern x)", "The source of a map pattern: a map or nil.", map_pattern),
-    row("%kwargs", "1", "(%kwargs v)", "The map that keyword arguments make.", kwargs),
-    row("%get", "2", "(%get x k)", "What a key finds, nil in any other value.", get),
-    row("%get-or", "3", "(%get-or x k default)", "What a key finds, or the default.", get_or),
-    row("%lookup", "3", "(%lookup x k default)", "(k x default) of a keyword k.", get_or),
-    row("%take-range", "4", "(%take-range n start end step)", "(take n (range start end step)), where the step may be 0.", take_range),
-    row("%endless?", "1", "(%endless? x)", "Whether x is a sequence without an end.", is_endless),
-    row("%task-id", "1", "(task id expr)", "Checks the id of a task.", |cx, a| journal_text(cx, "task", "id", &a[0])),
-    row("%task-reset", "1", "(task-reset id)", "Forgets a task.", |cx, a| journal_text(cx, "task-reset", "id", &a[0]).map(|_| Value::Nil)),
+    row("%seq", "1", "(%seq coll)", "The vector that for and doseq iterate.", iterated).known(Known::Items),
+    row("%times", "1", "(%times n)", "The integers that dotimes counts through.", times).known(Known::Times),
+    row("%vector-pattern", "1", "(%vector-pattern x)", "The source of a sequential pattern as a vector.", vector_pattern).known(Known::VectorPattern),
+    row("%nth", "2", "(%nth v i)", "One item of such a vector, or nil.", nth).known(Known::Element).total(),
+    row("%rest-from", "2", "(%rest-from v i)", "The items of such a vector from an index on.", rest_from).known(Known::RestFrom),
+    row("%map-pattern", "1", "(%map-pattern x)", "The source of a map pattern: a map or nil.", map_pattern).known(Known::MapPattern),
+    row("%kwargs", "1", "(%kwargs v)", "The map that keyword arguments make.", kwargs).known(Known::KeywordArguments),
+    row("%get", "2", "(%get x k)", "What a key finds, nil in any other value.", get).known(Known::Entry),
+    row("%get-or", "3", "(%get-or x k default)", "What a key finds, or the default.", get_or).known(Known::EntryOr),
+    row("%lookup", "3", "(%lookup x k default)", "(k x default) of a keyword k.", get_or).known(Known::LookUp),
+    row("%take-range", "4", "(%take-range n start end step)", "(take n (range start end step)), where the step may be 0.", take_range).known(Known::TakeRange),
+    row("%endless?", "1", "(%endless? x)", "Whether x is a sequence without an end.", is_endless).known(Known::IsEndless),
+    row("%task-id", "1", "(task id expr)", "Checks the id of a task.", |cx, a| journal_text(cx, "task", "id", &a[0])).known(Known::TaskId),
+    row("%task-reset", "1", "(task-reset id)", "Forgets a task.", |cx, a| journal_text(cx, "task-reset", "id", &a[0]).map(|_| Value::Nil)).known(Known::TaskReset),
     row("%step-done", "2", "(step-done id summary)", "Reports a step.", |cx, a| {
         journal_text(cx, "step-done", "id", &a[0])?;
         journal_text(cx, "step-done", "summary", &a[1])?;
         Ok(take(&mut a[1]))
-    }),
-    row("%data", "1", "(%data k)", "One entry of the program's input data.", data),
+    }).known(Known::StepDone),
+    row("%data", "1", "(%data k)", "One entry of the program's input data.", data).known(Known::DataEntry),
 ];
 
 const fn row(

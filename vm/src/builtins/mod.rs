@@ -185,9 +185,30 @@ pub struct Builtin {
     pub implementation: Implementation,
     /// Which one it is, where others treat it as that.
     pub known: Option<Known>,
+    /// The combinator that a call makes, whatever its arguments are. Where they are constants, so is the combinator.
+    pub combinator: Option<CombinatorKind>,
+    /// Which one is called instead in programs that make endless sequences.
+    pub endless: Option<Known>,
+    /// How calls look that an error of too few arguments shows.
+    pub form: Option<&'static str>,
 }
 
 type Callback = fn(&mut Context, &mut [Value]) -> Result<Step>;
+
+/// What a row has when nothing is said.
+const BARE: Builtin = Builtin {
+    name: "",
+    category: Category::Internal,
+    usage: "",
+    arity: Arity::parse("0"),
+    purity: Purity::Pure,
+    doc: "",
+    implementation: Implementation::Plain(|_, _| Ok(Value::Nil)),
+    known: None,
+    combinator: None,
+    endless: None,
+    form: None,
+};
 
 /// A row that computes its value at once. Arities: see [`Arity::parse`].
 const fn plain(
@@ -207,7 +228,7 @@ const fn plain(
         purity: Purity::Pure,
         doc,
         implementation: Implementation::Plain(run),
-        known: None,
+        ..BARE
     }
 }
 
@@ -229,7 +250,7 @@ const fn callback(
         purity: Purity::Calls,
         doc,
         implementation: Implementation::Callback(run),
-        known: None,
+        ..BARE
     }
 }
 
@@ -244,7 +265,7 @@ const fn host(
 ) -> Builtin {
     let arity = Arity::parse(arity);
     let implementation = Implementation::Host(function);
-    Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation, known: None }
+    Builtin { name, category, usage, arity, purity: Purity::Effect, doc, implementation, ..BARE }
 }
 
 impl Builtin {
@@ -257,6 +278,24 @@ impl Builtin {
     /// The same row, marked as one that others treat as what it is.
     const fn known(mut self, known: Known) -> Builtin {
         self.known = Some(known);
+        self
+    }
+
+    /// The same row, marked as one whose calls make a combinator.
+    const fn makes(mut self, kind: CombinatorKind) -> Builtin {
+        self.combinator = Some(kind);
+        self
+    }
+
+    /// The same row, with what is called instead in programs that make endless sequences.
+    const fn where_endless(mut self, twin: Known) -> Builtin {
+        self.endless = Some(twin);
+        self
+    }
+
+    /// The same row, with what its calls look like.
+    const fn form(mut self, form: &'static str) -> Builtin {
+        self.form = Some(form);
         self
     }
 
@@ -357,6 +396,39 @@ pub(crate) static PLAIN: [Plain; COUNT] = {
     all
 };
 
+/// The rows of the known ones. That each has exactly one is checked while the table is compiled.
+static KNOWN: [BuiltinId; Known::COUNT] = {
+    let mut ids = [BuiltinId::new(0); Known::COUNT];
+    let mut is_there = [false; Known::COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        if let Some(known) = BUILTINS[at].known {
+            assert!(!is_there[known as usize], "two rows are the same known builtin");
+            is_there[known as usize] = true;
+            ids[known as usize] = BuiltinId::new(at as u16);
+        }
+        at += 1;
+    }
+    let mut known = 0;
+    while known < Known::COUNT {
+        assert!(is_there[known], "a known builtin has no row");
+        known += 1;
+    }
+    ids
+};
+
+impl Known {
+    /// Its number.
+    pub fn id(self) -> BuiltinId {
+        KNOWN[self as usize]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.id().info().name
+    }
+}
+
 /// Numbers by name.
 #[derive(Default)]
 struct ByName {
@@ -378,13 +450,6 @@ static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
 });
 
 impl BuiltinId {
-    /// The combinator that a call makes, whatever its arguments are; `None` for other builtins. Where the
-    /// arguments are constants, so is the combinator.
-    pub fn combinator(self) -> Option<CombinatorKind> {
-        let info = self.info();
-        (info.category == Category::Core).then(|| combinators::made_by(info.name)).flatten()
-    }
-
     /// The row of the table.
     pub fn info(self) -> &'static Builtin {
         // Only this module makes numbers, of its rows.
@@ -413,9 +478,4 @@ pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
         _ => qualified,
     };
     found.copied()
-}
-
-/// An internal builtin, by its `%name`.
-pub fn internal(name: &str) -> Option<BuiltinId> {
-    BY_NAME.qualified.get(&(Category::Internal, name)).copied()
 }

@@ -25,10 +25,10 @@ macro_rules! test {
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
     plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
-    plain("not", CORE, "1", "(not x)", "True for nil and false.", not).total(),
+    plain("not", CORE, "1", "(not x)", "True for nil and false.", not).known(Known::Not).total(),
     plain("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
-    test!("nil?", "True for nil.", Value::Nil),
-    plain("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).total(),
+    test!("nil?", "True for nil.", Value::Nil).known(Known::IsNil),
+    plain("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).known(Known::IsSome).total(),
     plain("any?", CORE, "1", "(any? x)", "True.", |_cx, _a| Ok(Value::Bool(true))).total(),
     test!("true?", "True for true.", Value::Bool(true)),
     test!("false?", "True for false.", Value::Bool(false)),

@@ -23,25 +23,167 @@ impl BuiltinId {
 /// The names of builtins, for the text form of programs.
 pub type Names = fn(BuiltinId) -> &'static str;
 
-/// Builtins that others treat as what they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+macro_rules! known {
+    ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
+        /// Builtins that others treat as what they are: their rows say so, and nobody looks at names. Each has a row,
+        /// which the compiler of the table sees to.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Known { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Known {
+            /// How many there are.
+            pub(crate) const COUNT: usize = [$(Known::$name),+].len();
+        }
+    };
+}
+
+known! {
+    /// `+`.
+    Add;
+    /// `apply`.
+    Apply;
+    /// `budget/remaining`.
+    Budget;
     /// `cat`.
-    Cat,
+    Cat;
     /// `compare`.
-    Compare,
+    Compare;
+    /// `conj`.
+    Conj;
+    /// `cycle`.
+    Cycle;
     /// `dec`.
-    Decrement,
+    Decrement;
+    /// `ensure-reduced`.
+    EnsureReduced;
+    /// `=`.
+    Equal;
+    /// `first`.
+    First;
     /// `>`.
-    Greater,
+    Greater;
+    /// `>=`.
+    GreaterEqual;
     /// `identity`.
-    Identity,
+    Identity;
     /// `inc`.
-    Increment,
+    Increment;
+    /// `interleave`.
+    Interleave;
+    /// `nil?`.
+    IsNil;
+    /// `some?`.
+    IsSome;
+    /// `iterate`.
+    Iterate;
     /// `<`.
-    Less,
+    Less;
+    /// `<=`.
+    LessEqual;
+    /// `map`.
+    Map;
+    /// `mapcat`.
+    Mapcat;
+    /// `mapv`.
+    Mapv;
+    /// `mod`.
+    Modulo;
+    /// `*`.
+    Multiply;
+    /// `not`.
+    Not;
+    /// `not=`.
+    NotEqual;
+    /// `currentTimeMillis`.
+    Now;
+    /// `nth`.
+    Nth;
+    /// `pmap`.
+    Pmap;
+    /// `quot`.
+    Quotient;
+    /// `range`.
+    Range;
+    /// `reduced`.
+    Reduced;
+    /// `rem`.
+    Remainder;
+    /// `repeat`.
+    Repeat;
+    /// `repeatedly`.
+    Repeatedly;
+    /// `second`.
+    Second;
+    /// `seq`.
+    Seq;
+    /// `-`.
+    Subtract;
+    /// `take`.
+    Take;
+    /// `.toLocalDate`.
+    ToLocalDate;
     /// `update`.
-    Update,
+    Update;
+    /// `zip`.
+    Zip;
+    /// `zipmap`.
+    Zipmap;
+    /// `%data`: one entry of the input data.
+    DataEntry;
+    /// `%date-time`: the date of the clock's answer.
+    DateOfClock;
+    /// `%nth`: an item of a sequential pattern.
+    Element;
+    /// `%first`: `first` where sequences may be endless.
+    EndlessFirst;
+    /// `%nth-item`: `nth` where sequences may be endless.
+    EndlessNth;
+    /// `%second`: `second` where sequences may be endless.
+    EndlessSecond;
+    /// `%get`: what a key of a map pattern finds.
+    Entry;
+    /// `%get-or`: the same, with a default.
+    EntryOr;
+    /// `%endless?`.
+    IsEndless;
+    /// `%seq`: the vector that `for` and `doseq` go through.
+    Items;
+    /// `%kwargs`: the map that keyword arguments make.
+    KeywordArguments;
+    /// `%keyword-keys`: one map of `keywordize-keys`.
+    KeywordKeys;
+    /// `%lookup`: a keyword with a default, as it is called.
+    LookUp;
+    /// `%map-pattern`: the source of a map pattern.
+    MapPattern;
+    /// `%get-path`: what a path of keys finds.
+    Path;
+    /// `%pattern-items`: the source of a sequential pattern where sequences may be endless.
+    PatternItems;
+    /// `%rest-from`: what `&` of a pattern collects.
+    RestFrom;
+    /// `%step-done`.
+    StepDone;
+    /// `%string-keys`: one map of `stringify-keys`.
+    StringKeys;
+    /// `%take-range`: a range inside `take`, whose step may be 0.
+    TakeRange;
+    /// `%task-id`.
+    TaskId;
+    /// `%task-reset`.
+    TaskReset;
+    /// `%times`: the integers of `dotimes`.
+    Times;
+    /// `%tool-call`: a tool of an upstream.
+    ToolCall;
+    /// `%tool-servers`: the upstreams.
+    ToolServers;
+    /// `%tool`: a tool that the host granted.
+    GrantedTool;
+    /// `%vector-pattern`: the source of a sequential pattern.
+    VectorPattern;
+    /// `%while-items`: the items up to the end that `:while` gives.
+    WhileItems;
 }
 
 /// What is known of a builtin without its function.

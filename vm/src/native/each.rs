@@ -84,6 +84,24 @@ pub enum Kind {
     Run,
 }
 
+impl Kind {
+    /// The function gives a key, so that a key or a path can stand for it.
+    pub(crate) const fn takes_key(self) -> bool {
+        matches!(
+            self,
+            Kind::PartitionBy
+                | Kind::GroupBy
+                | Kind::DistinctBy
+                | Kind::MinBy
+                | Kind::MaxBy
+                | Kind::SumBy
+                | Kind::AvgBy
+                | Kind::SortBy
+                | Kind::SortByDescending
+        )
+    }
+}
+
 /// The machine.
 pub struct Each {
     kind: Kind,

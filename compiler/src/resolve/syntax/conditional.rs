@@ -7,7 +7,7 @@ use crate::ir::{
 };
 use crate::names::{Name, Special};
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
-use ptc_vm::bytecode::Const;
+use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -180,16 +180,12 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn when_first_form(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let (pattern, value) = self.single_binding(Special::WhenFirst, span, rest.first())?;
         let collection = self.resolve(value, false);
-        let Some(seq) = ptc_vm::builtins::lookup(None, "seq") else {
-            return Err(error(Reason::CompileError, span, "internal: no builtin seq"));
-        };
-        let arguments = self.slice([collection]);
-        let value = self.make_call(value.span, crate::ir::Callee::Builtin(seq), arguments)?;
+        let value = self.internal_call(value.span, Known::Seq, &[collection])?;
         let mark = self.scopes.mark();
         let slot = self.new_slot(span)?;
         let test = self.bound_test(Special::WhenSome, span, slot);
         let (vector, zero) = (self.local(span, slot), self.literal(span, Literal::Int(0)));
-        let first = self.internal_call(span, "%nth", &[vector, zero])?;
+        let first = self.internal_call(span, Known::Element, &[vector, zero])?;
         let mut bindings = self.list(4);
         self.bind_pattern(pattern, first, &mut bindings)?;
         let body = self.branch_body(&rest[1..], span, tail);

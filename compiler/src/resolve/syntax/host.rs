@@ -6,8 +6,8 @@ use crate::ir::{Kind, Literal};
 use crate::names::{Name, Special, split_qualified};
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
-use ptc_vm::bytecode::Const;
 use ptc_vm::bytecode::instruction::Signal;
+use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 
 impl<'a> Resolver<'a, '_> {
@@ -25,7 +25,7 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn task_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let [id, value] = rest else { return Err(wrong_shape(Special::Task, span)) };
         let id = self.resolve(id, false);
-        let id = self.internal_call(span, "%task-id", &[id])?;
+        let id = self.internal_call(span, Known::TaskId, &[id])?;
         let value = self.resolve(value, false);
         let items = self.slice([id, value]);
         Ok(self.expr(span, Kind::Do(items)))
@@ -40,8 +40,8 @@ impl<'a> Resolver<'a, '_> {
         rest: &'a [Form<'a>],
     ) -> Resolved<'a> {
         let (builtin, count) = match special {
-            Special::StepDone => ("%step-done", 2),
-            _ => ("%task-reset", 1),
+            Special::StepDone => (Known::StepDone, 2),
+            _ => (Known::TaskReset, 1),
         };
         if rest.len() != count {
             return Err(wrong_shape(special, span));
@@ -87,12 +87,11 @@ impl<'a> Resolver<'a, '_> {
             arguments.push(self.resolve(form, false));
         }
         let builtin = match tool {
-            "call" => "%tool-call",
-            "servers" => "%tool-servers",
-            _ => "%tool",
+            "call" => Known::ToolCall,
+            "servers" => Known::ToolServers,
+            _ => Known::GrantedTool,
         };
-        let builtin = self.internal(span, builtin)?;
-        self.make_call(span, crate::ir::Callee::Builtin(builtin), arguments.into_bump_slice())
+        self.make_call(span, crate::ir::Callee::Builtin(builtin.id()), arguments.into_bump_slice())
     }
 
     /// A granted tool, or one of the two that always exist.

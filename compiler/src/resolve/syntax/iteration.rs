@@ -7,6 +7,7 @@ use crate::meter::List;
 use crate::names::Special;
 use crate::resolve::suggest::nearest;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
+use ptc_vm::bytecode::Known;
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -110,14 +111,14 @@ impl<'a> Resolver<'a, '_> {
         let mut bindings = self.list(4);
         let source = self.bind_hidden(collection, &mut bindings)?;
         let asked = self.local(span, source);
-        let is_endless = self.internal_call(span, "%endless?", &[asked])?;
+        let is_endless = self.internal_call(span, Known::IsEndless, &[asked])?;
         let flag = self.bind_hidden(is_endless, &mut bindings)?;
         let flag = self.hidden(span, flag);
         let parameters = self.vector_form(pattern.span, &[*pattern]);
         let function = self.arena.alloc_slice_copy(&[parameters, *test]);
         let function = self.fn_form(test.span, function)?;
         let source = self.local(span, source);
-        let items = self.internal_call(collection.span, "%while-items", &[function, source])?;
+        let items = self.internal_call(collection.span, Known::WhileItems, &[function, source])?;
         let or = Form::new(span, FormKind::Symbol(self.form_name("or")));
         Ok(WhileItems { bindings, flag, or, items })
     }
@@ -136,7 +137,7 @@ impl<'a> Resolver<'a, '_> {
         let recur = self.function().recur.take();
         let count = self.resolve(count, false);
         let each = self
-            .internal_call(span, "%times", &[count])
+            .internal_call(span, Known::Times, &[count])
             .and_then(|numbers| self.over(Special::Doseq, span, (pattern, numbers), &[], body, 1));
         self.function().recur = recur;
         self.scopes.release(mark);

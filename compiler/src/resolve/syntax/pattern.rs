@@ -8,7 +8,7 @@ use crate::names::Name;
 use crate::resolve::Resolver;
 use crate::resolve::operators::is_inert;
 use crate::resolve::suggest::nearest;
-use ptc_vm::bytecode::Const;
+use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 use std::cell::Cell;
 
@@ -128,20 +128,20 @@ impl<'a> Resolver<'a, '_> {
             true => {
                 let named = if rest.is_some() { -1 } else { items.len() as i64 };
                 let named = self.literal(span, Literal::Int(named));
-                self.internal_call(span, "%pattern-items", &[value, named])?
+                self.internal_call(span, Known::PatternItems, &[value, named])?
             }
-            false => self.internal_call(span, "%vector-pattern", &[value])?,
+            false => self.internal_call(span, Known::VectorPattern, &[value])?,
         };
         let source = self.bind_hidden(checked, out)?;
         for (index, item) in items.iter().enumerate() {
             let (vector, index) = (self.local(span, source), self.literal(span, Literal::Int(index as i64)));
-            let element = self.internal_call(item.span, "%nth", &[vector, index])?;
+            let element = self.internal_call(item.span, Known::Element, &[vector, index])?;
             self.bind_pattern(item, element, out)?;
         }
         if let Some(rest) = rest {
             let (vector, from) =
                 (self.local(span, source), self.literal(span, Literal::Int(items.len() as i64)));
-            let value = self.internal_call(rest.span, "%rest-from", &[vector, from])?;
+            let value = self.internal_call(rest.span, Known::RestFrom, &[vector, from])?;
             self.bind_rest(rest, value, out)?;
         }
         Ok(())
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a, '_> {
         out: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let value = match pattern.kind {
-            FormKind::Map(_) => self.internal_call(pattern.span, "%kwargs", &[value])?,
+            FormKind::Map(_) => self.internal_call(pattern.span, Known::KeywordArguments, &[value])?,
             _ => value,
         };
         self.bind_pattern(pattern, value, out)
@@ -176,7 +176,7 @@ impl<'a> Resolver<'a, '_> {
             }
             None => value,
         };
-        let checked = self.internal_call(span, "%map-pattern", &[value])?;
+        let checked = self.internal_call(span, Known::MapPattern, &[value])?;
         let source = self.bind_hidden(checked, out)?;
         let entries: &'a [_] = parts.entries.into_bump_slice();
         for (pattern, key) in entries.iter() {
@@ -212,7 +212,7 @@ impl<'a> Resolver<'a, '_> {
                         "a key of a map pattern must be a keyword, a string or a symbol",
                     ));
                 }
-                return self.internal_call(span, "%get", &[map, key]);
+                return self.internal_call(span, Known::Entry, &[map, key]);
             }
         };
         let Some(default) = default else { return Ok(self.expr(span, Kind::GetKey(row, map))) };
@@ -221,7 +221,7 @@ impl<'a> Resolver<'a, '_> {
             return Err(unsupported(default.span, ":or defaults must be literals"));
         }
         let key = self.literal(span, Literal::Row(row));
-        self.internal_call(span, "%get-or", &[map, key, default])
+        self.internal_call(span, Known::EntryOr, &[map, key, default])
     }
 
     fn map_pattern(&self, items: &'a [Form<'a>]) -> Result<MapPattern<'a>, Failed> {

@@ -3,7 +3,7 @@
 use crate::arith::invalid_types;
 use crate::builtins::functions::{endless, transducers};
 use crate::builtins::{Builtin, Category, callback, plain};
-use crate::bytecode::StageKind;
+use crate::bytecode::{Known, StageKind};
 use crate::collection::adding::{add, add_entries, add_members, merge};
 use crate::collection::seq;
 use crate::collection::seq::expected;
@@ -26,18 +26,18 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("list*", CORE, "1+", "(list* item … coll)", "The items in front of those of the collection.", list_star),
     plain("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
     plain("vec", CORE, "1", "(vec coll)", "A vector of the items of any collection.", vec),
-    plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq),
+    plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq).known(Known::Seq),
     plain("cons", CORE, "2", "(cons item coll)", "A sequence with an item in front.", cons),
-    plain("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj),
+    plain("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj).known(Known::Conj),
     callback("into", CORE, "0-3", "(into to xform? from)", "Adds every item of one collection, or what a transducer makes of them, to another.", |cx, a| match a.len() {
         3 => transducers::into(cx, a),
         _ => into(cx, a).map(Step::Return),
     }),
     plain("concat", CORE, "0+", "(concat coll …)", "The items of all collections, one after another.", concat),
-    callback("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip),
-    callback("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave),
+    callback("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip).known(Known::Zip),
+    callback("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave).known(Known::Interleave),
     plain("interpose", CORE, "1-2", "(interpose separator coll?)", "The items with a separator between them.", interpose),
-    plain("range", CORE, "0-3", "(range start? end step?)", "Numbers from start up to, not including, end; without arguments from 0 on, endlessly.", range),
+    plain("range", CORE, "0-3", "(range start? end step?)", "Numbers from start up to, not including, end; without arguments from 0 on, endlessly.", range).known(Known::Range),
 ];
 
 fn vector(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
@@ -142,7 +142,7 @@ fn concat(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    if let Some(step) = endless::bounded(cx, "zip", arguments, 0)? {
+    if let Some(step) = endless::bounded(cx, Known::Zip, arguments, 0)? {
         return Ok(step);
     }
     let left = seq::argument(cx, take(&mut arguments[0]), "zip", 1)?;
@@ -157,7 +157,7 @@ fn zip(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
 }
 
 fn interleave(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    if let Some(step) = endless::bounded(cx, "interleave", arguments, 0)? {
+    if let Some(step) = endless::bounded(cx, Known::Interleave, arguments, 0)? {
         return Ok(step);
     }
     let mut colls = List::with_capacity(cx, arguments.len())?;
@@ -197,7 +197,7 @@ pub(crate) fn range(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> 
         [end] => (Value::Int(0), take(end), Value::Int(1)),
         [start, end] => (take(start), take(end), Value::Int(1)),
         [start, end, step, ..] => (take(start), take(end), take(step)),
-        [] => return endless::counting(),
+        [] => return Ok(endless::counting()),
     };
     match (start, end, step) {
         (Value::Int(start), Value::Int(end), Value::Int(step)) => integer_range(start, i128::from(end), step),

@@ -1,6 +1,7 @@
 //! Builtins over maps that take no functions, and reading and writing by key.
 
 use crate::builtins::{Builtin, Category, callback, plain};
+use crate::bytecode::Known;
 use crate::collection::lookup::{associate, associate_at, element, element_at, index};
 use crate::collection::seq::expected;
 use crate::collection::{adding, seq};
@@ -26,7 +27,7 @@ pub(crate) const TABLE: &[Builtin] = &[
     plain("dissoc", CORE, "1+", "(dissoc m key …)", "The map without these keys.", dissoc),
     plain("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
     plain("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
-    callback("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap),
+    callback("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap).known(Known::Zipmap),
     plain("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
     plain("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
     plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
@@ -155,7 +156,7 @@ pub(crate) fn select_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<V
 }
 
 fn zipmap(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
-    if let Some(step) = crate::builtins::functions::endless::bounded(cx, "zipmap", arguments, 0)? {
+    if let Some(step) = crate::builtins::functions::endless::bounded(cx, Known::Zipmap, arguments, 0)? {
         return Ok(step);
     }
     let keys = seq::argument(cx, take(&mut arguments[0]), "zipmap", 1)?;

@@ -22,7 +22,7 @@ const SET: Category = Category::Set;
 pub(crate) const TABLE: &[Builtin] = &[
     plain("subset?", SET, "2", "(subset? a b)", "Whether every member of a is in b.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "subset?", a, b) }),
     plain("superset?", SET, "2", "(superset? a b)", "Whether every member of b is in a.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "superset?", b, a) }),
-    callback("select", SET, "2", "(select pred s)", "The members for which pred holds, as a set.", |cx, a| each(cx, "select", Kind::Select, a)),
+    callback("select", SET, "2", "(select pred s)", "The members for which pred holds, as a set.", |cx, a| each(cx, "select", Kind::Select, false, a)),
     plain("project", SET, "2", "(project rows keys)", "The rows with only these keys, as a set.", project),
     plain("rename-keys", SET, "2", "(rename-keys m {old new})", "m with keys renamed.", rename_keys),
     plain("rename", SET, "2", "(rename rows {old new})", "The rows with keys renamed, as a set.", rename),

@@ -2,7 +2,7 @@
 
 use crate::builtins::functions::transducers::{short_of_items, transducer};
 use crate::builtins::{Builtin, Category, callback, plain};
-use crate::bytecode::StageKind;
+use crate::bytecode::{Known, StageKind};
 use crate::collection::lookup::grapheme;
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, length};
@@ -19,10 +19,10 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("first", CORE, "1", "(first coll)", "The first item, or nil.", first),
-    plain("second", CORE, "1", "(second coll)", "The second item, or nil.", second),
+    plain("first", CORE, "1", "(first coll)", "The first item, or nil.", first).where_endless(Known::EndlessFirst).known(Known::First),
+    plain("second", CORE, "1", "(second coll)", "The second item, or nil.", second).where_endless(Known::EndlessSecond).known(Known::Second),
     plain("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
-    plain("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth),
+    plain("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth).where_endless(Known::EndlessNth).known(Known::Nth),
     plain("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest),
     plain("next", CORE, "1", "(next coll)", "Everything but the first item; nil when nothing is left.", next),
     plain("butlast", CORE, "1", "(butlast coll)", "Everything but the last item; nil when nothing is left.", butlast),
@@ -34,7 +34,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         [count] => transducer(cx, "take", StageKind::Take, Some(count)).map(Step::Return),
         [_, coll] if coll.endless().is_some() => crate::builtins::functions::endless::take(cx, a),
         _ => take_first(cx, a).map(Step::Return),
-    }),
+    }).known(Known::Take),
     plain("drop", CORE, "1-2", "(drop n coll?)", "Everything but the first n items.", drop_first),
     plain("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
     plain("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
@@ -72,11 +72,11 @@ fn item(cx: &mut Context, coll: &Value, index: usize, name: &'static str) -> Res
     }
 }
 
-fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn first(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(item(cx, &arguments[0], 0, "first")?.unwrap_or_default())
 }
 
-fn second(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn second(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     Ok(item(cx, &arguments[0], 1, "second")?.unwrap_or_default())
 }
 
@@ -98,7 +98,7 @@ fn last(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     }
 }
 
-fn nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
+pub(crate) fn nth(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
     let index = count_argument(&arguments[1], "nth", 2)?;
     // A negative index is out of range, but the collection is checked all the same.
     let index = usize::try_from(index).unwrap_or(usize::MAX);

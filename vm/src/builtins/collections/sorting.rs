@@ -1,7 +1,7 @@
 //! `sort` and `sort-by`.
 
 use crate::apply::is_direct;
-use crate::builtins::functions::callbacks::{callable, collection};
+use crate::builtins::functions::callbacks::{collection, key_function};
 use crate::builtins::{Builtin, Category, callback};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
@@ -109,7 +109,7 @@ fn sort_by(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
         ));
     }
     let items = collection(cx, "sort-by", take(&mut arguments[last]))?;
-    let function = callable(cx, "sort-by", take(&mut arguments[0]))?;
+    let function = key_function(cx, "sort-by", take(&mut arguments[0]))?;
     let order = if last == 2 { order(cx, "sort-by", take(&mut arguments[1]))? } else { Order::Ascending };
     if let Value::Combinator(functions) = &function
         && functions.kind == CombinatorKind::Juxt

@@ -4,7 +4,7 @@
 use crate::builtins::functions::endless::{bounded, stage_of};
 use crate::builtins::functions::transducers::transducer;
 use crate::builtins::{Builtin, Category, HostFunction, callback, host, plain};
-use crate::bytecode::{CombinatorKind, Known};
+use crate::bytecode::{Arity, CombinatorKind, Known};
 use crate::collection::seq::to_vector;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -29,7 +29,7 @@ type Arguments<'a> = &'a mut [Value];
 macro_rules! each {
     ($($name:literal $arity:literal $kind:ident $usage:literal $doc:literal;)+) => {
         &[$(callback($name, Category::Core, $arity, $usage, $doc, |cx, arguments| {
-            each(cx, $name, Kind::$kind, arguments)
+            each(cx, $name, Kind::$kind, const { Arity::parse($arity).accepts(1) }, arguments)
         }),)+]
     };
 }
@@ -42,16 +42,18 @@ pub(crate) const TABLE: &[Builtin] = &[
         "1+",
         "(map f coll …)",
         "The results of f for every item; several collections give f an item each.",
-        |cx, a| map(cx, "map", a),
-    ),
+        |cx, a| map(cx, Known::Map, a),
+    )
+    .known(Known::Map),
     callback(
         "mapv",
         Category::Core,
         "2+",
         "(mapv f coll …)",
         "The results of f for every item.",
-        |cx, a| map(cx, "mapv", a),
-    ),
+        |cx, a| map(cx, Known::Mapv, a),
+    )
+    .known(Known::Mapv),
     callback(
         "mapcat",
         Category::Core,
@@ -59,9 +61,10 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(mapcat f coll …)",
         "The results of f, which are collections, joined.",
         mapcat,
-    ),
+    )
+    .known(Known::Mapcat),
     callback("reduce", Category::Core, "2-3", "(reduce f init? coll)", "Folds the items with f.", |cx, a| {
-        reduce(cx, "reduce", a)
+        reduce(cx, "reduce", false, a)
     }),
     callback(
         "reductions",
@@ -69,7 +72,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         "2-3",
         "(reductions f init? coll)",
         "What reduce has after every item, first to last.",
-        |cx, a| reduce(cx, "reductions", a),
+        |cx, a| reduce(cx, "reductions", true, a),
     ),
     callback(
         "reduce-kv",
@@ -159,7 +162,9 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(pmap f coll …)",
         "map, with the tool calls of all items at the same time.",
         pmap,
-    ),
+    )
+    .form("(pmap f coll) or (pmap f c1 c2 ...)")
+    .known(Known::Pmap),
     callback(
         "pcalls",
         Category::Core,
@@ -168,7 +173,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The results of functions without arguments, called at the same time.",
         pcalls,
     ),
-    plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path),
+    plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path)
+        .known(Known::Path),
     host(
         "%tool-call",
         Category::Internal,
@@ -176,7 +182,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(tool/call {:server s :tool t :args {}})",
         "Calls a tool of an upstream.",
         HostFunction::ToolCall,
-    ),
+    )
+    .known(Known::ToolCall),
     host(
         "%tool",
         Category::Internal,
@@ -184,7 +191,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(tool/name {})",
         "Calls a tool that the host granted.",
         HostFunction::Tool,
-    ),
+    )
+    .known(Known::GrantedTool),
     host(
         "budget/remaining",
         Category::Interop,
@@ -192,7 +200,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(budget/remaining)",
         "A map of what the program may still use: :upstream-calls, the number of tool calls left.",
         HostFunction::Budget,
-    ),
+    )
+    .known(Known::Budget),
     host(
         "%tool-servers",
         Category::Internal,
@@ -200,7 +209,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(tool/servers)",
         "The configured upstreams.",
         HostFunction::Servers,
-    ),
+    )
+    .known(Known::ToolServers),
 ];
 
 /// The rows of functions over one collection.
@@ -226,42 +236,47 @@ pub(crate) const EACH: &[Builtin] = each! {
     "run!" "2" Run "(run! f coll)" "Calls f for every item; nil.";
 };
 
-/// Checks that a value can be called as a callback. A string or a vector as key function means access
-/// by that key or path.
-pub(crate) fn callable(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
+/// Checks that a value can be called as a callback.
+pub(crate) fn callable(_cx: &mut Context, name: &str, function: Value) -> Result<Value> {
     match &function {
-        value if value.is_function() => Ok(function),
-        Value::Keyword(_) | Value::Set(_) | Value::Map(_) => Ok(function),
-        Value::Vector(_) if !takes_key(name) && !matches!(name, "reduce" | "reduce-kv") => Ok(function),
-        // A path reads like get-in, a string like get.
-        Value::Vector(_) | Value::Str(_) if takes_key(name) => {
-            let path = match function {
-                Value::Str(text) => List::of([Value::Str(text)]).into_vector(),
-                Value::Vector(path) => path,
-                _ => List::default().into_vector(),
-            };
-            match crate::builtins::internal("%get-path") {
-                Some(reader) => {
-                    let parts = [Value::Builtin(reader), Value::Vector(path)];
-                    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))?))
-                }
-                None => Err(Fault::runtime(format_args!("{name}: no path reader"))),
-            }
-        }
-        other => {
-            let wanted = if matches!(name, "reduce" | "reduce-kv") { "callable" } else { "keyfn" };
-            let _ = cx;
-            Err(Fault::type_error(format_args!("{name}: arg 1 expected {wanted}, got {}", other.type_word())))
-        }
+        Value::Vector(_) => Ok(function),
+        value if is_callable(value) => Ok(function),
+        other => Err(not_a_function(name, "keyfn", other)),
     }
 }
 
-/// Functions whose first argument may be a key or path.
-fn takes_key(name: &str) -> bool {
-    matches!(
-        name,
-        "sort-by" | "group-by" | "min-by" | "max-by" | "sum-by" | "avg-by" | "distinct-by" | "partition-by"
-    )
+/// Checks a function that gives each item a key. A string or a vector means access by that key or path: a path reads
+/// like get-in, a string like get.
+pub(crate) fn key_function(cx: &mut Context, name: &str, function: Value) -> Result<Value> {
+    let path = match function {
+        Value::Str(text) => List::of([Value::Str(text)]).into_vector(),
+        Value::Vector(path) => path,
+        function if is_callable(&function) => return Ok(function),
+        other => return Err(not_a_function(name, "keyfn", &other)),
+    };
+    let parts = [Value::Builtin(Known::Path.id()), Value::Vector(path)];
+    Ok(Value::Combinator(Combinator::new(cx, CombinatorKind::Partial, List::of(parts))?))
+}
+
+/// Checks a function that folds: a vector is none.
+fn folding(name: &str, function: Value) -> Result<Value> {
+    if is_callable(&function) { Ok(function) } else { Err(not_a_function(name, "callable", &function)) }
+}
+
+/// Checks the function of [`Each`].
+pub(crate) fn function_of(cx: &mut Context, name: &str, kind: Kind, function: Value) -> Result<Value> {
+    match kind.takes_key() {
+        true => key_function(cx, name, function),
+        false => callable(cx, name, function),
+    }
+}
+
+fn is_callable(value: &Value) -> bool {
+    value.is_function() || matches!(value, Value::Keyword(_) | Value::Set(_) | Value::Map(_))
+}
+
+fn not_a_function(name: &str, wanted: &str, got: &Value) -> Box<Fault> {
+    Fault::type_error(format_args!("{name}: arg 1 expected {wanted}, got {}", got.type_word()))
 }
 
 /// Checks the collection; a function in its place means swapped arguments.
@@ -275,20 +290,22 @@ pub(crate) fn collection(cx: &mut Context, name: &'static str, value: Value) -> 
     to_vector(cx, value, name)
 }
 
+/// A function over one collection. One that has a transducer leaves an endless sequence endless.
 pub(crate) fn each(
     cx: &mut Context,
     name: &'static str,
     kind: Kind,
+    has_transducer: bool,
     arguments: Arguments<'_>,
 ) -> Result<Step> {
     if let ([function], Some(stage)) = (&mut *arguments, stage_of(kind)) {
         return transducer(cx, name, stage, Some(function)).map(Step::Return);
     }
     if arguments[1].endless().is_some() {
-        return crate::builtins::functions::endless::each(cx, name, kind, arguments);
+        return crate::builtins::functions::endless::each(cx, name, kind, has_transducer, arguments);
     }
     let items = collection(cx, name, take(&mut arguments[1]))?;
-    let function = callable(cx, name, take(&mut arguments[0]))?;
+    let function = function_of(cx, name, kind, take(&mut arguments[0]))?;
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
 
@@ -301,11 +318,12 @@ fn inputs(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Res
     Ok(inputs)
 }
 
-fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
+fn map(cx: &mut Context, which: Known, arguments: Arguments<'_>) -> Result<Step> {
+    let name = which.name();
     if arguments.len() <= 2 {
-        return each(cx, name, Kind::Map, arguments);
+        return each(cx, name, Kind::Map, which == Known::Map, arguments);
     }
-    if let Some(step) = bounded(cx, name, arguments, 1)? {
+    if let Some(step) = bounded(cx, which, arguments, 1)? {
         return Ok(step);
     }
     let function = callable(cx, name, take(&mut arguments[0]))?;
@@ -315,9 +333,9 @@ fn map(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result
 
 fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     if arguments.len() <= 2 {
-        return each(cx, "mapcat", Kind::Mapcat, arguments);
+        return each(cx, "mapcat", Kind::Mapcat, true, arguments);
     }
-    if let Some(step) = bounded(cx, "mapcat", arguments, 1)? {
+    if let Some(step) = bounded(cx, Known::Mapcat, arguments, 1)? {
         return Ok(step);
     }
     let function = callable(cx, "mapcat", take(&mut arguments[0]))?;
@@ -325,26 +343,28 @@ fn mapcat(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     Ok(Step::Enter(Native::MapMany(MapMany::new(function, inputs, true))))
 }
 
-fn reduce(cx: &mut Context, name: &'static str, arguments: Arguments<'_>) -> Result<Step> {
+/// `reduce`, and `reductions`, which keeps the trail of what there was after every item.
+fn reduce(cx: &mut Context, name: &'static str, keeps_trail: bool, arguments: Arguments<'_>) -> Result<Step> {
     let last = arguments.len() - 1;
-    if name == "reduce" && arguments[last].endless().is_some() {
-        let function = callable(cx, name, take(&mut arguments[0]))?;
+    if !keeps_trail && arguments[last].endless().is_some() {
+        let function = folding(name, take(&mut arguments[0]))?;
         let init = (last == 2).then(|| take(&mut arguments[1]));
         return crate::builtins::functions::endless::reduce(cx, function, init, take(&mut arguments[last]));
     }
     let items = collection(cx, name, take(&mut arguments[last]))?;
-    let function = callable(cx, name, take(&mut arguments[0]))?;
+    let function = take(&mut arguments[0]);
+    let function = if keeps_trail { callable(cx, name, function)? } else { folding(name, function)? };
     let (first, next) = match (last, items.get(0)) {
         (2, _) => (take(&mut arguments[1]), 0),
         (_, Some(first)) => (first, 1),
-        _ if name == "reductions" => {
+        _ if keeps_trail => {
             let only = Combinator::new(cx, CombinatorKind::Juxt, List::of([function]))?;
             return Ok(Step::TailCall(Value::Combinator(only), crate::builtins::Arguments::new()));
         }
         _ => return Ok(Step::TailCall(function, crate::builtins::Arguments::new())),
     };
     let machine = Reduce::new(cx, function, items, next, first, false);
-    Ok(Step::Enter(Native::Reduce(if name == "reductions" { machine.with_trail() } else { machine })))
+    Ok(Step::Enter(Native::Reduce(if keeps_trail { machine.with_trail() } else { machine })))
 }
 
 fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
@@ -358,7 +378,7 @@ fn reduce_kv(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
             )));
         }
     };
-    let function = callable(cx, "reduce-kv", take(&mut arguments[0]))?;
+    let function = folding("reduce-kv", take(&mut arguments[0]))?;
     let init = take(&mut arguments[1]);
     Ok(Step::Enter(Native::Reduce(Reduce::new(cx, function, items, 0, init, true))))
 }
@@ -428,7 +448,7 @@ fn update_entries(
         value @ Value::Vector(_) if kind == Kind::UpdateVals => {
             arguments.swap(0, 1);
             arguments[1] = value;
-            return each(cx, name, Kind::Map, arguments);
+            return each(cx, name, Kind::Map, true, arguments);
         }
         Value::Vector(vector) => indexed(cx, &vector)?,
         other => {
@@ -445,7 +465,7 @@ fn update_entries(
 /// `(min-by f coll)`, or the items given one by one.
 fn extreme(cx: &mut Context, name: &'static str, kind: Kind, arguments: Arguments<'_>) -> Result<Step> {
     if arguments.len() == 2 {
-        return each(cx, name, kind, arguments);
+        return each(cx, name, kind, false, arguments);
     }
     extreme_of(cx, name, kind, arguments)
 }
@@ -455,7 +475,7 @@ fn extreme_of(cx: &mut Context, name: &'static str, kind: Kind, arguments: Argum
         // As in Clojure, the only item is the answer and the function is not called.
         return Ok(Step::Return(take(&mut arguments[1])));
     }
-    let function = callable(cx, name, take(&mut arguments[0]))?;
+    let function = function_of(cx, name, kind, take(&mut arguments[0]))?;
     let items = List::taken(cx, &mut arguments[1..])?.into_vector();
     Ok(Step::Enter(Native::Each(Each::new(cx, kind, function, items)?)))
 }
@@ -464,7 +484,7 @@ fn pmap(cx: &mut Context, arguments: Arguments<'_>) -> Result<Step> {
     if matches!(arguments[0], Value::Keyword(_)) && matches!(arguments[1], Value::Map(_)) {
         return Err(Fault::type_error("pmap: keyword accessor requires a list of maps, got a single map"));
     }
-    if let Some(step) = bounded(cx, "pmap", arguments, 1)? {
+    if let Some(step) = bounded(cx, Known::Pmap, arguments, 1)? {
         return Ok(step);
     }
     let function = callable(cx, "pmap", take(&mut arguments[0]))?;

@@ -2,7 +2,7 @@
 
 use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, plain};
-use crate::bytecode::CombinatorKind;
+use crate::bytecode::{CombinatorKind, Known};
 use crate::context::{Context, Memos};
 use crate::fault::{Fault, Result};
 use crate::memory::List;
@@ -20,11 +20,17 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(comp f …)",
         "A function that calls the functions right to left.",
         comp,
-    ),
-    plain("partial", Category::Core, "1+", "(partial f arg …)", "f with its first arguments given.", partial),
-    plain("juxt", Category::Core, "1+", "(juxt f …)", "A function that gives a vector of all results.", juxt),
-    plain("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement),
+    )
+    .makes(CombinatorKind::Comp),
+    plain("partial", Category::Core, "1+", "(partial f arg …)", "f with its first arguments given.", partial)
+        .makes(CombinatorKind::Partial),
+    plain("juxt", Category::Core, "1+", "(juxt f …)", "A function that gives a vector of all results.", juxt)
+        .form("(juxt f ...)")
+        .makes(CombinatorKind::Juxt),
+    plain("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement)
+        .makes(CombinatorKind::Complement),
     plain("constantly", Category::Core, "1", "(constantly v)", "A function that always gives v.", constantly)
+        .makes(CombinatorKind::Constantly)
         .total(),
     plain(
         "every-pred",
@@ -33,7 +39,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(every-pred p …)",
         "True when all predicates hold.",
         every_pred,
-    ),
+    )
+    .makes(CombinatorKind::EveryPred),
     plain(
         "some-fn",
         Category::Core,
@@ -41,7 +48,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(some-fn p …)",
         "The first truthy result of the functions.",
         some_fn,
-    ),
+    )
+    .makes(CombinatorKind::SomeFn),
     plain(
         "fnil",
         Category::Core,
@@ -49,7 +57,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(fnil f default …)",
         "f with nil arguments replaced by defaults.",
         fnil,
-    ),
+    )
+    .makes(CombinatorKind::Fnil),
     plain(
         "memoize",
         Category::Core,
@@ -73,23 +82,9 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(apply f arg … args)",
         "Calls f with the arguments and the items of args.",
         apply,
-    ),
+    )
+    .known(Known::Apply),
 ];
-
-/// The combinator that a call of this builtin makes, whatever its arguments are.
-pub(crate) fn made_by(name: &str) -> Option<CombinatorKind> {
-    Some(match name {
-        "comp" => CombinatorKind::Comp,
-        "partial" => CombinatorKind::Partial,
-        "juxt" => CombinatorKind::Juxt,
-        "complement" => CombinatorKind::Complement,
-        "constantly" => CombinatorKind::Constantly,
-        "every-pred" => CombinatorKind::EveryPred,
-        "some-fn" => CombinatorKind::SomeFn,
-        "fnil" => CombinatorKind::Fnil,
-        _ => return None,
-    })
-}
 
 fn combine(cx: &mut Context, kind: CombinatorKind, arguments: &mut [Value]) -> Result<Value> {
     let items = List::taken(cx, arguments)?;

@@ -4,12 +4,13 @@
 //! `take-while`, `first`, `nth`, `some` … Every other consumer is an error that says how to bound the
 //! sequence.
 
-use crate::builtins::functions::callbacks::callable;
+use crate::builtins::collections::sequences;
+use crate::builtins::functions::callbacks::{callable, function_of};
 use crate::builtins::{Builtin, Category, callback, plain};
-use crate::bytecode::{CombinatorKind, Endless, StageKind};
+use crate::bytecode::{CombinatorKind, Endless, Known, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, length};
-use crate::context::Context;
+use crate::context::{Context, PlainFunction};
 use crate::fault::Result;
 use crate::memory::List;
 use crate::native::each::Kind;
@@ -27,18 +28,18 @@ const CORE: Category = Category::Core;
 /// endless sequences.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat),
-    plain("cycle", CORE, "1", "(cycle coll)", "The items again and again, endlessly.", cycle),
-    plain("iterate", CORE, "2", "(iterate f x)", "x, (f x), (f (f x)) … endlessly: take a part.", iterate),
-    callback("repeatedly", CORE, "1-2", "(repeatedly n f)", "The results of n calls of f; without n endlessly.", repeatedly),
-    callback("%first", Category::Internal, "1", "(first coll)", "The first item, or nil.", |cx, a| positional(cx, "first", Some(0), a)),
-    callback("%second", Category::Internal, "1", "(second coll)", "The second item, or nil.", |cx, a| positional(cx, "second", Some(1), a)),
-    callback("%pattern-items", Category::Internal, "2", "(%pattern-items x n)", "The source of a sequential pattern of n items.", pattern_items),
+    plain("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat).known(Known::Repeat),
+    plain("cycle", CORE, "1", "(cycle coll)", "The items again and again, endlessly.", cycle).known(Known::Cycle),
+    plain("iterate", CORE, "2", "(iterate f x)", "x, (f x), (f (f x)) … endlessly: take a part.", iterate).known(Known::Iterate),
+    callback("repeatedly", CORE, "1-2", "(repeatedly n f)", "The results of n calls of f; without n endlessly.", repeatedly).known(Known::Repeatedly),
+    callback("%first", Category::Internal, "1", "(first coll)", "The first item, or nil.", |cx, a| positional(cx, sequences::first, Some(0), a)).known(Known::EndlessFirst),
+    callback("%second", Category::Internal, "1", "(second coll)", "The second item, or nil.", |cx, a| positional(cx, sequences::second, Some(1), a)).known(Known::EndlessSecond),
+    callback("%pattern-items", Category::Internal, "2", "(%pattern-items x n)", "The source of a sequential pattern of n items.", pattern_items).known(Known::PatternItems),
     callback("%while-items", Category::Internal, "2", "(%while-items pred coll)", "The collection, cut where pred first fails when it is endless.", |cx, a| match a[1].endless() {
-        Some(_) => each(cx, "for", Kind::TakeWhile, a),
+        Some(_) => each(cx, "for", Kind::TakeWhile, true, a),
         None => Ok(Step::Return(std::mem::take(&mut a[1]))),
-    }),
-    callback("%nth-item", Category::Internal, "2-3", "(nth coll index default?)", "The item at an index.", |cx, a| positional(cx, "nth", None, a)),
+    }).known(Known::WhileItems),
+    callback("%nth-item", Category::Internal, "2-3", "(nth coll index default?)", "The item at an index.", |cx, a| positional(cx, sequences::nth, None, a)).known(Known::EndlessNth),
 ];
 
 fn endless<const N: usize>(kind: Endless, parts: [Value; N]) -> Value {
@@ -67,11 +68,8 @@ fn iterate(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 /// 0, 1, 2 …
-pub(crate) fn counting() -> Result<Value> {
-    match crate::builtins::lookup(None, "inc") {
-        Some(inc) => Ok(endless(Endless::Iterate, [Value::Builtin(inc), Value::Int(0)])),
-        None => Err(unbounded("range")),
-    }
+pub(crate) fn counting() -> Value {
+    endless(Endless::Iterate, [Value::Builtin(Known::Increment.id()), Value::Int(0)])
 }
 
 fn repeatedly(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
@@ -136,11 +134,11 @@ pub(crate) fn may_stop(cx: &mut Context, function: &Value) -> Result<bool> {
     if matches!(function, Value::Builtin(_)) {
         return Ok(false);
     }
-    let enders = ["reduced", "ensure-reduced"].map(|name| crate::builtins::lookup(None, name));
+    let enders = [Known::Reduced, Known::EnsureReduced].map(Known::id);
     let units = cx.units.clone();
     for unit in units.iter() {
         cx.tick(unit.program.instructions() as u64)?;
-        if enders.iter().flatten().any(|&ender| unit.program.mentions(ender)) {
+        if enders.iter().any(|&ender| unit.program.mentions(ender)) {
             return Ok(true);
         }
     }
@@ -167,19 +165,16 @@ pub(crate) fn reduce(
 /// `first`, `second` and `nth`, whatever the sequence is.
 fn positional(
     cx: &mut Context,
-    name: &'static str,
+    plain: PlainFunction,
     index: Option<usize>,
     arguments: &mut [Value],
 ) -> Result<Step> {
     if arguments[0].endless().is_none() {
-        return Ok(match crate::builtins::lookup(None, name).map(|builtin| builtin.info().implementation) {
-            Some(crate::builtins::Implementation::Plain(run)) => Step::Return(run(cx, arguments)?),
-            _ => Step::Return(Value::Nil),
-        });
+        return plain(cx, arguments).map(Step::Return);
     }
     let index = match index {
         Some(index) => index,
-        None => match usize::try_from(count_argument(&arguments[1], name, 2)?) {
+        None => match usize::try_from(count_argument(&arguments[1], Known::Nth.name(), 2)?) {
             Ok(index) => index,
             Err(_) => return Ok(Step::Return(arguments.get_mut(2).map(std::mem::take).unwrap_or_default())),
         },
@@ -205,9 +200,10 @@ pub(crate) fn each(
     cx: &mut Context,
     name: &'static str,
     kind: Kind,
+    has_transducer: bool,
     arguments: &mut [Value],
 ) -> Result<Step> {
-    let function = callable(cx, name, std::mem::take(&mut arguments[0]))?;
+    let function = function_of(cx, name, kind, std::mem::take(&mut arguments[0]))?;
     let sequence = std::mem::take(&mut arguments[1]);
     let until = |truthy, found: Option<bool>, otherwise| Sink::Until {
         function: function.clone(),
@@ -222,7 +218,7 @@ pub(crate) fn each(
         Kind::NotAny => pull(cx, &sequence, until(true, Some(false), Value::Bool(true))),
         Kind::NotEvery => pull(cx, &sequence, until(false, Some(true), Value::Bool(false))),
         kind => match stage_of(kind) {
-            Some(stage) if !name.ends_with('v') => Ok(Step::Return(staged(sequence, stage, [function]))),
+            Some(stage) if has_transducer => Ok(Step::Return(staged(sequence, stage, [function]))),
             _ => Err(unbounded(name)),
         },
     }
@@ -250,10 +246,11 @@ pub(crate) fn stage_of(kind: Kind) -> Option<StageKind> {
 /// calls the builtin again. `None` when all end. The collections are the arguments from `from` on.
 pub(crate) fn bounded(
     cx: &mut Context,
-    name: &'static str,
+    which: Known,
     arguments: &mut [Value],
     from: usize,
 ) -> Result<Option<Step>> {
+    let name = which.name();
     if !arguments[from..].iter().any(|argument| argument.endless().is_some()) {
         return Ok(None);
     }
@@ -263,10 +260,7 @@ pub(crate) fn bounded(
         shortest = Some(shortest.map_or(items.len(), |shortest| shortest.min(items.len())));
         *argument = Value::Vector(items);
     }
-    let found = (shortest, crate::builtins::lookup(None, name), crate::builtins::lookup(None, "take"));
-    let (Some(count), Some(builtin), Some(take)) = found else {
-        return Err(unbounded(name));
-    };
+    let Some(count) = shortest else { return Err(unbounded(name)) };
     let arguments = cx.arguments(arguments.iter_mut().map(std::mem::take))?;
-    Ok(Some(Step::Enter(Native::Bounded(Bounded::new(builtin, take, arguments, count)))))
+    Ok(Some(Step::Enter(Native::Bounded(Bounded::new(which.id(), Known::Take.id(), arguments, count)))))
 }

@@ -2,7 +2,7 @@
 //! that send items through them.
 
 use crate::builtins::collections::partitions::positive;
-use crate::builtins::functions::callbacks::{callable, collection};
+use crate::builtins::functions::callbacks::{callable, collection, key_function};
 use crate::builtins::{Builtin, Category, callback, plain};
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::seq;
@@ -30,8 +30,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("eduction", CORE, "1+", "(eduction xform … coll)", "What the transducers, one after another, make of the items.", eduction),
     plain("completing", CORE, "1-2", "(completing f finish?)", "f as a reducing function whose result goes through finish.", completing),
     plain("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat).known(Known::Cat),
-    plain("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced),
-    plain("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced),
+    plain("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced).known(Known::Reduced),
+    plain("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced).known(Known::EnsureReduced),
     plain("reduced?", CORE, "1", "(reduced? x)", "Whether x was made by `reduced`.", is_reduced).total(),
     plain("unreduced", CORE, "1", "(unreduced x)", "What `reduced` was given, or x itself.", unreduced),
 ];
@@ -60,6 +60,7 @@ pub(crate) fn transducer(
             replacements @ (Value::Map(_) | Value::Vector(_)) => replacements,
             other => return Err(expected(name, 1, "map or list", &other)),
         },
+        StageKind::PartitionBy | StageKind::DistinctBy => key_function(cx, name, take(argument))?,
         _ => callable(cx, name, take(argument))?,
     };
     Ok(combinator(kind_of, [part]))
@@ -239,10 +240,8 @@ pub(crate) fn into(cx: &mut Context, arguments: &mut [Value]) -> Result<Step> {
     let Some(stages) = Stage::of(cx, &transducer)? else {
         check("into", 2, &transducer)?;
         let source = collection(cx, "into", source)?;
-        let Some(conj) = crate::builtins::lookup(None, "conj") else {
-            return Err(Fault::runtime("no builtin conj"));
-        };
-        let machine = Transduce::new(transducer, Value::Builtin(conj), Some(target), source);
+        let conj = Value::Builtin(Known::Conj.id());
+        let machine = Transduce::new(transducer, conj, Some(target), source);
         return Ok(Step::Enter(Native::Transduce(machine)));
     };
     if source.endless().is_some() && !is_bounding(&stages) {

@@ -2,6 +2,7 @@
 
 use crate::builtins::functions::callbacks::callable;
 use crate::builtins::{Builtin, Category, callback, plain};
+use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::Result;
 use crate::native::tree::Tree;
@@ -19,10 +20,10 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("walk", WALK, "3", "(walk inner outer form)", "inner on every item of form, then outer on the collection they make.", walk),
     callback("prewalk", WALK, "2", "(prewalk f form)", "f on every part of form, a collection before its items.", |cx, a| deep(cx, "prewalk", Direction::Pre, a)),
     callback("postwalk", WALK, "2", "(postwalk f form)", "f on every part of form, a collection after its items.", |cx, a| deep(cx, "postwalk", Direction::Post, a)),
-    callback("keywordize-keys", WALK, "1", "(keywordize-keys form)", "form with the string keys of all its maps turned into keywords.", |_, a| keys("%keyword-keys", a)),
-    callback("stringify-keys", WALK, "1", "(stringify-keys form)", "form with the keyword keys of all its maps turned into strings.", |_, a| keys("%string-keys", a)),
-    plain("%keyword-keys", Category::Internal, "1", "(%keyword-keys x)", "A map with its string keys turned into keywords.", keyword_keys),
-    plain("%string-keys", Category::Internal, "1", "(%string-keys x)", "A map with its keyword keys turned into strings.", string_keys),
+    callback("keywordize-keys", WALK, "1", "(keywordize-keys form)", "form with the string keys of all its maps turned into keywords.", |_, a| Ok(keys(Known::KeywordKeys, a))),
+    callback("stringify-keys", WALK, "1", "(stringify-keys form)", "form with the keyword keys of all its maps turned into strings.", |_, a| Ok(keys(Known::StringKeys, a))),
+    plain("%keyword-keys", Category::Internal, "1", "(%keyword-keys x)", "A map with its string keys turned into keywords.", keyword_keys).known(Known::KeywordKeys),
+    plain("%string-keys", Category::Internal, "1", "(%string-keys x)", "A map with its keyword keys turned into strings.", string_keys).known(Known::StringKeys),
     callback("tree-seq", Category::Core, "3", "(tree-seq branch? children root)", "The nodes of a tree, parents before their children.", tree_seq),
 ];
 
@@ -38,14 +39,9 @@ fn deep(cx: &mut Context, name: &'static str, direction: Direction, arguments: &
 }
 
 /// A walk with a function that changes the keys of one map.
-fn keys(function: &str, arguments: &mut [Value]) -> Result<Step> {
-    let form = take(&mut arguments[0]);
-    Ok(match crate::builtins::internal(function) {
-        Some(function) => {
-            Step::Enter(Native::Walk(Walk::deep(Direction::Post, Value::Builtin(function), form)))
-        }
-        None => Step::Return(form),
-    })
+fn keys(function: Known, arguments: &mut [Value]) -> Step {
+    let (function, form) = (Value::Builtin(function.id()), take(&mut arguments[0]));
+    Step::Enter(Native::Walk(Walk::deep(Direction::Post, function, form)))
 }
 
 fn keyword_keys(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -15,13 +15,13 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
+    plain("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal).known(Known::Equal),
     plain("==", CORE, "1+", "(== x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
-    plain("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal),
+    plain("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal).known(Known::NotEqual),
     plain("<", CORE, "1+", "(< x y …)", "True when each is below the next.", |cx, a| ordered(cx, a, Ordering::is_lt)).known(Known::Less),
     plain(">", CORE, "1+", "(> x y …)", "True when each is above the next.", |cx, a| ordered(cx, a, Ordering::is_gt)).known(Known::Greater),
-    plain("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)),
-    plain(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)),
+    plain("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)).known(Known::LessEqual),
+    plain(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)).known(Known::GreaterEqual),
     plain("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types; nil comes first.", compare).known(Known::Compare),
     plain("max", Category::Math, "1+", "(max x …)", "The highest value.", |cx, a| extreme(cx, a, Ordering::Greater)),
     plain("min", Category::Math, "1+", "(min x …)", "The lowest value.", |cx, a| extreme(cx, a, Ordering::Less)),

@@ -15,7 +15,7 @@ const MATH: Category = Category::Math;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum),
+    plain("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum).known(Known::Add),
     plain("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
     plain(
         "-",
@@ -24,9 +24,11 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(- number …)",
         "The first less the others; of one argument, its negation.",
         difference,
-    ),
+    )
+    .known(Known::Subtract),
     plain("-'", CORE, "1+", "(-' number …)", "The same as `-`.", difference),
-    plain("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product),
+    plain("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product)
+        .known(Known::Multiply),
     plain("*'", CORE, "0+", "(*' number …)", "The same as `*`.", product),
     plain(
         "/",
@@ -47,8 +49,10 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(mod number divisor)",
         "The rest of floored division; takes the divisor's sign.",
         modulo,
-    ),
-    plain("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder),
+    )
+    .known(Known::Modulo),
+    plain("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder)
+        .known(Known::Remainder),
     plain(
         "quot",
         MATH,
@@ -56,7 +60,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "(quot number divisor)",
         "Division truncated to an integer.",
         truncated_quotient,
-    ),
+    )
+    .known(Known::Quotient),
     plain("abs", MATH, "1", "(abs number)", "The number without its sign.", abs),
     plain("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", floor),
     plain("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", ceil),
