@@ -86,8 +86,8 @@ fn json_gives_back_what_it_took() {
             let encoded = ptc_vm::json::encode(cx, &value, ptc_vm::json::Keys::NamesAndIntegers, usize::MAX);
             let Ok(text) = encoded.expect("within limits") else { return };
             let back = ptc_vm::json::decode(cx, text.as_bytes()).expect("our own JSON");
-            // Integers as keys become strings.
-            if !text_has_integer_keys(&plain) {
+            // Integers as keys become strings, and sets become vectors.
+            if !text_has_integer_keys(&plain) && !has_sets(&plain) {
                 assert!(equal(cx, &value, &back).expect("within limits"), "{text}");
             }
             let again = ptc_vm::json::encode(cx, &back, ptc_vm::json::Keys::NamesAndIntegers, usize::MAX);
@@ -95,6 +95,15 @@ fn json_gives_back_what_it_took() {
             assert!(text_has_integer_keys(&plain) || again == text, "{text} {again}");
         });
     });
+}
+
+fn has_sets(plain: &Plain) -> bool {
+    match plain {
+        Plain::Set(_) => true,
+        Plain::Vector(items) => items.iter().any(has_sets),
+        Plain::Map(entries) => entries.iter().any(|(_, value)| has_sets(value)),
+        _ => false,
+    }
 }
 
 fn text_has_integer_keys(plain: &Plain) -> bool {
