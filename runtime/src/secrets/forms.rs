@@ -35,7 +35,7 @@ pub(super) fn of(value: &str) -> Forms {
 }
 
 /// The value and those parts of it that are secrets alone: its lines, what follows the name of a scheme, the
-/// password in an address.
+/// password in an address, an encoded value without its filling.
 fn parts(value: &str) -> Vec<&str> {
     let whole = value.trim();
     let mut parts = vec![whole];
@@ -51,6 +51,13 @@ fn parts(value: &str) -> Vec<&str> {
         }
     }
     parts.extend(password(whole));
+    // Encoded ones are often written without what fills up their last group.
+    for part in parts.clone() {
+        let unfilled = part.trim_end_matches('=');
+        if unfilled.len() < part.len() {
+            parts.push(unfilled);
+        }
+    }
     parts
 }
 
@@ -125,6 +132,7 @@ mod tests {
     #[test]
     fn parts_that_are_secrets_alone_are_looked_for_alone() {
         assert_eq!(parts("Bearer abc\n"), ["Bearer abc", "abc"]);
+        assert_eq!(parts("QWxhZGRpbg=="), ["QWxhZGRpbg==", "QWxhZGRpbg"]);
         assert_eq!(
             parts("-----BEGIN X-----\nMIIEvQIBAD\nab\n"),
             ["-----BEGIN X-----\nMIIEvQIBAD\nab", "MIIEvQIBAD"]
