@@ -11,7 +11,7 @@ use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Completion, Outcome, RenderedValue, Usage};
+use ptc_runtime::outcome::{Completion, Outcome, RenderedValue};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
@@ -39,8 +39,18 @@ impl Drop for SayWhenDropped {
 }
 
 impl Evaluator for Script {
-    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
-        (program == "tiny").then(|| outcome(program.into()))
+    fn try_run(
+        &self,
+        program: &str,
+        _: Option<&str>,
+        _: &RunOptions,
+        look: &mut dyn FnMut(&Outcome),
+    ) -> bool {
+        let is_tiny = program == "tiny";
+        if is_tiny {
+            look(&outcome(program.into()));
+        }
+        is_tiny
     }
 
     fn submit(&self, source: String, _: RunOptions, mut watcher: Box<dyn RunWatcher>) -> Cancel {
@@ -71,22 +81,15 @@ impl Evaluator for Script {
 }
 
 fn outcome(text: String) -> Outcome {
-    let text_bytes = text.len() as u64;
     let answer = RenderedValue {
         completion: Completion::Value,
+        text_bytes: text.len() as u64,
         text,
         truncated: false,
-        text_bytes,
         is_nil: false,
         json: None,
     };
-    Outcome {
-        result: Ok(answer),
-        prints: Vec::new(),
-        upstream_calls: Vec::new(),
-        notes: Vec::new(),
-        usage: Usage::default(),
-    }
+    Outcome { result: Ok(answer), ..Outcome::default() }
 }
 
 fn handler(script: &Script) -> Arc<Handler> {

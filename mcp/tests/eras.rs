@@ -1,15 +1,12 @@
 //! The two eras of the protocol, told apart by the shape of each message.
 
-use ptc_mcp::protocol::{ServerMessage, frame};
-use ptc_mcp::server::handler::Finished;
-use ptc_mcp::server::{Action, Handler, HandshakeState, Surface};
+use ptc_mcp::protocol::Frame;
+use ptc_mcp::server::{Action, Handler, HandshakeState, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{
-    CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, RenderedValue, Usage,
-};
+use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, RenderedValue};
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -19,7 +16,13 @@ use std::time::Duration;
 struct AtOnce;
 
 impl Evaluator for AtOnce {
-    fn run_now(&self, program: &str, _: &RunOptions) -> Option<Outcome> {
+    fn try_run(
+        &self,
+        program: &str,
+        _: Option<&str>,
+        _: &RunOptions,
+        look: &mut dyn FnMut(&Outcome),
+    ) -> bool {
         let call = CallRecord {
             server: "fs".into(),
             tool: "read".into(),
@@ -36,13 +39,9 @@ impl Evaluator for AtOnce {
             is_nil: false,
             json: None,
         };
-        Some(Outcome {
-            result: Ok(answer),
-            prints: Vec::new(),
-            upstream_calls: if program == "late" { vec![call] } else { Vec::new() },
-            notes: Vec::new(),
-            usage: Usage::default(),
-        })
+        let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };
+        look(&Outcome { result: Ok(answer), upstream_calls, ..Outcome::default() });
+        true
     }
 
     fn submit(&self, program: String, _: RunOptions, _: Box<dyn RunWatcher>) -> Cancel {
@@ -61,31 +60,29 @@ fn handler() -> Handler {
     .expect("handler")
 }
 
-/// What is sent because of an action.
-fn messages(handler: &Handler, action: Action) -> Vec<Value> {
-    let messages: Vec<ServerMessage> = match action {
-        Action::Reply(_, reply) => vec![reply],
-        Action::Answered(ticket, answer) => {
-            let Finished { log, answer } = handler.finish(&ticket, answer);
-            log.into_iter().chain([answer]).collect()
-        }
-        _ => Vec::new(),
-    };
-    messages
-        .iter()
-        .map(|message| {
-            assert!(!message.as_bytes().contains(&b'\n'), "a message is no line");
-            serde_json::from_slice(message.as_bytes()).expect("every message is JSON")
-        })
-        .collect()
+/// What is sent.
+#[derive(Default)]
+struct Sent(Vec<Value>);
+
+impl Outbox for Sent {
+    fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut message = Vec::new();
+        write(&mut message);
+        assert!(!message.contains(&b'\n'), "a message is no line");
+        self.0.push(serde_json::from_slice(&message).expect("every message is JSON"));
+    }
+}
+
+/// What a message leads to, and what is sent at once.
+fn handle(handler: &Handler, line: &[u8], session: &mut HandshakeState) -> (Action, Vec<Value>) {
+    let (mut frame, mut sent) = (Frame::default(), Sent::default());
+    let message = frame.read(line).expect("message");
+    (handler.handle(message, session, &mut sent), sent.0)
 }
 
 fn ask(method: &str, params: Value) -> Value {
     let line = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    let message = frame::parse(line.as_bytes()).expect("message");
-    let handler = handler();
-    let action = handler.handle(message, &mut HandshakeState::default());
-    messages(&handler, action).pop().expect("an answer")
+    handle(&handler(), line.as_bytes(), &mut HandshakeState::default()).1.pop().expect("an answer")
 }
 
 fn stateless(mut params: Value) -> Value {
@@ -207,9 +204,8 @@ fn no_line_makes_the_handler_panic() {
                 _ => line.truncate(place.max(1)),
             }
         }
-        if let Ok(message) = frame::parse(&line) {
-            let action = handler.handle(message, &mut session);
-            messages(&handler, action);
+        if let Ok(message) = Frame::default().read(&line) {
+            handler.handle(message, &mut session, &mut Sent::default());
         }
     }
 }
@@ -226,9 +222,7 @@ fn a_surface_that_cannot_change_promises_no_changes() {
     assert_eq!(capabilities, json!({ "tools": { "listChanged": false }, "logging": {} }));
     let listen = stateless(json!({ "notifications": { "toolsListChanged": true } }));
     let line = json!({ "jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": listen });
-    let line = line.to_string();
-    let message = frame::parse(line.as_bytes()).expect("message");
-    match handler().handle(message, &mut HandshakeState::default()) {
+    match handle(&handler(), line.to_string().as_bytes(), &mut HandshakeState::default()).0 {
         Action::Listen(subscription) => assert!(!subscription.tools_list_changed),
         other => panic!("{other:?}"),
     }
@@ -239,14 +233,13 @@ fn log_messages_come_before_the_answer_and_only_when_asked_for() {
     let handler = handler();
     let lines = |session: &mut HandshakeState, params: Value| -> Vec<Value> {
         let line = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
-        let action = handler.handle(frame::parse(line.as_bytes()).expect("message"), session);
-        messages(&handler, action)
+        handle(&handler, line.as_bytes(), session).1
     };
     let call = |program: &str| json!({ "name": "lisp_eval", "arguments": { "program": program } });
     let mut session = HandshakeState::default();
     assert_eq!(lines(&mut session, call("late")).len(), 1, "nobody asked");
     let line = br#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"warning"}}"#;
-    handler.handle(frame::parse(line).expect("message"), &mut session);
+    handle(&handler, line, &mut session);
     let told = lines(&mut session, call("late"));
     assert_eq!(told.len(), 2);
     assert_eq!(

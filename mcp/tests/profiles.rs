@@ -68,14 +68,14 @@ fn bad() -> Outcome {
     }))
 }
 
-fn text(result: &ToolResult) -> &str {
+fn text<'r>(result: &'r ToolResult<'_>) -> &'r str {
     match &result.content {
-        Content::Text(text) => text,
+        Content::Text(text) => text.as_ref(),
         Content::Blocks(_) => panic!("a run is told as text"),
     }
 }
 
-fn show(result: &ToolResult) -> String {
+fn show(result: &ToolResult<'_>) -> String {
     let structured = match &result.structured {
         Some(value) => serde_json::to_string_pretty(value).expect("JSON"),
         None => "none".into(),
@@ -83,7 +83,7 @@ fn show(result: &ToolResult) -> String {
     format!("isError: {}\n--- text\n{}\n--- structuredContent\n{structured}", result.is_error, text(result))
 }
 
-fn golden(name: &str, record: &Record) {
+fn golden(name: &str, record: &Record<'_>) {
     for profile in [Profile::Slim, Profile::Structured, Profile::Debug] {
         insta::assert_snapshot!(format!("{name}_{}", profile.name()), show(&apply(profile, record)));
     }
@@ -91,20 +91,20 @@ fn golden(name: &str, record: &Record) {
 
 #[test]
 fn an_answer() {
-    golden("answer", &Record::of(good(), None));
+    golden("answer", &Record::of(&good(), None));
 }
 
 #[test]
 fn an_answer_with_a_schema() {
     let schema =
         Schema::parse(&json!({ "type": "object", "properties": { "total": { "type": "integer" } } }));
-    golden("validated", &Record::of(good(), schema.ok().as_ref()));
+    golden("validated", &Record::of(&good(), schema.ok().as_ref()));
 }
 
 #[test]
 fn an_answer_that_does_not_match_its_schema() {
     let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } }));
-    golden("mismatch", &Record::of(good(), schema.ok().as_ref()));
+    golden("mismatch", &Record::of(&good(), schema.ok().as_ref()));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn notes_stand_below_the_text_and_in_the_feedback() {
     let (mut good, mut bad) = (good(), bad());
     (good.prints, bad.prints) = (Vec::new(), Vec::new());
     (good.notes, bad.notes) = (vec![note.clone()], vec![note.clone()]);
-    let (good, bad) = (Record::of(good, None), Record::of(bad, None));
+    let (good, bad) = (Record::of(&good, None), Record::of(&bad, None));
     let shown = format!("{{:name \"Ada\" :total 3}}\n\n[note: {note}]");
     assert_eq!(text(&apply(Profile::Slim, &good)), shown);
     for profile in [Profile::Structured, Profile::Debug] {
@@ -126,7 +126,7 @@ fn notes_stand_below_the_text_and_in_the_feedback() {
 
 #[test]
 fn a_failure() {
-    golden("failure", &Record::of(bad(), None));
+    golden("failure", &Record::of(&bad(), None));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_program_that_called_fail() {
         reports: vec![Report::new(Reason::Fail, "{:why \"no stock\"}")],
         more: 0,
     });
-    golden("fail", &Record::of(outcome, None));
+    golden("fail", &Record::of(&outcome, None));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_long_answer_is_cut_and_says_so() {
     let refusal = Some(Err(JsonRefusal::TooLarge { bytes: 40_002 }));
     let mut outcome = outcome(Ok(answer(&long, refusal)));
     outcome.prints.clear();
-    let record = Record::of(outcome, None);
+    let record = Record::of(&outcome, None);
     let slim = apply(Profile::Slim, &record);
     assert!(text(&slim).ends_with(
         "x\n\n[truncated: 32768 of 40000 bytes; return less, for example with take, select-keys, count or a summary]"
@@ -169,7 +169,8 @@ fn a_long_answer_is_cut_and_says_so() {
 #[test]
 fn a_result_without_a_json_form_fails_validation() {
     let refusal = Some(Err(JsonRefusal::NotEncodable { path: "rows[0].ts".into() }));
-    let record = Record::of(outcome(Ok(answer("#{}", refusal))), Some(&Schema::String));
+    let outcome = outcome(Ok(answer("#{}", refusal)));
+    let record = Record::of(&outcome, Some(&Schema::String));
     let slim = apply(Profile::Slim, &record);
     let shown = text(&slim);
     assert!(
@@ -188,7 +189,7 @@ fn every_profile_is_bounded() {
     outcome.upstream_calls = vec![call("list", CallStatus::Ok, Some(1)); 100_000];
     let schema = Schema::parse(&json!({ "type": "array", "items": { "type": "string" } })).expect("schema");
     for schema in [None, Some(&schema)] {
-        let record = Record::of(outcome.clone(), schema);
+        let record = Record::of(&outcome, schema);
         for (profile, bound) in
             [(Profile::Slim, 42 << 10), (Profile::Structured, 84 << 10), (Profile::Debug, 1 << 20)]
         {
@@ -205,7 +206,7 @@ fn every_profile_is_bounded() {
 fn an_error_after_side_effects_names_the_calls_made() {
     let mut outcome = bad();
     outcome.upstream_calls[0].effect = Effect::Write;
-    let record = Record::of(outcome, None);
+    let record = Record::of(&outcome, None);
     let slim = apply(Profile::Slim, &record);
     assert!(text(&slim).contains("calls already made, which are not undone: shop.list"), "{}", text(&slim));
     let structured = apply(Profile::Structured, &record).structured.expect("data");

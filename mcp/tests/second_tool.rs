@@ -6,7 +6,8 @@ use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{
-    Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Tool, ToolAnnotations, ToolAnswer,
+    Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Responder, Tool, ToolAnnotations,
+    ToolAnswer,
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -24,7 +25,7 @@ type Waiting = Arc<Mutex<BTreeMap<u64, Box<dyn Reporter>>>>;
 /// Waits until somebody answers; weighs as many bytes as it is asked to.
 struct Wait(Waiting);
 
-fn said(blocks: Value, is_error: bool) -> ToolAnswer {
+fn said(blocks: Value, is_error: bool) -> ToolAnswer<'static> {
     let content = Content::Blocks(to_raw_value(&blocks).expect("JSON"));
     ToolResult { is_error, content, structured: None }.into()
 }
@@ -50,11 +51,11 @@ impl Tool for Wait {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
         let arguments: Value =
             arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let Some(number) = arguments["number"].as_u64() else {
-            return Begun::Answer(said(json!([{ "type": "text", "text": "`number` is required" }]), true));
+            return reply.with(&said(json!([{ "type": "text", "text": "`number` is required" }]), true));
         };
         let waiting = self.0.clone();
         Begun::Run(Job::new(arguments["bytes"].as_u64().unwrap_or(0), move |mut reporter| -> Cancel {
@@ -145,7 +146,7 @@ fn started(waiting: &Waiting) -> Vec<u64> {
 fn answer(waiting: &Waiting, number: u64) {
     let reporter = waiting.lock().expect("whole").remove(&number).expect("started");
     let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
-    reporter.ended(said(json!([image]), false));
+    reporter.ended(&said(json!([image]), false));
 }
 
 #[test]

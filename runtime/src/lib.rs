@@ -34,7 +34,6 @@ pub mod tools;
 pub mod upstream;
 
 pub use guest::lisp::discovery;
-pub use guest::lisp::inline::Warm;
 pub use guest::lisp::prelude::Prelude;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{

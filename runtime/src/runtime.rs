@@ -8,9 +8,8 @@ use crate::exec::queue::{Queue, QueuedRun, RunHandle};
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
 use crate::guest::MakeGuest;
-use crate::guest::lisp::Lisp;
-use crate::guest::lisp::inline::{self, Warm};
 use crate::guest::lisp::prelude::Prelude;
+use crate::guest::lisp::{Lisp, fast_path};
 use crate::run::RunId;
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
@@ -372,10 +371,17 @@ impl Runtime {
         self.engine.commitments.set_total(load.total_bytes);
     }
 
-    /// Runs a program on this very thread, if earlier runs of it were over at once and asked their host for
-    /// nothing. `None` means that it has to be submitted; nothing has happened then.
-    pub fn run_now(&self, warm: &mut Warm, source: &str, options: &RunOptions) -> Option<Outcome> {
-        inline::run(&self.lisp, warm, source, options)
+    /// Runs a program on this very thread and shows its outcome to `look`, if earlier runs of it were over at once and
+    /// asked their host for nothing. `None` means that it has to be submitted; nothing has happened then. The context
+    /// is this one and not that of the options, because a program that is over at once need not own it.
+    pub fn try_run<T>(
+        &self,
+        source: &str,
+        context: Option<&str>,
+        options: &RunOptions,
+        look: impl FnOnce(&Outcome) -> T,
+    ) -> Option<T> {
+        fast_path::try_run(&self.lisp, source, context, options, look)
     }
 
     /// Every configured server, sorted by name.

@@ -9,7 +9,7 @@ use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
-use ptc_runtime::{Runtime, StartPolicy, Warm};
+use ptc_runtime::{Runtime, StartPolicy};
 use ptc_vm::Reason;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -95,11 +95,13 @@ async fn a_cancelled_run_and_a_runtime_that_ends_give_an_outcome_too() {
     }
 }
 
+/// The outcome of a program that runs on this thread.
+fn here(runtime: &Runtime, program: &str, options: &RunOptions) -> Option<Outcome> {
+    runtime.try_run(program, options.context.as_deref(), options, Outcome::clone)
+}
+
 async fn learn(runtime: &Runtime, program: &str, options: &RunOptions) -> Outcome {
-    assert!(
-        runtime.run_now(&mut Warm::default(), program, options).is_none(),
-        "nothing is known of {program}"
-    );
+    assert!(here(runtime, program, options).is_none(), "nothing is known of {program}");
     runtime.run(program, options.clone()).await
 }
 
@@ -109,14 +111,13 @@ async fn a_program_known_to_be_tiny_runs_on_its_callers_thread() {
     let options = RunOptions { want_json: true, context: Some("{\"n\": 3}".into()), ..RunOptions::default() };
     let program = "(println data/n) {:sum (reduce + (range data/n))}";
     let learnt = learn(&runtime, program, &options).await;
-    let mut warm = Warm::default();
-    let now = runtime.run_now(&mut warm, program, &options).expect("tiny");
+    let now = here(&runtime, program, &options).expect("tiny");
     let (first, second) = (learnt.result.unwrap(), now.result.unwrap());
     assert_eq!((first.text, first.json), (second.text, second.json));
     assert_eq!((learnt.prints, learnt.usage.fuel), (now.prints, now.usage.fuel));
     let failing = "(fail {:why data/n})";
     learn(&runtime, failing, &options).await;
-    assert!(runtime.run_now(&mut warm, failing, &options).is_none(), "failures are left to a worker");
+    assert!(here(&runtime, failing, &options).is_none(), "failures are left to a worker");
 }
 
 #[tokio::test]
@@ -134,20 +135,16 @@ async fn a_tiny_program_that_grows_is_handed_over_with_nothing_done() {
         ("(if (< data/n 5) 0 (count (str data/n)))", "7"),
     ];
     for (program, answer) in programs {
-        let mut warm = Warm::default();
         learn(&runtime, program, &with(1)).await;
-        assert!(runtime.run_now(&mut warm, program, &with(1)).is_some(), "{program}");
-        let grown = runtime.run_now(&mut warm, program, &with(1_000_000));
+        assert!(here(&runtime, program, &with(1)).is_some(), "{program}");
+        let grown = here(&runtime, program, &with(1_000_000));
         if program.contains("(str") {
             assert_eq!(grown.expect("still tiny").result.unwrap().text, answer);
             continue;
         }
         assert!(grown.is_none(), "{program}");
         assert_eq!(runtime.run(program, with(1_000_000)).await.result.unwrap().text, answer);
-        assert!(
-            runtime.run_now(&mut warm, program, &with(1)).is_none(),
-            "what grew once is not tried again: {program}"
-        );
+        assert!(here(&runtime, program, &with(1)).is_none(), "what grew once is not tried again: {program}");
     }
 }
 
@@ -163,11 +160,10 @@ async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
         "(get-in {:a {:b 1}} [:a :b])",
         "(return (re-find #\"b+\" \"abbc\"))",
     ];
-    let mut warm = Warm::default();
     for program in programs {
         let learnt = learn(&runtime, program, &options).await;
         for _ in 0..3 {
-            let now = runtime.run_now(&mut warm, program, &options).expect(program);
+            let now = here(&runtime, program, &options).expect(program);
             assert_eq!(now.result.unwrap().text, learnt.result.as_ref().unwrap().text, "{program}");
             assert_eq!((&now.prints, now.usage.fuel), (&learnt.prints, learnt.usage.fuel), "{program}");
             assert_eq!(now.usage.peak_bytes, learnt.usage.peak_bytes, "{program}");
@@ -177,7 +173,7 @@ async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
     for n in 0..100 {
         let program = format!("(+ {n} {})", n % 20);
         learn(&runtime, &program, &options).await;
-        let now = runtime.run_now(&mut warm, &program, &options).expect("tiny");
+        let now = here(&runtime, &program, &options).expect("tiny");
         assert_eq!(now.result.unwrap().text, (n + n % 20).to_string());
     }
 }
@@ -185,7 +181,6 @@ async fn a_tiny_program_that_runs_again_and_again_begins_anew_each_time() {
 #[tokio::test]
 async fn equal_requests_follow_what_differs_beside_their_program() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
-    let mut warm = Warm::default();
     let text = |outcome: Option<Outcome>| outcome.map(|outcome| outcome.result.unwrap().text);
     let with =
         |context: Option<&str>| RunOptions { context: context.map(str::to_owned), ..RunOptions::default() };
@@ -195,8 +190,8 @@ async fn equal_requests_follow_what_differs_beside_their_program() {
         learn(&runtime, program, &with(None)).await;
     }
     for _ in 0..2 {
-        assert_eq!(text(runtime.run_now(&mut warm, define, &with(None))).as_deref(), Some("1"));
-        assert_eq!(text(runtime.run_now(&mut warm, use_it, &with(None))).as_deref(), Some("2"));
+        assert_eq!(text(here(&runtime, define, &with(None))).as_deref(), Some("1"));
+        assert_eq!(text(here(&runtime, use_it, &with(None))).as_deref(), Some("2"));
     }
     assert!(runtime.run("x", with(None)).await.result.is_err());
     // The context is that of the request.
@@ -204,16 +199,16 @@ async fn equal_requests_follow_what_differs_beside_their_program() {
     learn(&runtime, program, &with(Some("{\"n\":1}"))).await;
     for n in [1, 2, 1] {
         let context = format!("{{\"n\":{n}}}");
-        let answer = text(runtime.run_now(&mut warm, program, &with(Some(&context))));
+        let answer = text(here(&runtime, program, &with(Some(&context))));
         assert_eq!(answer, Some(format!("[{n} 2]")));
     }
     // So are limits and what is asked for.
     let json = RunOptions { want_json: true, ..RunOptions::default() };
-    let outcome = runtime.run_now(&mut warm, use_it, &json).expect("tiny");
+    let outcome = here(&runtime, use_it, &json).expect("tiny");
     assert_eq!(outcome.result.unwrap().json, Some(Ok("2".into())));
     let short =
         RunOptions { limits: Limits { max_program_bytes: 3, ..Limits::default() }, ..RunOptions::default() };
-    assert!(runtime.run_now(&mut warm, use_it, &short).is_none());
+    assert!(here(&runtime, use_it, &short).is_none());
 }
 
 #[tokio::test]
@@ -222,9 +217,8 @@ async fn a_limit_of_symbols_holds_for_cached_programs_too() {
     let program = "[:a :b :c]";
     let few = RunOptions { limits: Limits { max_symbols: 2, ..Limits::default() }, ..RunOptions::default() };
     learn(&runtime, program, &RunOptions::default()).await;
-    let mut warm = Warm::default();
-    assert!(runtime.run_now(&mut warm, program, &RunOptions::default()).is_some());
-    assert!(runtime.run_now(&mut warm, program, &few).is_none());
+    assert!(here(&runtime, program, &RunOptions::default()).is_some());
+    assert!(here(&runtime, program, &few).is_none());
     let refused = runtime.run(program, few).await.result.unwrap_err();
     assert_eq!(refused.reason, Reason::SymbolLimitExceeded);
 }
@@ -232,7 +226,6 @@ async fn a_limit_of_symbols_holds_for_cached_programs_too() {
 #[tokio::test]
 async fn what_runs_at_once_is_told_as_by_a_worker() {
     let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
-    let mut warm = Warm::default();
     let cut = RunOptions { result_bytes: 4, ..RunOptions::default() };
     let json = RunOptions { want_json: true, ..RunOptions::default() };
     let (plain, usual) = ("(str \"a\" \"b\")", RunOptions::default());
@@ -241,7 +234,7 @@ async fn what_runs_at_once_is_told_as_by_a_worker() {
         let learnt = learn(&runtime, program, options).await;
         let answer = learnt.result.unwrap();
         for _ in 0..2 {
-            let outcome = runtime.run_now(&mut warm, program, options).expect("tiny");
+            let outcome = here(&runtime, program, options).expect("tiny");
             let now = outcome.result.unwrap();
             assert_eq!((now.text, now.json), (answer.text.clone(), answer.json.clone()), "{program}");
             assert_eq!((&outcome.prints, now.truncated), (&learnt.prints, answer.truncated), "{program}");
@@ -251,7 +244,7 @@ async fn what_runs_at_once_is_told_as_by_a_worker() {
     let secret = "(str \"ab-\" \"secret\")";
     learn(&runtime, secret, &usual).await;
     for (program, expected) in [(secret, "\"[REDACTED]\""), (plain, "\"ab\"")] {
-        let now = runtime.run_now(&mut warm, program, &usual).expect("tiny");
+        let now = here(&runtime, program, &usual).expect("tiny");
         assert_eq!(now.result.unwrap().text, expected);
     }
 }

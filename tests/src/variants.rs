@@ -121,7 +121,8 @@ pub fn run(source: &str, budget: &Budget, variant: &Variant) -> Option<Ran> {
     let preemption = if variant.visited { VISITED } else { Preemption::default() };
     let tuning = Tuning { hot_loop: variant.hot_loop, intern_keys: variant.intern_keys };
     let mut isolate = Isolate::tuned(ptc_vm::Budget { preemption, ..budget.of_run() }, tuning);
-    let started = isolate.set_context(CONTEXT.as_bytes()).and_then(|()| isolate.load(Arc::clone(&program)));
+    let started = isolate.load(Arc::clone(&program));
+    let started = started.and_then(|unit| isolate.set_context(CONTEXT).map(|()| unit));
     let ending = match started {
         Ok(unit) => {
             isolate.start(unit);
@@ -225,15 +226,20 @@ fn run_again(source: &str, budget: &Budget) {
         Some((isolate, unit))
     };
     let (Some((mut new, unit)), Some((mut again, attached))) = (load(), load()) else { return };
-    new.start(unit);
-    let exit = drive(&mut new, USUAL.slice);
+    let exit = match new.set_context(CONTEXT) {
+        Ok(()) => {
+            new.start(unit);
+            drive(&mut new, USUAL.slice)
+        }
+        Err(fault) => Exit::Fault(fault),
+    };
     let (fuel, peak) = (new.fuel_used(), new.peak_bytes());
     let ending = new.result(|cx, value| ending_of(cx, &exit, value));
     let first = (Ran { ending, prints: new.prints(), fuel }, peak);
     assert_eq!(new.close(), 0, "bytes left behind: {source}");
     again.commit(u64::MAX).expect("no limit");
     for _ in 0..2 {
-        let ran = again.attempt(attached, budget.fuel, |cx, ended| {
+        let ran = again.attempt(attached, Some(CONTEXT), budget.fuel, |cx, ended| {
             // What asks its host for something does not end in one go.
             let ends = matches!(ended.exit, Exit::Done | Exit::Return | Exit::Fail(_) | Exit::Fault(_));
             ends.then(|| {

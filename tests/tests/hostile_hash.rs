@@ -33,7 +33,7 @@ fn run(source: &str, context: &str) -> Ran {
     let compiled = compile(source, &Externals::default(), &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}: {errors:?}")).program;
     let mut isolate = Isolate::new(Budget { memory_bytes: MEMORY, ..Budget::default() });
-    isolate.set_context(context.as_bytes()).expect("the context fits");
+    isolate.set_context(context).expect("the context fits");
     let begin = processor_time();
     let unit = isolate.load(program).expect("loads");
     isolate.start(unit);

@@ -3,9 +3,9 @@
 //! All calls take equally long, so answers leave in the order of the calls: one thread with a queue is
 //! enough, and the server costs next to nothing beside what it measures.
 
-use ptc_mcp::protocol::frame::{self, Message};
+use ptc_mcp::protocol::params::Params;
 use ptc_mcp::protocol::version::Version;
-use ptc_mcp::protocol::{RpcError, ServerMessage};
+use ptc_mcp::protocol::{Frame, Message, RpcError, ServerMessage};
 use ptc_mcp::server::outbox::write_line;
 use serde_json::json;
 use std::io::{self, BufRead, Write};
@@ -52,13 +52,14 @@ pub fn serve(
 
 /// The reply to a line, and whether it is late.
 fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
-    let (id, method, params) = match frame::parse(line) {
+    let mut frame = Frame::default();
+    let (id, method, params) = match frame.read(line) {
         Err(error) => return Some((false, ServerMessage::error(None, &error.into()))),
         Ok(Message::Request { id, method, params }) => (id, method, params),
         Ok(_) => return None,
     };
-    let arguments = params.unwrap_or_default().arguments_value();
-    let result = match &*method {
+    let arguments = params.map(Params::arguments_value).unwrap_or_default();
+    let result = match method {
         "initialize" => json!({
             "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
             "serverInfo": { "name": NAME, "version": env!("CARGO_PKG_VERSION") },

@@ -3,12 +3,10 @@
 //! The upstreams are real processes of this binary with made-up tools of an ordinary size.
 
 use ptc_mcp::answer::caps::Profile;
-use ptc_mcp::protocol::frame::{self, Message};
 use ptc_mcp::protocol::version::Version;
-use ptc_mcp::protocol::{RpcError, ServerMessage};
+use ptc_mcp::protocol::{Frame, Message, RpcError, ServerMessage};
 use ptc_mcp::server::outbox::write_line;
 use ptc_mcp::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
-use ptc_mcp::tools::lisp_eval::RuntimeEvaluator;
 use ptc_mcp::tools::{Facts, Registry};
 use ptc_runtime::Runtime;
 use ptc_runtime::limits::Limits;
@@ -57,7 +55,7 @@ pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
     let catalog = CatalogView::of(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
     let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim, ..Facts::default() };
-    let registry = Registry::of_server(Arc::new(RuntimeEvaluator(runtime.clone())), Limits::default());
+    let registry = Registry::of_server(runtime.clone(), Limits::default());
     json!({ "tools": registry.list(&facts).ok() })
 }
 
@@ -111,12 +109,13 @@ pub fn serve(count: usize, mut input: impl BufRead, mut output: impl Write) -> i
 }
 
 fn answer(line: &[u8], tools: &[Value]) -> Option<ServerMessage> {
-    let (id, method) = match frame::parse(line) {
+    let mut frame = Frame::default();
+    let (id, method) = match frame.read(line) {
         Err(error) => return Some(ServerMessage::error(None, &error.into())),
         Ok(Message::Request { id, method, .. }) => (id, method),
         Ok(_) => return None,
     };
-    let result = match &*method {
+    let result = match method {
         "initialize" => json!({
             "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
             "serverInfo": { "name": "tools", "version": env!("CARGO_PKG_VERSION") },

@@ -91,7 +91,7 @@ impl Workload {
                 format!("{}: {error}; the peer benchmark's generator writes it", path.display())
             })?;
             let context = serde_json::json!({ "issues": text }).to_string();
-            isolate.set_context(context.as_bytes()).map_err(|fault| fault.message)?;
+            isolate.set_context(&context).map_err(|fault| fault.message)?;
         }
         evaluate(&mut isolate, self.source, &[])?;
         let session = [SessionName { name: "work", arity: None }, SessionName { name: "data", arity: None }];

@@ -8,10 +8,11 @@
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
 //! - [`caps`]: how much of each part a profile shows.
 //! - [`effects`]: what a failed program may have changed.
-//! - [`report`]: the JSON form of errors and warnings.
+//! - [`outcome`]: the JSON rendering of an outcome on the command line. [`report`]: that of errors and warnings.
 
 pub mod caps;
 pub mod effects;
+pub mod outcome;
 pub mod profile;
 pub mod record;
 pub mod report;
@@ -20,25 +21,37 @@ pub mod validate;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// The result of `tools/call`, without the envelope of its era.
 #[derive(Clone, Debug)]
-pub struct ToolResult {
+pub struct ToolResult<'a> {
     /// True for every ending that is not an answer.
     pub is_error: bool,
     /// What a model reads.
-    pub content: Content,
+    pub content: Content<'a>,
     /// `structuredContent`.
     pub structured: Option<Value>,
 }
 
 /// The content blocks of a result.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum Content<'a> {
     /// One text block.
-    Text(String),
+    Text(Cow<'a, str>),
     /// An array of blocks as MCP writes them, for tools that pass on what another server said.
     Blocks(Box<RawValue>),
+}
+
+impl ToolResult<'_> {
+    /// The same, on its own.
+    pub fn into_owned(self) -> ToolResult<'static> {
+        let content = match self.content {
+            Content::Text(text) => Content::Text(text.into_owned().into()),
+            Content::Blocks(blocks) => Content::Blocks(blocks),
+        };
+        ToolResult { is_error: self.is_error, content, structured: self.structured }
+    }
 }
 
 /// The closed set of `reason`s that this crate adds to the classes of programs.
@@ -67,6 +80,10 @@ impl EdgeReason {
 }
 
 /// A call that was refused before anything ran.
-pub fn refused(profile: caps::Profile, reason: EdgeReason, message: impl Into<String>) -> ToolResult {
-    profile::apply(profile, &record::Record::refused(reason, message))
+pub fn refused(
+    profile: caps::Profile,
+    reason: EdgeReason,
+    message: impl Into<String>,
+) -> ToolResult<'static> {
+    profile::apply(profile, &record::Record::refused(reason, message)).into_owned()
 }

@@ -2,14 +2,15 @@
 
 use super::caps::{Caps, Profile, cut, cut_lines};
 use super::effects;
-use super::record::{ErrorEnding, EvalEnding, Record, RunEffects, Validated};
+use super::outcome::{call_json, fault_of, metrics, usage_json};
+use super::record::{ErrorEnding, EvalEnding, Record, Validated};
 use super::{Content, ToolResult};
-use ptc_runtime::metrics::PtcMetrics;
-use ptc_runtime::outcome::{CallRecord, CallStatus, JsonRefusal, RenderedValue};
+use ptc_runtime::outcome::{JsonRefusal, Outcome, RenderedValue};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Applies a profile.
-pub fn apply(profile: Profile, record: &Record) -> ToolResult {
+pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
     let caps = profile.caps();
     let is_error = matches!(record.ending, EvalEnding::Error(_));
     match profile {
@@ -28,15 +29,14 @@ pub fn apply(profile: Profile, record: &Record) -> ToolResult {
         },
         Profile::Debug => {
             let full = Value::from(full(record, &caps));
-            ToolResult { is_error, content: Content::Text(full.to_string()), structured: Some(full) }
+            ToolResult { is_error, content: Content::Text(full.to_string().into()), structured: Some(full) }
         }
     }
 }
 
 /// What a model reads.
-fn text(record: &Record, caps: &Caps) -> String {
-    let (prints, prints_cut) =
-        record.run.as_ref().map_or((&[][..], false), |run| cut_lines(&run.prints, caps));
+fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
+    let (prints, prints_cut) = record.run.map_or((&[][..], false), |run| cut_lines(&run.prints, caps));
     let mut note = None;
     let main = match &record.ending {
         EvalEnding::Ok { answer, validated } => {
@@ -47,12 +47,12 @@ fn text(record: &Record, caps: &Caps) -> String {
                     cut(&answer.text, caps.result_bytes).0
                 }
             };
-            shown.to_owned()
+            Cow::Borrowed(shown)
         }
-        EvalEnding::Error(error) => error_text(error, record.run.as_ref(), caps),
+        EvalEnding::Error(error) => error_text(error, record.run, caps).into(),
     };
     let failed = matches!(record.ending, EvalEnding::Error(_));
-    let notes = record.run.as_ref().map_or(&[][..], |run| run.notes.as_slice());
+    let notes = record.run.map_or(&[][..], |run| run.notes.as_slice());
     if prints.is_empty() && !prints_cut && note.is_none() && notes.is_empty() {
         return main;
     }
@@ -65,7 +65,7 @@ fn text(record: &Record, caps: &Caps) -> String {
         text.push_str(&format!("<prints>\n{}\n\n<result>\n{main}", prints.join("\n")));
     }
     if prints_cut {
-        let all = record.run.as_ref().map_or(0, |run| run.prints.len());
+        let all = record.run.map_or(0, |run| run.prints.len());
         text.push_str(&format!("\n\n[prints truncated: {} of {all} lines]", prints.len()));
     }
     if let Some(note) = note {
@@ -74,7 +74,7 @@ fn text(record: &Record, caps: &Caps) -> String {
     for note in notes {
         text.push_str(&format!("\n\n[note: {}]", cut(note, caps.message_bytes).0));
     }
-    text
+    text.into()
 }
 
 fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
@@ -88,18 +88,18 @@ fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
     })
 }
 
-fn error_text(error: &ErrorEnding, run: Option<&RunEffects>, caps: &Caps) -> String {
+fn error_text(error: &ErrorEnding<'_>, run: Option<&Outcome>, caps: &Caps) -> String {
     let (detail, _) = cut(&error.detail, caps.message_bytes);
     let mut text = if detail.strip_prefix(error.reason).is_some_and(|rest| rest.starts_with(": ")) {
         detail.to_owned()
     } else {
         format!("{}: {detail}", error.reason)
     };
-    let failed = run.and_then(|run| run.calls.iter().find_map(|call| Some((call, fault_of(call)?))));
+    let failed = run.and_then(|run| run.upstream_calls.iter().find_map(|call| Some((call, fault_of(call)?))));
     if let Some((call, (reason, _))) = failed {
         text.push_str(&format!("\nupstream {}.{} failed: {reason}", call.server, call.tool));
     }
-    if let Some(line) = run.and_then(|run| effects::line(&effects::effectful(&run.calls))) {
+    if let Some(line) = run.and_then(|run| effects::line(&effects::effectful(&run.upstream_calls))) {
         text.push('\n');
         text.push_str(&line);
     }
@@ -121,7 +121,7 @@ fn put_validated(map: &mut Map<String, Value>, validated: &Validated, caps: &Cap
     }
 }
 
-fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
+fn structured(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
     let mut map = Map::new();
     match &record.ending {
         EvalEnding::Ok { answer, validated } => {
@@ -139,16 +139,16 @@ fn structured(record: &Record, caps: &Caps) -> Map<String, Value> {
         }
         EvalEnding::Error(error) => {
             put_error(&mut map, error, caps);
-            let calls = record.run.as_ref().map(|run| effects::effectful(&run.calls)).unwrap_or_default();
+            let calls = record.run.map(|run| effects::effectful(&run.upstream_calls)).unwrap_or_default();
             if !calls.is_empty() {
                 map.insert("calls_made".into(), effects::as_json(&calls));
             }
         }
     }
-    if let Some(run) = record.run.as_ref().filter(|run| !run.prints.is_empty()) {
+    if let Some(run) = record.run.filter(|run| !run.prints.is_empty()) {
         put_prints(&mut map, run, caps);
     }
-    if let Some(run) = record.run.as_ref().filter(|run| !run.notes.is_empty()) {
+    if let Some(run) = record.run.filter(|run| !run.notes.is_empty()) {
         put_notes(&mut map, &run.notes, caps);
     }
     map
@@ -189,7 +189,7 @@ fn put_value(map: &mut Map<String, Value>, answer: &RenderedValue, caps: &Caps) 
     }
 }
 
-fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding, caps: &Caps) {
+fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding<'_>, caps: &Caps) {
     map.insert("status".into(), "error".into());
     map.insert("reason".into(), error.reason.into());
     if let Some(kind) = error.kind {
@@ -206,7 +206,7 @@ fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding, caps: &Caps) {
     }
 }
 
-fn put_prints(map: &mut Map<String, Value>, run: &RunEffects, caps: &Caps) {
+fn put_prints(map: &mut Map<String, Value>, run: &Outcome, caps: &Caps) {
     let (prints, prints_cut) = cut_lines(&run.prints, caps);
     map.insert("prints".into(), prints.into());
     if prints_cut {
@@ -215,71 +215,24 @@ fn put_prints(map: &mut Map<String, Value>, run: &RunEffects, caps: &Caps) {
     }
 }
 
-fn full(record: &Record, caps: &Caps) -> Map<String, Value> {
+fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
     let mut map = structured(record, caps);
     for (key, default) in [("prints", json!([])), ("feedback", json!("")), ("truncated", json!(false))] {
         map.entry(key).or_insert(default);
     }
-    if let Some(run) = &record.run {
-        let calls: Vec<Value> = run.calls.iter().take(caps.calls).map(call_json).collect();
-        if calls.len() < run.calls.len() {
-            map.insert("upstream_calls_total".into(), run.calls.len().into());
+    if let Some(run) = record.run {
+        let calls: Vec<Value> = run.upstream_calls.iter().take(caps.calls).map(call_json).collect();
+        if calls.len() < run.upstream_calls.len() {
+            map.insert("upstream_calls_total".into(), run.upstream_calls.len().into());
         }
         map.insert("upstream_calls".into(), calls.into());
-        map.insert("ptc_metrics".into(), metrics_json(record, &map));
+        let final_bytes = match &record.ending {
+            EvalEnding::Ok { .. } => map.get("result").and_then(Value::as_str).map_or(0, str::len),
+            EvalEnding::Error(_) => 0,
+        };
+        let metrics = serde_json::to_value(metrics(run, final_bytes as u64)).unwrap_or_default();
+        map.insert("ptc_metrics".into(), metrics);
         map.insert("usage".into(), usage_json(run));
     }
     map
-}
-
-/// The metrics block, only when there is something to measure.
-fn metrics_json(record: &Record, shown: &Map<String, Value>) -> Value {
-    let Some(run) = record.run.as_ref().filter(|run| !run.calls.is_empty()) else { return Value::Null };
-    let final_bytes = match &record.ending {
-        EvalEnding::Ok { .. } => shown.get("result").and_then(Value::as_str).map_or(0, str::len),
-        EvalEnding::Error(_) => 0,
-    };
-    let prints = run.prints.iter().map(|line| line.len() as u64).sum();
-    let metrics = PtcMetrics::from_parts(&run.calls, final_bytes as u64, prints);
-    serde_json::to_value(metrics).unwrap_or_default()
-}
-
-/// One upstream call as operators see it.
-pub fn call_json(call: &CallRecord) -> Value {
-    let fault = fault_of(call);
-    let mut map = json!({
-        "server": call.server, "tool": call.tool,
-        "status": if fault.is_none() { "ok" } else { "error" },
-        "duration_ms": millis(call.duration),
-        "result_bytes": call.result_bytes,
-        "oversize": fault.is_some_and(|(reason, _)| reason == OVERSIZE),
-        "effect": call.effect.name(),
-    });
-    if let Some((reason, error)) = fault {
-        map["reason"] = reason.into();
-        map["error"] = cut(error, 500).0.into();
-    }
-    map
-}
-
-const OVERSIZE: &str = ptc_runtime::outcome::CallFault::ResponseTooLarge.name();
-
-fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
-    match &call.status {
-        CallStatus::Ok => None,
-        CallStatus::Error { reason, error } => Some((reason.name(), error)),
-    }
-}
-
-/// What a run cost, for debug answers and `ptc eval --output json`.
-pub fn usage_json(run: &RunEffects) -> Value {
-    json!({
-        "duration_ms": millis(run.usage.duration), "fuel": run.usage.fuel,
-        "peak_bytes": run.usage.peak_bytes, "upstream_calls": run.usage.upstream_calls,
-    })
-}
-
-/// Whole milliseconds.
-pub fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,22 +6,23 @@ use super::{EdgeReason, caps::Profile};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, JsonRefusal, Outcome, RenderedValue};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Largest JSON text that is checked against an output schema.
 const MAX_VALIDATED_BYTES: usize = 4 << 20;
 
 /// How a call of `lisp_eval` ended.
 #[derive(Clone, Debug)]
-pub enum EvalEnding {
+pub enum EvalEnding<'o> {
     /// The program answered, and the answer matches the schema if there was one.
     Ok {
         /// The answer.
-        answer: RenderedValue,
+        answer: &'o RenderedValue,
         /// Present when the call had an `output_schema`.
-        validated: Option<Validated>,
+        validated: Option<Box<Validated>>,
     },
     /// No answer.
-    Error(ErrorEnding),
+    Error(Box<ErrorEnding<'o>>),
 }
 
 /// The value that matched an `output_schema`.
@@ -35,41 +36,28 @@ pub struct Validated {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub struct ErrorEnding {
+pub struct ErrorEnding<'o> {
     /// The class.
     pub reason: &'static str,
     /// The raw reason; `None` when no program ran.
     pub kind: Option<&'static str>,
     /// One line.
-    pub message: String,
+    pub message: Cow<'o, str>,
     /// The message with place, caret and hints; equal to the message when there is no more to say.
     pub detail: String,
     /// `pr-str` of `v` for `(fail v)`.
-    pub value: Option<String>,
+    pub value: Option<&'o str>,
     /// Line and column.
     pub position: Option<(u32, u32)>,
 }
 
 /// A finished call.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct Record<'o> {
     /// Answer or error.
-    pub ending: EvalEnding,
-    /// The run behind it; `None` when no program ran. Its `result` has moved into `ending`.
-    pub run: Option<RunEffects>,
-}
-
-/// The parts of an outcome beside its result.
-#[derive(Clone, Debug)]
-pub struct RunEffects {
-    /// Printed lines.
-    pub prints: Vec<String>,
-    /// Upstream calls in completion order.
-    pub calls: Vec<ptc_runtime::outcome::CallRecord>,
-    /// Remarks that belong to the result.
-    pub notes: Vec<String>,
-    /// Cost.
-    pub usage: ptc_runtime::outcome::Usage,
+    pub ending: EvalEnding<'o>,
+    /// The run behind it; `None` when no program ran.
+    pub run: Option<&'o Outcome>,
 }
 
 /// Asks the runtime for what the record of this profile and schema needs.
@@ -80,54 +68,47 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
     options.json_bytes = if schema.is_some() { MAX_VALIDATED_BYTES } else { caps.value_bytes };
 }
 
-impl Record {
+impl<'o> Record<'o> {
     /// Judges an outcome.
-    pub fn of(outcome: Outcome, schema: Option<&Schema>) -> Record {
-        let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
-        let ending = match result {
-            Ok(answer) => match schema.map(|schema| judge(&answer, schema)).transpose() {
-                Ok(validated) => EvalEnding::Ok { answer, validated },
-                Err(message) => EvalEnding::Error(ErrorEnding::validation(message)),
+    pub fn of(outcome: &'o Outcome, schema: Option<&Schema>) -> Record<'o> {
+        let ending = match &outcome.result {
+            Ok(answer) => match schema.map(|schema| judge(answer, schema)).transpose() {
+                Ok(validated) => EvalEnding::Ok { answer, validated: validated.map(Box::new) },
+                Err(message) => EvalEnding::Error(Box::new(ErrorEnding::validation(message))),
             },
-            Err(failure) => EvalEnding::Error(ErrorEnding::of(failure)),
+            Err(failure) => EvalEnding::Error(Box::new(ErrorEnding::of(failure))),
         };
-        Record { ending, run: Some(RunEffects { prints, calls: upstream_calls, notes, usage }) }
+        Record { ending, run: Some(outcome) }
     }
 
     /// A call that was refused before any program ran.
-    pub fn refused(reason: EdgeReason, message: impl Into<String>) -> Record {
-        let message = message.into();
-        let detail = message.clone();
-        let ending =
-            ErrorEnding { reason: reason.name(), kind: None, message, detail, value: None, position: None };
-        Record { ending: EvalEnding::Error(ending), run: None }
+    pub fn refused(reason: EdgeReason, message: impl Into<String>) -> Record<'static> {
+        let ending = ErrorEnding { kind: None, ..ErrorEnding::told(reason.name(), message.into()) };
+        Record { ending: EvalEnding::Error(Box::new(ending)), run: None }
     }
 }
 
-impl ErrorEnding {
-    fn of(failure: Failure) -> ErrorEnding {
-        let (detail, position) = (failure.compact(), failure.position());
-        let Failure { reason, message, value, .. } = failure;
+impl ErrorEnding<'_> {
+    fn of(failure: &Failure) -> ErrorEnding<'_> {
         ErrorEnding {
-            reason: reason.class().name(),
-            kind: Some(reason.raw()),
-            detail,
-            message,
-            value,
-            position: position.map(|place| (place.line, place.column)),
+            reason: failure.reason.class().name(),
+            kind: Some(failure.reason.raw()),
+            message: failure.message.as_str().into(),
+            detail: failure.compact(),
+            value: failure.value.as_deref(),
+            position: failure.position().map(|place| (place.line, place.column)),
         }
     }
 
-    fn validation(message: String) -> ErrorEnding {
+    fn validation(message: String) -> ErrorEnding<'static> {
         let reason = ptc_vm::Reason::ValidationError;
-        ErrorEnding {
-            reason: reason.class().name(),
-            kind: Some(reason.raw()),
-            detail: message.clone(),
-            message,
-            value: None,
-            position: None,
-        }
+        ErrorEnding { kind: Some(reason.raw()), ..ErrorEnding::told(reason.class().name(), message) }
+    }
+
+    /// Nothing but this message.
+    fn told(reason: &'static str, message: String) -> ErrorEnding<'static> {
+        let detail = message.clone();
+        ErrorEnding { reason, kind: None, message: message.into(), detail, value: None, position: None }
     }
 }
 

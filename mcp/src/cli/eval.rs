@@ -4,18 +4,12 @@ use super::OutputFormat;
 use super::boot::{Need, UpstreamFlags, boot};
 use super::flags::limits::LimitFlags;
 use super::flags::source::{Source, context};
-use crate::answer::profile::{call_json, usage_json};
-use crate::answer::record::RunEffects;
-use crate::answer::report::reports_json;
+use crate::answer::outcome::WholeOutcomeJson;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
-use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Outcome, RenderedValue};
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use ptc_runtime::outcome::Outcome;
 
 /// Arguments of `ptc eval`.
 #[derive(Debug, clap::Args)]
@@ -66,7 +60,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     let exit = if outcome.result.is_ok() { Exit::Ok } else { Exit::ProgramFailed };
     match args.output {
         OutputFormat::Text => print_text(&source.name, &outcome)?,
-        OutputFormat::Json => print_json(outcome)?,
+        OutputFormat::Json => console::write_json(&WholeOutcomeJson::of(&outcome))?,
     }
     Ok(exit)
 }
@@ -83,55 +77,4 @@ fn print_text(source_name: &str, outcome: &Outcome) -> Result<(), Abort> {
             Ok(())
         }
     }
-}
-
-/// What `--output json` writes; none of the long texts is copied for it.
-#[derive(Serialize)]
-struct JsonReport<'a> {
-    ok: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    json: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    diagnostics: Option<Value>,
-    prints: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    notes: &'a [String],
-    upstream_calls: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ptc_metrics: Option<PtcMetrics>,
-    usage: Value,
-}
-
-fn print_json(outcome: Outcome) -> Result<(), Abort> {
-    let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
-    let metrics = (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(&outcome, final_bytes));
-    let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
-    let run = RunEffects { prints, calls: upstream_calls, notes, usage };
-    let (text, json, failure) = match result {
-        Ok(RenderedValue { text, json, .. }) => {
-            // The text becomes the raw value, in the same memory.
-            let json = json.and_then(Result::ok).and_then(|json| RawValue::from_string(json).ok());
-            (Some(text), json, None)
-        }
-        Err(mut failure) => (failure.value.take(), None, Some(failure)),
-    };
-    console::write_json(&JsonReport {
-        ok: failure.is_none(),
-        error: failure.as_ref().map(|failure| failure.reason.raw()),
-        message: failure.as_ref().map(|failure| failure.message.as_str()),
-        value: text.as_deref(),
-        json: json.as_deref(),
-        diagnostics: failure.as_ref().map(|failure| reports_json(&failure.reports)),
-        prints: &run.prints,
-        notes: &run.notes,
-        upstream_calls: run.calls.iter().map(call_json).collect(),
-        ptc_metrics: metrics,
-        usage: usage_json(&run),
-    })
 }

@@ -14,7 +14,7 @@ use crate::edge::{self, Form, shapes};
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
-use crate::tools::lisp_eval::{self, RuntimeEvaluator};
+use crate::tools::lisp_eval;
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::tools::Catalog;
@@ -97,8 +97,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
-    let evaluator = Arc::new(RuntimeEvaluator(booted.runtime.clone()));
-    let mut registry = Registry::of_server(evaluator, limits);
+    let mut registry = Registry::of_server(booted.runtime.clone(), limits);
     if args.tools.iter().any(|name| name == execute_program::NAME) {
         let limits = args.python.limits(limits)?;
         let engine = args.python.engine(&limits).await?;

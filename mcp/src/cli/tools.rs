@@ -3,7 +3,7 @@
 use super::OutputFormat;
 use super::boot::{Booted, Need, UpstreamFlags, boot};
 use crate::answer::caps::cut;
-use crate::answer::profile::millis;
+use crate::answer::outcome::millis;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;

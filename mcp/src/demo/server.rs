@@ -1,9 +1,9 @@
 //! A small MCP server over stdio for one [`Sample`]; each call takes as long as a remote one might.
 
 use super::Sample;
-use crate::protocol::frame::{self, Message};
+use crate::protocol::params::Params;
 use crate::protocol::version::Version;
-use crate::protocol::{RpcError, ServerMessage};
+use crate::protocol::{Frame, Message, RpcError, ServerMessage};
 use crate::server::outbox::write_line;
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
@@ -18,13 +18,16 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
     let output = Arc::new(Mutex::new(output));
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        let reply = match frame::parse(line.trim_ascii_end()) {
+        let mut frame = Frame::default();
+        let reply = match frame.read(line.trim_ascii_end()) {
             Err(error) => Some(ServerMessage::error(None, &error.into())),
             Ok(Message::Request { id, method, params }) => {
-                if &*method == "tools/call" {
-                    let params = params.unwrap_or_default();
-                    let name = params.name.as_deref().unwrap_or_default().to_owned();
-                    let arguments = params.arguments_value();
+                if method == "tools/call" {
+                    let params = params.ok();
+                    let name =
+                        params.and_then(|params| params.name.as_deref()).unwrap_or_default().to_owned();
+                    let arguments = params.map(Params::arguments_value).unwrap_or_default();
+                    let id = id.into_owned();
                     let output = Arc::clone(&output);
                     // A thread a call, so that calls overlap as they would on a real server.
                     std::thread::spawn(move || {
@@ -33,7 +36,7 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
                     });
                     None
                 } else {
-                    Some(match answer(sample, &method) {
+                    Some(match answer(sample, method) {
                         Some(result) => ServerMessage::result(&id, &result),
                         None => ServerMessage::error(Some(&id), &RpcError::method_not_found()),
                     })

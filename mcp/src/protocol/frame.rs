@@ -6,16 +6,17 @@ use super::params::Params;
 use super::usual;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::borrow::{Borrow, Cow};
 
 /// A request id as JSON text: a number or a string, never null.
 ///
 /// Two spellings of the same string are the same id, because strings with escapes are normalised.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Id(Box<str>);
+pub struct Id<'a>(Cow<'a, str>);
 
-impl Id {
+impl<'a> Id<'a> {
     /// Reads an id; `None` when the value is neither a number nor a string.
-    pub fn from_raw(raw: Raw<'_>) -> Option<Id> {
+    pub fn from_raw(raw: Raw<'a>) -> Option<Id<'a>> {
         let text = raw.get();
         match text.as_bytes().first()? {
             b'"' if text.contains('\\') => {
@@ -31,26 +32,37 @@ impl Id {
     pub fn as_json(&self) -> &str {
         &self.0
     }
+
+    /// The same, to be kept.
+    pub fn into_owned(self) -> Id<'static> {
+        Id(self.0.into_owned().into())
+    }
 }
 
-/// A well-formed message of the peer.
+impl Borrow<str> for Id<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A well-formed message of the peer, as it stands in its [`Frame`].
 #[derive(Debug)]
-pub enum Message<'a> {
+pub enum Message<'f, 'a> {
     /// Wants an answer.
     Request {
         /// To be echoed.
-        id: Id,
+        id: Id<'a>,
         /// Method name.
-        method: Text<'a>,
+        method: &'f str,
         /// Parameters. Wrong ones are for a method that is known.
-        params: Result<Params<'a>, RpcError>,
+        params: Result<&'f Params<'a>, Box<RpcError>>,
     },
     /// Wants none.
     Notification {
         /// Method name.
-        method: Text<'a>,
+        method: &'f str,
         /// Parameters.
-        params: Result<Params<'a>, RpcError>,
+        params: Result<&'f Params<'a>, Box<RpcError>>,
     },
     /// An answer. We never ask, so it is ignored.
     Response,
@@ -65,8 +77,14 @@ pub enum FrameError {
     Invalid,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Frame<'a, P> {
+/// What a message is read into, and stays in while it is looked at: it is too large to be moved about.
+#[derive(Debug, Default)]
+pub struct Frame<'a> {
+    members: Members<'a, Params<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Members<'a, P> {
     #[serde(borrow, default)]
     pub(super) jsonrpc: Option<Text<'a>>,
     // An explicit null is not an absent id: the first is invalid, the second a notification.
@@ -82,51 +100,68 @@ pub(super) struct Frame<'a, P> {
     error: Option<IgnoredAny>,
 }
 
-impl<P> Default for Frame<'_, P> {
+impl<P> Default for Members<'_, P> {
     fn default() -> Self {
-        Frame { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
+        Members { jsonrpc: None, id: None, method: None, params: None, result: None, error: None }
     }
 }
 
-/// Classifies one message.
-pub fn parse(text: &[u8]) -> Result<Message<'_>, FrameError> {
-    // Looked through once, instead of each string by itself.
-    let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
-    let mut frame = Frame::default();
-    if usual::read(text, &mut frame) {
-        return classify(frame, |params| Ok(params.unwrap_or_default()));
+impl<'a> Frame<'a> {
+    /// Reads and classifies one message, into an empty frame.
+    ///
+    /// # Errors
+    /// What is not a message.
+    pub fn read(&mut self, text: &'a [u8]) -> Result<Message<'_, 'a>, FrameError> {
+        // Looked through once, instead of each string by itself.
+        let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
+        if usual::read(text, &mut self.members) {
+            return self.classify(None);
+        }
+        self.read_any(text)
     }
-    read_any(text)
+
+    /// In one pass unless the parameters are wrong: their fault is not one of the message.
+    pub(super) fn read_any(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
+        if let Ok(Members { jsonrpc, id, method, params, result, error }) = read::<Object<Params<'_>>>(text) {
+            let params = params.map(|Object(params)| params);
+            self.members = Members { jsonrpc, id, method, params, result, error };
+            return self.classify(None);
+        }
+        let Members { jsonrpc, id, method, params, result, error } =
+            read::<Raw<'_>>(text).map_err(|_| not_a_message(text))?;
+        let (params, fault) = match Params::read(params) {
+            Ok(params) => (Some(params), None),
+            Err(fault) => (None, Some(Box::new(fault))),
+        };
+        self.members = Members { jsonrpc, id, method, params, result, error };
+        self.classify(fault)
+    }
+
+    /// What the members make, of which the parameters may have a fault.
+    #[inline]
+    pub(super) fn classify(&mut self, fault: Option<Box<RpcError>>) -> Result<Message<'_, 'a>, FrameError> {
+        let Members { jsonrpc, id, method, params, result, error } = &mut self.members;
+        if jsonrpc.as_deref() != Some("2.0") {
+            return Err(FrameError::Invalid);
+        }
+        let Some(method) = method else {
+            let is_answer = result.is_some() || error.is_some();
+            return if is_answer { Ok(Message::Response) } else { Err(FrameError::Invalid) };
+        };
+        let id = id.map(|raw| Id::from_raw(raw).ok_or(FrameError::Invalid)).transpose()?;
+        let params = match fault {
+            None => Ok(&*params.get_or_insert_default()),
+            Some(fault) => Err(fault),
+        };
+        Ok(match id {
+            Some(id) => Message::Request { id, method, params },
+            None => Message::Notification { method, params },
+        })
+    }
 }
 
-/// In one pass unless the parameters are wrong: their fault is not one of the message.
-pub(super) fn read_any(text: &str) -> Result<Message<'_>, FrameError> {
-    match read::<Object<Params<'_>>>(text) {
-        Ok(frame) => classify(frame, |params| Ok(params.map(|Object(params)| params).unwrap_or_default())),
-        Err(_) => classify(read::<Raw<'_>>(text).map_err(|_| not_a_message(text))?, Params::read),
-    }
-}
-
-fn read<'a, P: Deserialize<'a>>(text: &'a str) -> serde_json::Result<Frame<'a, P>> {
-    serde_json::from_str(text).map(|Object(frame)| frame)
-}
-
-pub(super) fn classify<'a, P>(
-    frame: Frame<'a, P>,
-    params: impl FnOnce(Option<P>) -> Result<Params<'a>, RpcError>,
-) -> Result<Message<'a>, FrameError> {
-    if frame.jsonrpc.as_deref() != Some("2.0") {
-        return Err(FrameError::Invalid);
-    }
-    match (frame.method, frame.id) {
-        (Some(method), Some(raw)) => match Id::from_raw(raw) {
-            Some(id) => Ok(Message::Request { id, method, params: params(frame.params) }),
-            None => Err(FrameError::Invalid),
-        },
-        (Some(method), None) => Ok(Message::Notification { method, params: params(frame.params) }),
-        (None, _) if frame.result.is_some() || frame.error.is_some() => Ok(Message::Response),
-        (None, _) => Err(FrameError::Invalid),
-    }
+fn read<'a, P: Deserialize<'a>>(text: &'a str) -> serde_json::Result<Members<'a, P>> {
+    serde_json::from_str(text).map(|Object(members)| members)
 }
 
 fn not_a_message(text: &str) -> FrameError {
@@ -138,7 +173,7 @@ mod tests {
     use super::*;
 
     fn error(line: &str) -> FrameError {
-        parse(line.as_bytes()).expect_err("not a message")
+        Frame::default().read(line.as_bytes()).expect_err("not a message")
     }
 
     #[test]
@@ -147,7 +182,7 @@ mod tests {
         assert_eq!(error("{"), FrameError::Parse);
         assert_eq!(error("nope"), FrameError::Parse);
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#), FrameError::Parse);
-        assert_eq!(parse(b"\"\xff\"").expect_err("bad text"), FrameError::Parse);
+        assert_eq!(Frame::default().read(b"\"\xff\"").expect_err("bad text"), FrameError::Parse);
         assert_eq!(error("[]"), FrameError::Invalid);
         assert_eq!(error(r#"["2.0",1,"ping"]"#), FrameError::Invalid);
         assert_eq!(error("42"), FrameError::Invalid);
@@ -165,15 +200,16 @@ mod tests {
         assert_eq!(error(&deep), FrameError::Parse);
         let line =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{deep}{}}}"#, "]".repeat(1_000_000));
-        assert!(parse(line.as_bytes()).is_ok() || parse(line.as_bytes()).is_err());
+        let mut frame = Frame::default();
+        assert!(matches!(frame.read(line.as_bytes()), Ok(_) | Err(FrameError::Parse)));
     }
 
     #[test]
     fn ids_are_numbers_and_strings() {
         let id = |text: &str| {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"ping"}}"#);
-            match parse(line.as_bytes()) {
-                Ok(Message::Request { id, .. }) => id,
+            match Frame::default().read(line.as_bytes()) {
+                Ok(Message::Request { id, .. }) => id.into_owned(),
                 other => panic!("{other:?}"),
             }
         };
@@ -184,16 +220,18 @@ mod tests {
 
     #[test]
     fn a_missing_id_makes_a_notification() {
-        let message = parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).expect("message");
-        assert!(matches!(message, Message::Notification { .. }));
-        assert!(matches!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
+        let mut frame = Frame::default();
+        let message = frame.read(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert!(matches!(message, Ok(Message::Notification { .. })));
+        let mut frame = Frame::default();
+        assert!(matches!(frame.read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
     }
 
     #[test]
     fn wrong_parameters_do_not_spoil_their_message() {
         let params = |text: &str| {
             let line = format!(r#"{{"jsonrpc":"2.0","id":1,"params":{text},"method":"tools/call"}}"#);
-            match parse(line.as_bytes()) {
+            match Frame::default().read(line.as_bytes()) {
                 Ok(Message::Request { params, .. }) => {
                     params.map(|params| params.name.is_some()).map_err(|error| error.message)
                 }

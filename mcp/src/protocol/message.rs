@@ -52,7 +52,7 @@ impl RpcError {
     }
 
     /// -32600 for an id that is still being worked on.
-    pub fn duplicate_id(id: &Id) -> RpcError {
+    pub fn duplicate_id(id: &Id<'_>) -> RpcError {
         let message = format!("Invalid Request: id {} is already in flight", id.as_json());
         RpcError::new(ErrorCode::InvalidRequest, message)
     }
@@ -88,14 +88,14 @@ pub struct ServerMessage(Vec<u8>);
 
 impl ServerMessage {
     /// An answer.
-    pub fn result(id: &Id, result: &(impl Serialize + ?Sized)) -> ServerMessage {
+    pub fn result(id: &Id<'_>, result: &(impl Serialize + ?Sized)) -> ServerMessage {
         let mut text = Vec::with_capacity(256);
         ServerMessage::write_result(id, result, &mut text);
         ServerMessage(text)
     }
 
     /// Writes an answer after what there is already.
-    pub fn write_result(id: &Id, result: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+    pub fn write_result(id: &Id<'_>, result: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
         let start = out.len();
         ServerMessage::begin_result(id, out);
         // Writing our own types to memory fails only if one of them has a key that is not a string.
@@ -108,7 +108,7 @@ impl ServerMessage {
     }
 
     /// Writes an answer up to its result; the result and a closing brace are left to the caller.
-    pub(crate) fn begin_result(id: &Id, out: &mut Vec<u8>) {
+    pub(crate) fn begin_result(id: &Id<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         out.extend_from_slice(id.as_json().as_bytes());
         out.extend_from_slice(b",\"result\":");
@@ -120,7 +120,7 @@ impl ServerMessage {
     }
 
     /// An error; `None` is the null id of a message whose id could not be read.
-    pub fn error(id: Option<&Id>, error: &RpcError) -> ServerMessage {
+    pub fn error(id: Option<&Id<'_>>, error: &RpcError) -> ServerMessage {
         let mut body = json!({ "code": error.code as i32, "message": error.message });
         if let Some(data) = &error.data {
             body["data"] = data.clone();

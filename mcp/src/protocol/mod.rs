@@ -19,7 +19,7 @@ pub(crate) mod scan;
 mod usual;
 pub mod version;
 
-pub use frame::{FrameError, Id, Message};
+pub use frame::{Frame, FrameError, Id, Message};
 pub use message::{ErrorCode, RpcError, ServerMessage};
 pub use notify::LogMessage;
 pub use version::{Era, Version};

@@ -49,13 +49,13 @@ pub fn progress(token: &ProgressToken, done: u64, part: &str) -> ServerMessage {
 }
 
 /// `notifications/tools/list_changed`, for a subscription or for the whole connection.
-pub fn tools_list_changed(subscription: Option<&Id>) -> ServerMessage {
+pub fn tools_list_changed(subscription: Option<&Id<'_>>) -> ServerMessage {
     let params = subscription.map_or_else(|| json!({}), |id| json!({ "_meta": meta(id) }));
     ServerMessage::notification("notifications/tools/list_changed", &params)
 }
 
 /// The first message of a subscription: what it will hear of.
-pub fn subscription_acknowledged(id: &Id, tools_list_changed: bool) -> ServerMessage {
+pub fn subscription_acknowledged(id: &Id<'_>, tools_list_changed: bool) -> ServerMessage {
     let mut kinds = json!({});
     if tools_list_changed {
         kinds["toolsListChanged"] = true.into();
@@ -65,11 +65,11 @@ pub fn subscription_acknowledged(id: &Id, tools_list_changed: bool) -> ServerMes
 }
 
 /// The answer that ends a subscription.
-pub fn subscription_ended(id: &Id) -> ServerMessage {
+pub fn subscription_ended(id: &Id<'_>) -> ServerMessage {
     ServerMessage::result(id, &json!({ "resultType": "complete", "_meta": meta(id) }))
 }
 
-fn meta(id: &Id) -> Value {
+fn meta(id: &Id<'_>) -> Value {
     // An id is JSON text by construction.
     let value: Value = serde_json::from_str(id.as_json()).unwrap_or_default();
     json!({ META_SUBSCRIPTION: value })
@@ -87,7 +87,7 @@ pub struct LogMessage {
 }
 
 /// `notifications/message`.
-pub fn log(message: LogMessage) -> ServerMessage {
+pub fn log(message: &LogMessage) -> ServerMessage {
     let LogMessage { level, logger, data } = message;
     let params = json!({ "level": level.name(), "logger": logger, "data": data });
     ServerMessage::notification("notifications/message", &params)

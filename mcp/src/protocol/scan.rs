@@ -10,19 +10,20 @@ use std::borrow::Cow;
 /// What is left of a text.
 pub(crate) struct Scanner<'a> {
     text: &'a str,
-    at: usize,
+    /// The end of the text that has not been looked at.
+    rest: &'a [u8],
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner before a whole text.
     pub(crate) fn new(text: &'a str) -> Scanner<'a> {
-        Scanner { text, at: 0 }
+        Scanner { text, rest: text.as_bytes() }
     }
 
     /// True when only blanks are left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.blanks();
-        self.at == self.text.len()
+        self.rest.is_empty()
     }
 
     /// An object, each of its members taken by `member`.
@@ -37,9 +38,7 @@ impl<'a> Scanner<'a> {
         loop {
             member(self)?;
             self.blanks();
-            let byte = self.peek()?;
-            self.at += 1;
-            match byte {
+            match self.next()? {
                 b',' => self.blanks(),
                 b'}' => return Some(()),
                 _ => return None,
@@ -66,31 +65,33 @@ impl<'a> Scanner<'a> {
     /// True when this ASCII text comes next, and is taken. An array, which is compared without a call.
     #[inline]
     pub(crate) fn takes<const N: usize>(&mut self, text: &[u8; N]) -> bool {
-        let found = self.text.as_bytes()[self.at..].first_chunk() == Some(text);
-        if found {
-            self.at += N;
+        match self.rest.split_first_chunk() {
+            Some((found, rest)) if found == text => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
         }
-        found
     }
 
     /// A string, read.
     pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.at;
+        let start = self.rest;
         if let Some(inside) = self.plain() {
             return Some(Cow::Borrowed(inside));
         }
-        self.at = start;
+        self.rest = start;
         self.string()?;
-        serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
+        serde_json::from_str(self.since(start)?).ok().map(Cow::Owned)
     }
 
     /// A string without escapes: what is between its quotes.
     #[inline]
     pub(crate) fn plain(&mut self) -> Option<&'a str> {
         self.take(b'"')?;
-        let start = self.at;
+        let start = self.rest;
         self.run();
-        let inside = self.text.get(start..self.at)?;
+        let inside = self.since(start)?;
         self.take(b'"')?;
         Some(inside)
     }
@@ -98,34 +99,60 @@ impl<'a> Scanner<'a> {
     /// Any value.
     #[inline]
     pub(crate) fn value(&mut self) -> Option<Raw<'a>> {
-        let start = self.at;
-        match self.peek()? {
-            b'"' => self.string()?,
-            b'{' | b'[' => self.nested()?,
-            _ => self.word()?,
-        }
-        self.text.get(start..self.at).map(Raw::scanned)
+        self.span(|scanner| match scanner.peek()? {
+            b'"' => scanner.string(),
+            b'{' | b'[' => scanner.nested(),
+            _ => scanner.word(),
+        })
+    }
+
+    /// A value that `read` takes.
+    #[inline]
+    pub(crate) fn span(&mut self, read: impl FnOnce(&mut Self) -> Option<()>) -> Option<Raw<'a>> {
+        let start = self.rest;
+        read(self)?;
+        self.since(start).map(Raw::scanned)
+    }
+
+    /// The text from there on that has been taken.
+    #[inline]
+    fn since(&self, start: &'a [u8]) -> Option<&'a str> {
+        self.text.get(self.text.len() - start.len()..self.text.len() - self.rest.len())
     }
 
     #[inline]
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.rest.first().copied()
+    }
+
+    /// Any byte.
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
     }
 
     /// This byte.
     #[inline]
     fn take(&mut self, byte: u8) -> Option<()> {
-        (self.peek()? == byte).then(|| self.at += 1)
+        match self.rest.split_first() {
+            Some((found, rest)) if *found == byte => {
+                self.rest = rest;
+                Some(())
+            }
+            _ => None,
+        }
     }
 
     #[inline]
     fn blanks(&mut self) {
         // Every blank is below what may stand elsewhere between tokens, so one comparison says that there is none.
-        while let Some(byte) = self.peek()
-            && byte <= b' '
+        while let Some((byte, rest)) = self.rest.split_first()
+            && *byte <= b' '
             && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
         {
-            self.at += 1;
+            self.rest = rest;
         }
     }
 
@@ -141,8 +168,7 @@ impl<'a> Scanner<'a> {
     /// What a string may hold as it is, up to its next quote, backslash or control character.
     #[inline]
     fn run(&mut self) {
-        let rest = &self.text.as_bytes()[self.at..];
-        self.at += plain_length(rest);
+        self.rest = after_plain(self.rest);
     }
 
     #[inline]
@@ -151,35 +177,38 @@ impl<'a> Scanner<'a> {
         loop {
             self.run();
             match self.peek()? {
-                b'"' => break,
+                b'"' => return self.take(b'"'),
                 b'\\' => self.escape()?,
                 _ => return None,
             }
         }
-        self.at += 1;
-        Some(())
     }
 
     fn escape(&mut self) -> Option<()> {
-        let rest = self.text.as_bytes().get(self.at + 1..)?;
-        self.at += match rest.first()? {
+        let length = match self.rest.get(1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
             // Whether it is half of a pair matters to whoever wants the character.
-            b'u' if rest.get(1..5)?.iter().all(u8::is_ascii_hexdigit) => 6,
+            b'u' if self.rest.get(2..6)?.iter().all(u8::is_ascii_hexdigit) => 6,
             _ => return None,
         };
+        self.skip(length)
+    }
+
+    #[inline]
+    fn skip(&mut self, length: usize) -> Option<()> {
+        self.rest = self.rest.get(length..)?;
         Some(())
     }
 
     /// A number, `true`, `false` or `null`.
     fn word(&mut self) -> Option<()> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let length = match rest.first()? {
-            b'-' | b'0'..=b'9' => number_length(rest)?,
-            _ => [&b"true"[..], b"false", b"null"].into_iter().find(|word| rest.starts_with(word))?.len(),
+        let length = match self.peek()? {
+            b'-' | b'0'..=b'9' => number_length(self.rest)?,
+            _ => {
+                [&b"true"[..], b"false", b"null"].into_iter().find(|word| self.rest.starts_with(word))?.len()
+            }
         };
-        self.at += length;
-        Some(())
+        self.skip(length)
     }
 
     /// An object or an array with whatever is in it.
@@ -197,7 +226,7 @@ impl<'a> Scanner<'a> {
                     }
                     let is_object = byte == b'{';
                     open = open << 1 | u64::from(is_object);
-                    self.at += 1;
+                    self.next()?;
                     self.blanks();
                     match (self.peek()?, is_object) {
                         (b'}', true) | (b']', false) => {}
@@ -217,9 +246,7 @@ impl<'a> Scanner<'a> {
                     return Some(());
                 }
                 self.blanks();
-                let byte = self.peek()?;
-                self.at += 1;
-                match (byte, open & 1 == 1) {
+                match (self.next()?, open & 1 == 1) {
                     (b'}', true) | (b']', false) => open >>= 1,
                     (b',', is_object) => {
                         self.blanks();
@@ -240,41 +267,40 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes of a text come before a quote, a backslash or a control character.
+/// A text from its first quote, backslash or control character on.
 #[inline]
-fn plain_length(text: &[u8]) -> usize {
+fn after_plain(text: &[u8]) -> &[u8] {
     const ONES: u64 = u64::MAX / 0xFF;
     const HIGHS: u64 = ONES << 7;
-    /// The high bit of the lowest byte that is below `bound`, itself at most 0x80; bits above it mean nothing.
-    fn below(word: u64, bound: u64) -> u64 {
-        word.wrapping_sub(ONES * bound) & !word & HIGHS
-    }
-    let mut at = 0;
-    while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+    let mut rest = text;
+    while let Some((word, more)) = rest.split_first_chunk() {
         let word = u64::from_le_bytes(*word);
-        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
-        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = below(word, 0x20) | quote | backslash;
+        // Subtracting turns the high bit of a byte on that was smaller; the lowest such byte is exact. The high bits of
+        // bytes that had them before do not count: no quote, backslash or control character has.
+        let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
+        let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+        let control = word.wrapping_sub(ONES * 0x20);
+        let found = (quote | backslash | control) & !word & HIGHS;
         if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+            return &rest[found.trailing_zeros() as usize / 8..];
         }
-        at += 8;
-        if at >= SHORT {
-            return at + long_plain_length(&text[at..]);
+        rest = more;
+        if text.len() - rest.len() >= SHORT {
+            return after_long_plain(rest);
         }
     }
-    at + plain_bytes(&text[at..])
+    &rest[plain_bytes(rest)..]
 }
 
 /// Up to here strings are looked through word by word.
 const SHORT: usize = 64;
 
 #[cold]
-fn long_plain_length(text: &[u8]) -> usize {
+fn after_long_plain(text: &[u8]) -> &[u8] {
     let end = memchr::memchr2(b'"', b'\\', text).unwrap_or(text.len());
     // Looks at every byte, so that the loop needs no branch.
     let has_controls = text[..end].iter().fold(false, |found, byte| found | (*byte < 0x20));
-    if has_controls { plain_bytes(text) } else { end }
+    &text[if has_controls { plain_bytes(text) } else { end }..]
 }
 
 fn plain_bytes(text: &[u8]) -> usize {

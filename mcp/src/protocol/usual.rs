@@ -2,30 +2,30 @@
 //! [`super::frame`], which is also who says what is wrong.
 
 use super::borrowed::{Raw, Text};
-use super::frame::Frame;
+use super::frame::Members;
 use super::params::{Meta, Params};
 use super::scan::Scanner;
-use super::version::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION};
+use super::version::META_LOG_LEVEL;
 
-/// Reads a message into an empty frame; false means that it has to be read in general, into another one.
-pub(super) fn read<'a>(text: &'a str, frame: &mut Frame<'a, Params<'a>>) -> bool {
-    members(text, frame).is_some()
+/// Reads the members of a message; false means that it has to be read in general, and that those are worth nothing.
+pub(super) fn read<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> bool {
+    members(text, found).is_some()
 }
 
 #[inline]
-fn members<'a>(text: &'a str, frame: &mut Frame<'a, Params<'a>>) -> Option<()> {
+fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()> {
     let mut scanner = Scanner::new(text);
     scanner.object(|scanner| {
         if scanner.is_at(b"\"jsonrpc\"")? {
-            fill(&mut frame.jsonrpc, scanner.takes(b"\"2.0\"").then(|| Text::plain("2.0"))?)
+            fill(&mut found.jsonrpc, scanner.takes(b"\"2.0\"").then(|| Text::plain("2.0"))?)
         } else if scanner.is_at(b"\"id\"")? {
-            fill(&mut frame.id, scanner.value()?)
+            fill(&mut found.id, scanner.value()?)
         } else if scanner.is_at(b"\"method\"")? {
-            fill(&mut frame.method, Text::plain(scanner.plain()?))
+            fill(&mut found.method, Text::plain(scanner.plain()?))
         } else if scanner.is_at(b"\"params\"")? {
             // Filled where it stays: it is large.
-            fill(&mut frame.params, Params::default())?;
-            params(scanner, frame.params.as_mut()?)
+            fill(&mut found.params, Params::default())?;
+            params(scanner, found.params.as_mut()?)
         } else {
             match scanner.any_key()? {
                 // We never ask, so nobody answers.
@@ -58,12 +58,18 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> 
 }
 
 fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
-    scanner.object(|scanner| match scanner.any_key()? {
-        "progressToken" => fill(&mut meta.progress_token, present(scanner)?),
-        META_VERSION => fill(&mut meta.protocol_version, Text::plain(scanner.plain()?)),
-        META_CAPABILITIES => fill(&mut meta.client_capabilities, present(scanner)?),
-        META_LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
-        _ => scanner.value().map(drop),
+    scanner.object(|scanner| {
+        if scanner.is_at(b"\"progressToken\"")? {
+            return fill(&mut meta.progress_token, present(scanner)?);
+        } else if scanner.is_at(b"\"io.modelcontextprotocol/protocolVersion\"")? {
+            return fill(&mut meta.protocol_version, Text::plain(scanner.plain()?));
+        } else if scanner.is_at(b"\"io.modelcontextprotocol/clientCapabilities\"")? {
+            return fill(&mut meta.client_capabilities, present(scanner)?);
+        }
+        match scanner.any_key()? {
+            META_LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
+            _ => scanner.value().map(drop),
+        }
     })
 }
 
@@ -86,16 +92,16 @@ fn fill<T>(place: &mut Option<T>, value: T) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::frame::{classify, read_any};
+    use crate::protocol::frame::Frame;
 
     /// A message as the scanner and as serde have it; false when the scanner leaves it alone.
     fn agrees(text: &str) -> bool {
-        let mut frame = Frame::default();
-        if !read(text, &mut frame) {
+        if !read(text, &mut Members::default()) {
             return false;
         }
-        let scanned = classify(frame, |params| Ok(params.unwrap_or_default()));
-        assert_eq!(format!("{scanned:?}"), format!("{:?}", read_any(text)), "{text}");
+        let (mut scanned, mut general) = (Frame::default(), Frame::default());
+        let scanned = scanned.read(text.as_bytes());
+        assert_eq!(format!("{scanned:?}"), format!("{:?}", general.read_any(text)), "{text}");
         true
     }
 
@@ -141,7 +147,7 @@ mod tests {
             &deep,
         ];
         for message in messages {
-            assert!(!read(message, &mut Frame::default()), "{message}");
+            assert!(!read(message, &mut Members::default()), "{message}");
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Calls {
     mailbox: Arc<Mailbox>,
     calls: HashMap<Slot, Accepted>,
     /// Every id that has not been answered or cancelled.
-    ids: HashMap<Id, Slot>,
+    ids: HashMap<Id<'static>, Slot>,
     /// Those that wait at the gate.
     waiting: usize,
     next: u64,
@@ -30,7 +30,7 @@ pub(super) struct Calls {
 
 struct Accepted {
     /// `None` once it was cancelled: nothing more is sent for it.
-    id: Option<Id>,
+    id: Option<Id<'static>>,
     state: CallState,
     progress: Option<ProgressLimiter>,
 }
@@ -70,8 +70,8 @@ impl Calls {
     }
 
     /// True when this id is running or waiting.
-    pub(super) fn contains(&self, id: &Id) -> bool {
-        self.ids.contains_key(id)
+    pub(super) fn contains(&self, id: &Id<'_>) -> bool {
+        self.ids.contains_key(id.as_json())
     }
 
     /// How many answers are owed.
@@ -109,8 +109,8 @@ impl Calls {
     }
 
     /// Forgets a request; a running job stops. An unknown id is ignored.
-    pub(super) fn cancel(&mut self, id: &Id) {
-        let Some(slot) = self.ids.remove(id) else { return };
+    pub(super) fn cancel(&mut self, id: &Id<'_>) {
+        let Some(slot) = self.ids.remove(id.as_json()) else { return };
         let Some(call) = self.calls.get_mut(&slot) else { return };
         call.id = None;
         call.progress = None;
@@ -145,7 +145,7 @@ impl Calls {
             }
             Event::Ended(finished) => {
                 let Some(id) = self.calls.remove(&slot).and_then(|call| call.id) else { return };
-                self.ids.remove(&id);
+                self.ids.remove(id.as_json());
                 let Finished { log, answer } = finished.unwrap_or_else(|| Finished {
                     log: Vec::new(),
                     answer: ServerMessage::error(Some(&id), &RpcError::internal()),

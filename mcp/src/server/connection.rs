@@ -2,11 +2,10 @@
 
 use super::calls::Calls;
 use super::gate::Gate;
-use super::handler::{Action, Handler, HandshakeState, Subscription, Ticket};
+use super::handler::{Action, Handler, HandshakeState, Subscription};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
-use crate::protocol::{FrameError, Id, Message, RpcError, ServerMessage, frame, notify};
-use crate::tools::ToolAnswer;
+use crate::protocol::{Frame, FrameError, Id, Message, RpcError, ServerMessage, notify};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -85,7 +84,8 @@ impl<O: Outbox> ClientConnection<O> {
     /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
     /// behind it.
     pub fn must_wait(&self, text: &[u8]) -> bool {
-        !self.handler.is_ready() && frame::parse(text).is_ok_and(|message| self.handler.must_wait(&message))
+        !self.handler.is_ready()
+            && Frame::default().read(text).is_ok_and(|message| self.handler.must_wait(&message))
     }
 
     /// Takes one message. Without room a job is answered with `busy`.
@@ -93,7 +93,8 @@ impl<O: Outbox> ClientConnection<O> {
         if text.len() > self.max_message_bytes {
             return self.reject(FrameError::Parse);
         }
-        let message = match frame::parse(text) {
+        let mut frame = Frame::default();
+        let message = match frame.read(text) {
             Ok(message) => message,
             Err(error) => return self.reject(error),
         };
@@ -103,10 +104,8 @@ impl<O: Outbox> ClientConnection<O> {
             let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
             return self.outbox.send(Route::Request(id), error);
         }
-        match self.handler.handle(message, &mut self.handshake) {
+        match self.handler.handle(message, &mut self.handshake, &mut self.outbox) {
             Action::None => {}
-            Action::Reply(id, reply) => self.outbox.send(Route::Request(&id), reply),
-            Action::Answered(ticket, answer) => self.answer(&ticket, answer),
             Action::Cancel(id) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
                 self.calls.cancel(&id);
@@ -121,7 +120,7 @@ impl<O: Outbox> ClientConnection<O> {
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
                 // Its place may be there already.
                 Ok(()) => self.take_events(),
-                Err(ticket) => self.answer(&ticket, self.handler.busy(self.calls.in_flight())),
+                Err(ticket) => self.handler.busy(&ticket, self.calls.in_flight(), &mut self.outbox),
             },
         }
     }
@@ -164,15 +163,7 @@ impl<O: Outbox> ClientConnection<O> {
         self.calls.report(Instant::now(), &mut self.outbox);
     }
 
-    fn answer(&mut self, ticket: &Ticket, answer: ToolAnswer) {
-        let to = Route::Request(&ticket.id);
-        for message in answer.log {
-            self.outbox.send(to, notify::log(message));
-        }
-        self.outbox.write(to, |out| self.handler.write_result(ticket, &answer.result, out));
-    }
-
-    fn is_in_flight(&self, id: &Id) -> bool {
+    fn is_in_flight(&self, id: &Id<'_>) -> bool {
         self.calls.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == *id)
     }
 }

@@ -133,7 +133,7 @@ impl Gate {
             state.ahead += 1;
             state.memory_bytes = state.memory_bytes.saturating_add(request.memory_bytes);
             let permit = JobPlace { gate: self.clone(), memory_bytes: request.memory_bytes, begun: false };
-            mailbox.push(request.slot, Event::Admitted(permit));
+            mailbox.push((request.slot, Event::Admitted(permit)));
         }
     }
 

@@ -1,6 +1,7 @@
-//! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, an [`Action`] comes out,
-//! and whoever was told to run a job hands its answer back to [`Handler::finish`].
+//! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, answers go to an outbox, an
+//! [`Action`] comes out, and whoever was told to run a job hands its answer back to [`Handler::finish`].
 
+use super::outbox::{Outbox, Route};
 use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
 use crate::answer::{Content, EdgeReason, ToolResult, refused};
@@ -9,7 +10,7 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
-use crate::tools::{Begun, CallContext, Facts, Job, Registry, ToolAnswer};
+use crate::tools::{Begun, CallContext, Facts, Job, Registry, Responder, ToolAnswer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,19 +32,15 @@ const SERVER_NAME: &str = "ptc_lisp";
 /// What a connection has to do next.
 #[derive(Debug)]
 pub enum Action {
-    /// Nothing.
+    /// Nothing; what there was to say has been sent.
     None,
-    /// Send this answer to the request.
-    Reply(Id, ServerMessage),
-    /// The call is over already.
-    Answered(Ticket, ToolAnswer),
     /// Run a job and send what [`Handler::finish`] makes of its answer.
     Run(Box<AcceptedCall>),
     /// Acknowledge the subscription, keep it, and tell it of changes until it is cancelled or the
     /// connection ends.
     Listen(Subscription),
     /// Stop working on this request, without an answer.
-    Cancel(Id),
+    Cancel(Id<'static>),
     /// Stop reading, finish what is in flight, end.
     Exit,
 }
@@ -63,7 +60,7 @@ pub struct AcceptedCall {
 #[derive(Clone, Debug)]
 pub struct Ticket {
     /// Id of the request.
-    pub id: Id,
+    pub id: Id<'static>,
     era: Era,
 }
 
@@ -76,23 +73,11 @@ pub struct Finished {
     pub answer: ServerMessage,
 }
 
-/// How a request goes on, without its id.
-enum Next {
-    /// With this result.
-    Result(Value),
-    /// With a tool list.
-    Tools(Era),
-    /// With a call.
-    Call(Era, Begun, Option<ProgressToken>),
-    /// With a subscription, to changes of the tool list or to nothing.
-    Listen(bool),
-}
-
 /// An open `subscriptions/listen`.
 #[derive(Clone, Debug)]
 pub struct Subscription {
     /// Id of the request.
-    pub id: Id,
+    pub id: Id<'static>,
     /// Wants to hear of changes of the tool list, and can.
     pub tools_list_changed: bool,
 }
@@ -138,6 +123,8 @@ pub struct Handler {
     instructions: String,
     server_info: Value,
     result_meta: Box<RawValue>,
+    /// The end of an answer to a call of the stateless era.
+    complete: String,
     tools: ToolLists,
     ready: AtomicBool,
 }
@@ -160,6 +147,7 @@ impl Handler {
             changes,
             instructions,
             server_info,
+            complete: format!(",\"_meta\":{}}}}}", result_meta.get()),
             result_meta,
             tools,
             ready: AtomicBool::new(ready),
@@ -177,7 +165,7 @@ impl Handler {
     }
 
     /// True for a request that has to wait for [`Handler::describe`].
-    pub fn must_wait(&self, message: &Message<'_>) -> bool {
+    pub fn must_wait(&self, message: &Message<'_, '_>) -> bool {
         !self.is_ready() && matches!(message, Message::Request { method, .. } if method.starts_with("tools/"))
     }
 
@@ -187,103 +175,113 @@ impl Handler {
     }
 
     /// Reads a message. Everything but a job is answered at once.
-    pub fn handle(&self, message: Message<'_>, state: &mut HandshakeState) -> Action {
-        let (id, next) = match message {
-            Message::Request { id, method, params } => (id, self.request(&method, params, state)),
-            Message::Notification { method, params } => return notification(&method, params, state),
+    pub fn handle(
+        &self,
+        message: Message<'_, '_>,
+        state: &mut HandshakeState,
+        out: &mut impl Outbox,
+    ) -> Action {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (id, method, params),
+            Message::Notification { method, params } => return notification(method, params, state),
             Message::Response => return Action::None,
         };
-        let reply = match next {
-            Err(error) => ServerMessage::error(Some(&id), &error),
-            Ok(Next::Result(result)) => ServerMessage::result(&id, &result),
-            Ok(Next::Tools(era)) => ServerMessage::result(&id, self.tools.get().of(era)),
-            Ok(Next::Listen(tools_list_changed)) => {
-                return Action::Listen(Subscription { id, tools_list_changed });
+        match self.request(&id, method, params, state, out) {
+            Ok(action) => action,
+            Err(error) => {
+                out.send(Route::Request(&id), ServerMessage::error(Some(&id), &error));
+                Action::None
             }
-            Ok(Next::Call(era, Begun::Answer(answer), _)) => {
-                return Action::Answered(Ticket { id, era }, answer);
-            }
-            Ok(Next::Call(era, Begun::Run(job), progress)) => {
-                return Action::Run(Box::new(AcceptedCall { ticket: Ticket { id, era }, job, progress }));
-            }
-        };
-        Action::Reply(id, reply)
+        }
     }
 
     /// What is sent for a call that has ended.
-    pub fn finish(&self, ticket: &Ticket, answer: ToolAnswer) -> Finished {
+    pub fn finish(&self, ticket: &Ticket, answer: &ToolAnswer<'_>) -> Finished {
         let mut text = Vec::with_capacity(256);
-        self.write_result(ticket, &answer.result, &mut text);
-        let answer_text = ServerMessage::from_text(text);
-        Finished { log: answer.log.into_iter().map(notify::log).collect(), answer: answer_text }
+        self.write_result(&ticket.id, ticket.era, &answer.result, &mut text);
+        let log = answer.log.iter().map(notify::log).collect();
+        Finished { log, answer: ServerMessage::from_text(text) }
     }
 
-    /// Writes the answer to a call as a message, after what there is already.
-    pub fn write_result(&self, ticket: &Ticket, result: &ToolResult, out: &mut Vec<u8>) {
-        let (start, end) = match ticket.era {
-            Era::Handshake => ("", None),
-            Era::Stateless => (r#""resultType":"complete","#, Some(&*self.result_meta)),
-        };
-        ServerMessage::begin_result(&ticket.id, out);
-        out.push(b'{');
-        out.extend_from_slice(start.as_bytes());
-        out.extend_from_slice(br#""content":"#);
-        match &result.content {
+    /// Sends the answer to a call.
+    fn answer(&self, id: &Id<'_>, era: Era, answer: &ToolAnswer<'_>, out: &mut impl Outbox) {
+        for message in &answer.log {
+            out.send(Route::Request(id), notify::log(message));
+        }
+        out.write(Route::Request(id), |out| self.write_result(id, era, &answer.result, out));
+    }
+
+    /// Writes the answer to a call as a message, after what there is already. In few pieces: for a short answer each
+    /// costs as much as what is in it.
+    fn write_result(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
+        ServerMessage::begin_result(id, out);
+        out.extend_from_slice(match era {
+            Era::Handshake => br#"{"content":"#,
+            Era::Stateless => br#"{"resultType":"complete","content":"#,
+        });
+        let end_of_content: &[u8] = match &result.content {
             Content::Text(text) => {
                 out.extend_from_slice(br#"[{"type":"text","text":"#);
                 write_json(text, out);
-                out.extend_from_slice(b"}]");
+                b"}]"
             }
-            Content::Blocks(blocks) => out.extend_from_slice(blocks.get().as_bytes()),
-        }
+            Content::Blocks(blocks) => blocks.get().as_bytes(),
+        };
+        out.extend_from_slice(end_of_content);
         if let Some(structured) = &result.structured {
             out.extend_from_slice(br#","structuredContent":"#);
             write_json(structured, out);
         }
         out.extend_from_slice(if result.is_error { br#","isError":true"# } else { br#","isError":false"# });
-        if let Some(meta) = end {
-            out.extend_from_slice(br#","_meta":"#);
-            out.extend_from_slice(meta.get().as_bytes());
-        }
-        out.extend_from_slice(b"}}");
+        out.extend_from_slice(match era {
+            Era::Handshake => b"}}",
+            Era::Stateless => self.complete.as_bytes(),
+        });
     }
 
-    /// The answer to a call that was not started, because `in_flight` others are.
-    pub fn busy(&self, in_flight: usize) -> ToolAnswer {
+    /// Answers a call that was not started, because `in_flight` others are.
+    pub fn busy(&self, ticket: &Ticket, in_flight: usize, out: &mut impl Outbox) {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
-        refused(self.profile, EdgeReason::Busy, message).into()
+        let answer = refused(self.profile, EdgeReason::Busy, message).into();
+        self.answer(&ticket.id, ticket.era, &answer, out);
     }
 
     fn request(
         &self,
+        id: &Id<'_>,
         method: &str,
-        params: Result<Params<'_>, RpcError>,
+        params: Result<&Params<'_>, Box<RpcError>>,
         state: &mut HandshakeState,
-    ) -> Result<Next, RpcError> {
+        out: &mut impl Outbox,
+    ) -> Result<Action, RpcError> {
         if !METHODS.contains(&method) {
             return Err(RpcError::method_not_found());
         }
-        let params = params?;
-        let era = Era::of(&params)?;
+        let params = params.map_err(|error| *error)?;
+        let era = Era::of(params)?;
         let result = match (method, era) {
-            ("tools/call", era) => return self.call(&params, era, state),
+            ("tools/call", era) => return self.call(id, params, era, state, out),
             ("tools/list", era) => {
                 // The list has one page, so nobody can have a cursor from us.
                 if params.cursor.is_some_and(|cursor| cursor.get() != "null") {
                     return Err(RpcError::invalid_params("unknown cursor"));
                 }
-                return Ok(Next::Tools(era));
+                out.send(Route::Request(id), ServerMessage::result(id, self.tools.get().of(era)));
+                return Ok(Action::None);
             }
             ("subscriptions/listen", Era::Stateless) => {
                 let wanted = params.notifications.unwrap_or_default();
-                return Ok(Next::Listen(wanted.tools_list_changed && self.changes));
+                return Ok(Action::Listen(Subscription {
+                    id: id.clone().into_owned(),
+                    tools_list_changed: wanted.tools_list_changed && self.changes,
+                }));
             }
             ("server/discover", Era::Stateless) => self.discover(),
             // The version is required there, and it is what tells the eras apart.
             ("server/discover", Era::Handshake) => {
                 return Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\"")));
             }
-            ("initialize", Era::Handshake) => self.initialize(&params),
+            ("initialize", Era::Handshake) => self.initialize(params),
             ("ping", Era::Handshake) => json!({}),
             ("logging/setLevel", Era::Handshake) => {
                 state.log = Some(log_level(params.level.as_deref().unwrap_or_default())?);
@@ -295,7 +293,8 @@ impl Handler {
             }
             _ => return Err(RpcError::method_not_found()),
         };
-        Ok(Next::Result(result))
+        out.send(Route::Request(id), ServerMessage::result(id, &result));
+        Ok(Action::None)
     }
 
     fn initialize(&self, params: &Params<'_>) -> Value {
@@ -325,40 +324,55 @@ impl Handler {
         })
     }
 
-    fn call(&self, params: &Params<'_>, era: Era, state: &HandshakeState) -> Result<Next, RpcError> {
+    fn call(
+        &self,
+        id: &Id<'_>,
+        params: &Params<'_>,
+        era: Era,
+        state: &HandshakeState,
+        out: &mut impl Outbox,
+    ) -> Result<Action, RpcError> {
         let meta = params.meta.as_ref();
         let log = match (era, meta.and_then(|meta| meta.log_level.as_deref())) {
             (Era::Handshake, _) => state.log,
             (Era::Stateless, level) => level.map(log_level).transpose()?,
         };
         let name = params.name.as_deref().unwrap_or_default();
+        let mut write = |answer: &ToolAnswer<'_>| self.answer(id, era, answer, out);
         let begun = match self.registry.find(name) {
-            None => Begun::Answer(self.unknown_tool(name)),
+            None => Responder::new(&mut write).with(&self.unknown_tool(name).into()),
             Some(_) if state.draining => {
                 let message = "server is draining after shutdown; new tool calls are rejected";
-                Begun::Answer(refused(self.profile, EdgeReason::ShuttingDown, message).into())
+                let refused = refused(self.profile, EdgeReason::ShuttingDown, message);
+                Responder::new(&mut write).with(&refused.into())
             }
-            Some(tool) => tool.begin(params.arguments, &CallContext { profile: self.profile, era, log }),
+            Some(tool) => {
+                let call = CallContext { profile: self.profile, era, log };
+                tool.begin(params.arguments, &call, Responder::new(&mut write))
+            }
         };
-        let progress = match &begun {
-            Begun::Answer(_) => None,
-            Begun::Run(_) => meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw),
-        };
-        Ok(Next::Call(era, begun, progress))
+        let Begun::Run(job) = begun else { return Ok(Action::None) };
+        let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
+        let ticket = Ticket { id: id.clone().into_owned(), era };
+        Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress })))
     }
 
-    fn unknown_tool(&self, name: &str) -> ToolAnswer {
+    fn unknown_tool(&self, name: &str) -> ToolResult<'static> {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
-        refused(self.profile, EdgeReason::UnknownTool, message).into()
+        refused(self.profile, EdgeReason::UnknownTool, message)
     }
 }
 
-fn notification(method: &str, params: Result<Params<'_>, RpcError>, state: &mut HandshakeState) -> Action {
+fn notification(
+    method: &str,
+    params: Result<&Params<'_>, Box<RpcError>>,
+    state: &mut HandshakeState,
+) -> Action {
     match method {
         "notifications/cancelled" => {
             let id = params.ok().and_then(|params| params.request_id).and_then(Id::from_raw);
-            id.map_or(Action::None, Action::Cancel)
+            id.map_or(Action::None, |id| Action::Cancel(id.into_owned()))
         }
         "notifications/initialized" => {
             state.initialized = true;

@@ -21,19 +21,25 @@ pub enum Event {
     Ended(Option<Finished>),
 }
 
-/// The events of one connection.
-#[derive(Debug, Default)]
-pub struct Mailbox {
-    events: Mutex<Vec<(Slot, Event)>>,
+/// What was told to whoever reads it, a connection mostly.
+#[derive(Debug)]
+pub struct Mailbox<E = (Slot, Event)> {
+    events: Mutex<Vec<E>>,
     arrived: Notify,
 }
 
-impl Mailbox {
-    /// Adds an event; wakes the connection unless it has been woken already.
-    pub fn push(&self, slot: Slot, event: Event) {
+impl<E> Default for Mailbox<E> {
+    fn default() -> Mailbox<E> {
+        Mailbox { events: Mutex::default(), arrived: Notify::new() }
+    }
+}
+
+impl<E> Mailbox<E> {
+    /// Adds an event; wakes the reader unless it has been woken already.
+    pub fn push(&self, event: E) {
         let first = {
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            events.push((slot, event));
+            events.push(event);
             events.len() == 1
         };
         if first {
@@ -42,7 +48,7 @@ impl Mailbox {
     }
 
     /// Everything that has happened, in order.
-    pub fn take(&self) -> Vec<(Slot, Event)> {
+    pub fn take(&self) -> Vec<E> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -71,14 +77,14 @@ impl Reporter for JobReporter {
 
     fn progress(&mut self, done: u64, part: &'static str) {
         if self.tells_progress {
-            self.mailbox.push(self.slot, Event::Progress(done, part));
+            self.mailbox.push((self.slot, Event::Progress(done, part)));
         }
     }
 
-    fn ended(mut self: Box<Self>, answer: ToolAnswer) {
+    fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
         let finished = self.handler.finish(&self.ticket, answer);
         self.answered = true;
-        self.mailbox.push(self.slot, Event::Ended(Some(finished)));
+        self.mailbox.push((self.slot, Event::Ended(Some(finished))));
     }
 }
 
@@ -86,7 +92,7 @@ impl Drop for JobReporter {
     // A defect while the answer was written must not leave the client waiting for ever.
     fn drop(&mut self) {
         if !self.answered {
-            self.mailbox.push(self.slot, Event::Ended(None));
+            self.mailbox.push((self.slot, Event::Ended(None)));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route<'a> {
     /// The answer to this request, or something that is told while it is worked on.
-    Request(&'a Id),
+    Request(&'a Id<'a>),
     /// Nothing that was asked.
     Connection,
 }

@@ -48,5 +48,5 @@ pub trait Reporter: Send {
     fn progress(&mut self, done: u64, part: &'static str);
 
     /// It is over, cancelled or not. The answer to a cancelled call is not sent.
-    fn ended(self: Box<Self>, answer: ToolAnswer);
+    fn ended(self: Box<Self>, answer: &ToolAnswer<'_>);
 }

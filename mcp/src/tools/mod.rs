@@ -40,7 +40,7 @@ pub trait Tool: Send + Sync {
 
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun;
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
 }
 
 /// What a tool knows of a call beside its arguments.
@@ -57,23 +57,44 @@ pub struct CallContext {
 /// How a call goes on.
 #[derive(Debug)]
 pub enum Begun {
-    /// It is over.
-    Answer(ToolAnswer),
+    /// It is over: [`Responder::with`] gives this.
+    Answered(Answered),
     /// It takes a while.
     Run(Job),
 }
 
+/// A call was answered; only [`Responder::with`] can say so.
+#[derive(Debug)]
+pub struct Answered(());
+
+/// Where a call is answered that is over at once: what the answer shows is written before it goes, so that it need not
+/// be owned.
+pub struct Responder<'r>(&'r mut dyn FnMut(&ToolAnswer<'_>));
+
+impl<'r> Responder<'r> {
+    /// Answers go here, one at most.
+    pub fn new(write: &'r mut dyn FnMut(&ToolAnswer<'_>)) -> Responder<'r> {
+        Responder(write)
+    }
+
+    /// Answers the call.
+    pub fn with(self, answer: &ToolAnswer<'_>) -> Begun {
+        (self.0)(answer);
+        Begun::Answered(Answered(()))
+    }
+}
+
 /// The end of a call.
 #[derive(Clone, Debug)]
-pub struct ToolAnswer {
+pub struct ToolAnswer<'a> {
     /// Its result.
-    pub result: ToolResult,
+    pub result: ToolResult<'a>,
     /// What is told before it, to a client that wished for that ([`CallContext::log`]).
     pub log: Vec<LogMessage>,
 }
 
-impl From<ToolResult> for ToolAnswer {
-    fn from(result: ToolResult) -> ToolAnswer {
+impl<'a> From<ToolResult<'a>> for ToolAnswer<'a> {
+    fn from(result: ToolResult<'a>) -> ToolAnswer<'a> {
         ToolAnswer { result, log: Vec::new() }
     }
 }

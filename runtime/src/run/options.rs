@@ -24,6 +24,9 @@ pub struct RunOptions {
     /// Measure `Usage::duration` also of a program that is over at once: looking at the clock costs a share
     /// of it.
     pub timed: bool,
+    /// Most fuel of a program that runs on its caller's thread (`Runtime::try_run`); larger ones go to the workers. Who
+    /// waits for one program wants as much as there may be, who has many leaves all but the smallest to all cores.
+    pub caller_fuel: u64,
     /// The clock as the program sees it, in milliseconds since 1970; `None` means the real one.
     pub now_ms: Option<i64>,
     /// Since when somebody has waited for it; `None` means since it is submitted. A program that has waited for some
@@ -42,6 +45,7 @@ impl Default for RunOptions {
             json_bytes: usize::MAX,
             source_name: "program".into(),
             timed: true,
+            caller_fuel: u64::MAX,
             now_ms: None,
             since: None,
         }

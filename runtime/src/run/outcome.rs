@@ -40,6 +40,27 @@ impl Ending {
     }
 }
 
+impl Default for Outcome {
+    /// An answer with nothing in it, to be filled in.
+    fn default() -> Outcome {
+        let answer = RenderedValue {
+            completion: Completion::Value,
+            text: String::new(),
+            truncated: false,
+            text_bytes: 0,
+            is_nil: false,
+            json: None,
+        };
+        Outcome {
+            result: Ok(answer),
+            prints: Vec::new(),
+            upstream_calls: Vec::new(),
+            notes: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+}
+
 impl Outcome {
     /// The record of a run that has ended: how it did, and what is on its account.
     pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {

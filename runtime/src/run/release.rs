@@ -11,11 +11,14 @@ use ptc_compiler::diagnostic::Call;
 use std::borrow::Cow;
 
 /// Takes secrets out of everything that is text.
-pub(crate) fn release(mut outcome: Outcome, secrets: &SecretRegistry) -> Outcome {
-    if secrets.is_empty() {
-        return outcome;
+pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
+    if !secrets.is_empty() {
+        clean(outcome, secrets);
     }
-    let Outcome { result, prints, upstream_calls, notes, usage } = &mut outcome;
+}
+
+fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
+    let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
     match result {
         Ok(answer) => clean_answer(answer, secrets),
@@ -31,7 +34,6 @@ pub(crate) fn release(mut outcome: Outcome, secrets: &SecretRegistry) -> Outcome
             CallStatus::Error { reason: _, error } => secrets.scrub_string(error),
         }
     }
-    outcome
 }
 
 fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {

@@ -53,9 +53,10 @@ impl Recipient {
         Recipient { watcher: Some(watcher), interrupt, limits, secrets }
     }
 
-    pub(crate) fn send(mut self, outcome: Outcome) {
+    pub(crate) fn send(mut self, mut outcome: Outcome) {
         if let Some(watcher) = self.watcher.take() {
-            watcher.ended(release(outcome, &self.secrets));
+            release(&mut outcome, &self.secrets);
+            watcher.ended(outcome);
         }
     }
 
@@ -92,6 +93,8 @@ impl Drop for Recipient {
             None => Failure::defect("the program could not be started"),
         };
         let account = RunAccount::new(self.limits, self.interrupt.clone());
-        watcher.ended(release(Outcome::of(Ending::failed(failure), &account), &self.secrets));
+        let mut outcome = Outcome::of(Ending::failed(failure), &account);
+        release(&mut outcome, &self.secrets);
+        watcher.ended(outcome);
     }
 }

@@ -73,7 +73,7 @@ fn search(pattern: &str, text: &str) -> Option<String> {
     let options = Budget { memory_bytes: 64 << 20, fuel: 2_000_000, ..Budget::default() };
     let mut isolate = Isolate::new(options);
     let context = serde_json::json!({"pattern": pattern, "text": text}).to_string();
-    let unit = isolate.set_context(context.as_bytes()).and_then(|()| isolate.load(COMPILED.clone()));
+    let unit = isolate.set_context(&context).and_then(|()| isolate.load(COMPILED.clone()));
     isolate.start(unit.unwrap_or_else(|fault| panic!("{fault:?}")));
     let found = loop {
         match isolate.run(100_000) {

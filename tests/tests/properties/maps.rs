@@ -130,7 +130,7 @@ fn a_row_costs_the_same_however_many_keys_it_has() {
     let live = |rows: usize, row: &str| {
         let mut isolate = Isolate::new(Budget::default());
         let context = format!("{{\"rows\":[{}]}}", vec![row; rows].join(","));
-        isolate.set_context(context.as_bytes()).expect("within limits");
+        isolate.set_context(&context).expect("within limits");
         isolate.live_bytes()
     };
     let of_a_row = |row: &str| (live(2_000, row) - live(1_000, row)) / 1_000;

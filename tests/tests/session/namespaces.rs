@@ -1,7 +1,7 @@
 //! Namespaces that a host attaches to programs, from the text of both to the value.
 
 use ptc_runtime::outcome::Outcome;
-use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, Warm, options::RunOptions};
+use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
 use std::sync::Arc;
 
 const GEO: &str = r#"
@@ -112,9 +112,14 @@ async fn what_a_program_was_compiled_with_belongs_to_its_key() {
     // A program that was over at once runs on its caller's thread the next time, whatever its limits.
     options.limits.max_symbols = 500;
     assert!(runtime.run(source, options.clone()).await.result.is_ok());
-    let mut warm = Warm::default();
+    let now = |options: &RunOptions| {
+        let text = |outcome: &Outcome| outcome.result.as_ref().expect("a value").text.clone();
+        runtime.try_run(source, None, options, text)
+    };
     for _ in 0..3 {
-        let outcome = runtime.run_now(&mut warm, source, &options).expect("it is tiny");
-        assert_eq!(outcome.result.expect("a value").text, "6");
+        assert_eq!(now(&options).expect("it is tiny"), "6");
     }
+    // What is kept for it there is not for a program that was compiled with something else.
+    options.limits.max_symbols = 1;
+    assert_eq!(now(&options), None);
 }

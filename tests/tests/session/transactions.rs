@@ -205,7 +205,7 @@ fn run(isolate: &mut Isolate, source: &str) -> Shown {
     let externals = Externals { session: &session, ..Externals::default() };
     let compiled = compile(source, &externals, &CompileOptions::default());
     let program = compiled.unwrap_or_else(|errors| panic!("{source}\n{errors:?}")).program;
-    isolate.set_context(br#"{"rows": [{"id": 1}]}"#).expect("a context");
+    isolate.set_context(r#"{"rows": [{"id": 1}]}"#).expect("a context");
     let unit = isolate.load(program).expect("room for it");
     isolate.start(unit);
     let exit = loop {

@@ -5,7 +5,7 @@ use super::fiber::{Fiber, Frame};
 use super::operations::take_args;
 use super::registers::{take_or_copy, window};
 use super::run::read;
-use super::{Hot, Machine, chain};
+use super::{Hot, Machine, Stop, chain};
 use crate::apply::check_arity;
 use crate::builtins::Implementation;
 use crate::bytecode::instruction::{
@@ -65,7 +65,16 @@ impl Machine<'_> {
                 }
                 None => self.return_to_machine(src, base as usize),
             },
-            _ => Ok(Below::Table),
+            // The last form of the program.
+            None => {
+                let Fiber { stack, frames, .. } = &mut *self.fiber;
+                let value = take_or_copy(stack, base as usize + usize::from(src.reg), src.last);
+                stack[base as usize] = Value::Nil;
+                frames.pop();
+                self.leaving = Hot::Stop(Stop::Done(value));
+                Ok(Below::Leave)
+            }
+            Some(Frame::Code { .. }) => Ok(Below::Table),
         }
     }
 

@@ -152,20 +152,8 @@ impl Isolate {
     ///
     /// # Errors
     /// Text that is no JSON object; memory.
-    pub fn set_context(&mut self, json: &[u8]) -> Result<()> {
-        self.scope(|world, _| {
-            // Decoding is paid for like any other work, before the first slice.
-            let value = match crate::json::decode(&mut world.cx, json) {
-                Ok(value) => value,
-                Err(error) => return Err(error.into()),
-            };
-            if !matches!(value, Value::Map(_)) {
-                let word = value.type_word();
-                return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));
-            }
-            world.cx.data = value;
-            Ok(())
-        })
+    pub fn set_context(&mut self, json: &str) -> Result<()> {
+        self.scope(|world, _| world.set_context(json))
     }
 
     /// Adds a program. It stays as long as the run, and beyond that while something that is kept reaches it.
@@ -337,6 +325,17 @@ impl World {
         let World { cx, slots, globals, units, runs, .. } = self;
         let unit = link(cx, slots, globals, program, units.next(cx), *runs)?;
         Ok(units.add(cx, unit))
+    }
+
+    /// Decoding is paid for like any other work, before the first slice.
+    fn set_context(&mut self, json: &str) -> Result<()> {
+        let value = crate::json::decode_text(&mut self.cx, json)?;
+        if !matches!(value, Value::Map(_)) {
+            let word = value.type_word();
+            return Err(Fault::runtime(format_args!("the context must be a JSON object, got {word}")));
+        }
+        self.cx.data = value;
+        Ok(())
     }
 
     fn run(&mut self, slice: u64) -> Exit {

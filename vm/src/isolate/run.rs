@@ -65,18 +65,25 @@ impl Isolate {
         self.next_run();
     }
 
-    /// Runs a program from its beginning with one slice of fuel, lets `look` see how it ended, and rolls the run back.
+    /// Runs a program from its beginning with this context ([`Isolate::set_context`]) and one slice of fuel, lets `look`
+    /// see how it ended, and rolls the run back.
     ///
     /// One scope of the memory account for all of that: a tiny program costs less than entering and leaving it.
     pub fn attempt<T>(
         &mut self,
         unit: UnitId,
+        context: Option<&str>,
         slice: u64,
         look: impl FnOnce(&mut Context, Ended<'_>) -> T,
     ) -> T {
         let seen = self.scope(|world, cancelled| {
-            world.start(unit);
-            let exit = world.run(slice);
+            let exit = match context.map_or(Ok(()), |json| world.set_context(json)) {
+                Ok(()) => {
+                    world.start(unit);
+                    world.run(slice)
+                }
+                Err(fault) => Exit::Fault(fault),
+            };
             let ended = Ended { exit: &exit, value: &world.result, peak_bytes: account::peak() };
             let seen = look(&mut world.cx, ended);
             world.rest(cancelled);

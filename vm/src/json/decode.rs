@@ -87,6 +87,8 @@ struct Decoder<'b> {
     successors: Vec<Option<Symbol>>,
     recent: RecentStrings,
     known_keys: KnownKeys,
+    /// Open arrays.
+    rows: usize,
     /// Elements until memory is looked at again.
     unchecked: u32,
 }
@@ -138,6 +140,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         successors: Vec::new(),
         recent: RecentStrings::for_text(bytes.len()),
         known_keys: KnownKeys::default(),
+        rows: 0,
         unchecked: CHECK_EVERY,
     };
     let value = decoder.document(cx)?;
@@ -228,6 +231,7 @@ impl Decoder<'_> {
                     self.at += 1;
                     if !self.closes(cx, b']')? {
                         self.open(cx, Open::Array(self.elements.len()))?;
+                        self.rows += 1;
                         continue;
                     }
                     self.push_vector(cx, VectorNode::new(Vec::new()))?;
@@ -355,10 +359,15 @@ impl Decoder<'_> {
         if text.len() >= LONG {
             cx.reserve(text.len() + self.held())?;
         }
-        let Some(symbol) = cx.symbols.intern_key(text) else {
+        // Only rows of an array have the same keys again.
+        let symbol = match self.rows {
+            0 => cx.symbols.find_key(text),
+            _ => cx.symbols.intern_key(text),
+        };
+        let Some(symbol) = symbol else {
             return Ok((StringNode::new(text), None));
         };
-        if plain {
+        if plain && self.rows > 0 {
             let place = place(last);
             if self.successors.len() <= place {
                 self.successors.resize(place + 1, None);
@@ -435,13 +444,18 @@ impl Decoder<'_> {
                 let mut items = List::with_capacity(cx, self.elements.len() - start)?;
                 items.fill(cx, self.elements.drain(start..))?;
                 self.open.pop();
+                self.rows -= 1;
                 self.push_vector(cx, items.into_vector())?;
                 Ok(true)
             }
             (Some(b'}'), true) => {
                 // A node and its entries are larger than the stack's part.
                 cx.reserve(self.held() + (self.elements.len() - start) * size_of::<Value>() + 256)?;
-                let map = self.known_keys.map(cx, self.elements.get_mut(start..).unwrap_or_default())?;
+                let pairs = self.elements.get_mut(start..).unwrap_or_default();
+                let map = match self.rows {
+                    0 => MapNode::from_pairs(cx, pairs)?,
+                    _ => self.known_keys.map(cx, pairs)?,
+                };
                 // Only the values of repeated keys are left to be dropped.
                 self.elements.truncate(start);
                 self.open.pop();

@@ -97,19 +97,22 @@ impl Heap {
         self.account.enter(&WorkList, !self.garbage.is_empty());
         // Between scopes the thread has no garbage, only room for it.
         if !self.garbage.is_empty() {
-            GARBAGE.with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
+            self.swap();
         }
     }
 
     /// Ends [`Heap::enter`].
     pub(crate) fn leave(&mut self) {
         self.account.leave();
-        GARBAGE.with(|garbage| {
-            let mut garbage = garbage.borrow_mut();
-            if !garbage.is_empty() {
-                mem::swap(&mut self.garbage, &mut garbage);
-            }
-        });
+        // While a thread ends there is no list any more.
+        if GARBAGE.try_with(|garbage| !garbage.borrow().is_empty()).unwrap_or_default() {
+            self.swap();
+        }
+    }
+
+    #[cold]
+    fn swap(&mut self) {
+        let _ = GARBAGE.try_with(|garbage| mem::swap(&mut self.garbage, &mut garbage.borrow_mut()));
     }
 
     /// Another run begins: peak and copies are its own, what is alive stays.

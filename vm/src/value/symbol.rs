@@ -86,6 +86,11 @@ impl Symbols {
         if self.plain_keys { None } else { self.intern_dynamic(text) }
     }
 
+    /// The symbol of a key met in data, if the text has one.
+    pub(crate) fn find_key(&self, text: &str) -> Option<Symbol> {
+        if self.plain_keys { None } else { self.find(text) }
+    }
+
     /// The symbol of a text, if it has one.
     pub fn find(&self, text: &str) -> Option<Symbol> {
         self.find_hashed(text, hash_text(text))

@@ -147,7 +147,7 @@ fn workload(source: &str, literal: &str, size: usize) -> Result<Prepared, String
     let mut isolate = Isolate::new(Budget { memory_bytes: 4 << 30, ..roomy() });
     if source.contains("data/issues") {
         let context = serde_json::json!({ "issues": issues()? }).to_string();
-        isolate.set_context(context.as_bytes()).map_err(|fault| fault.message)?;
+        isolate.set_context(&context).map_err(|fault| fault.message)?;
     }
     evaluate(&mut isolate, &source, &[])?;
     let call = if source.contains("(def data") { "(work data)" } else { "(work nil)" };

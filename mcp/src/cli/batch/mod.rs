@@ -1,32 +1,38 @@
-//! `ptc batch`: JSON Lines in, JSON Lines out, in input order, on all cores.
+//! `ptc batch`: JSON Lines in, JSON Lines out, in input order. Programs are run by what runs them for `ptc serve`: tiny
+//! ones at once, the others on all cores.
 
-mod lane;
+mod answers;
+mod line;
 
-use self::lane::{Answered, Chunk, Lanes};
+use self::answers::Answers;
+use crate::answer::outcome::OutcomeJson;
 use crate::cli::boot::{Need, UpstreamFlags, boot};
 use crate::cli::cores;
 use crate::cli::flags::limits::LimitFlags;
 use crate::cli::flags::server::ServerLimits;
 use crate::console::exit::{Abort, Exit};
-use crate::edge::{self, Filtered, Form, shapes};
+use crate::edge::{self, Form, shapes};
 use crate::server::lines::{self, Input};
+use crate::server::mailbox::Mailbox;
+use crate::server::output::Output;
+use crate::tools::lisp_eval::Evaluator;
 use ptc_runtime::Capacity;
 use ptc_runtime::options::RunOptions;
-use std::collections::VecDeque;
-use std::io::Write;
-use std::time::Duration;
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::watcher::RunWatcher;
+use serde_json::value::RawValue;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Programs in work for each core: enough to keep workers busy behind a slow one.
+/// Answers for each core that may wait for one before them: enough to keep workers busy behind a slow program.
 const WINDOW_PER_CORE: usize = 128;
-/// Programs that go to a lane together.
-const CHUNK: usize = 32;
 /// Longest input line.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 20;
-/// Answers are written when this much has piled up, or when nothing else is to be done.
-const WRITE_BYTES: usize = 256 << 10;
-/// Longest time that a finished answer waits for company.
-const WRITE_DELAY: Duration = Duration::from_millis(50);
+/// Fuel of a program that costs less than handing it to a worker.
+const CALLER_FUEL: u64 = 100;
+/// Bytes of answers that are handed to the writer while there is more to do.
+const ENOUGH_OUTPUT: usize = 32 << 10;
 
 /// Arguments of `ptc batch`.
 #[derive(Debug, clap::Args)]
@@ -60,76 +66,185 @@ pub async fn run(args: BatchArgs) -> Result<Exit, Abort> {
     let total_bytes = ServerLimits::default().total_bytes;
     booted.runtime.set_load(Capacity { total_bytes, ..Capacity::default() });
     let input = lines::spawn_reader(std::io::stdin(), MAX_LINE_BYTES)?;
+    let output = Output::spawn(edge::stdout(Form::Json(&shapes::REPORT)))?;
     // An answer does not say how long it took.
-    let options = RunOptions { limits, now_ms: args.now, timed: false, ..RunOptions::default() };
-    let runtime = booted.runtime;
-    let (lanes, answered) = Lanes::start(cores(), &runtime, &options)?;
-    let done = batch(&lanes, answered, input, edge::stdout(Form::Json(&shapes::REPORT))).await;
-    lanes.join();
-    runtime.shutdown().await;
+    let options = RunOptions {
+        limits,
+        now_ms: args.now,
+        timed: false,
+        caller_fuel: CALLER_FUEL,
+        ..RunOptions::default()
+    };
+    let batch = BatchRun {
+        evaluator: &*booted.runtime,
+        options,
+        answers: Answers::default(),
+        ended: Arc::default(),
+        window: WINDOW_PER_CORE * cores(),
+        output: &output,
+    };
+    let done = batch.run(input).await;
+    output.finish().await;
+    booted.runtime.shutdown().await;
     done?;
     Ok(Exit::Ok)
 }
 
-/// Hands chunks out and writes their answers in order.
-async fn batch(
-    lanes: &Lanes,
-    mut answered: mpsc::UnboundedReceiver<Answered>,
-    mut input: mpsc::Receiver<Input>,
-    mut output: Filtered<impl Write>,
-) -> std::io::Result<()> {
-    let window = WINDOW_PER_CORE * cores() / CHUNK;
-    // Chunks that have been handed out, the first of them `first`.
-    let mut running: VecDeque<Option<Vec<u8>>> = VecDeque::new();
-    let mut first = 0;
-    let mut waiting: VecDeque<Vec<Vec<u8>>> = VecDeque::new();
-    let mut out: Vec<u8> = Vec::with_capacity(WRITE_BYTES * 2);
-    let mut open = true;
-    loop {
-        while running.len() < window
-            && let Some(lines) = waiting.pop_front()
-        {
-            lanes.hand_out(Chunk { number: first + running.len(), lines });
-            running.push_back(None);
-        }
-        while let Ok((number, answers)) = answered.try_recv() {
-            running[number - first] = Some(answers);
-        }
-        while let Some(answers) = running.front_mut().and_then(Option::take) {
-            running.pop_front();
-            first += 1;
-            out.extend_from_slice(&answers);
-        }
-        let idle = running.is_empty() && waiting.is_empty() && input.is_empty();
-        if out.len() >= WRITE_BYTES || (idle && !out.is_empty()) {
-            output.write_all(&out)?;
-            output.flush()?;
-            out.clear();
-        }
-        if !waiting.is_empty() && running.len() < window {
-            continue;
-        }
-        if idle && !open {
-            return Ok(());
-        }
-        tokio::select! {
-            batch = input.recv(), if open && waiting.is_empty() => match batch {
-                None => open = false,
-                Some(Input::Oversize) => waiting.push_back(vec![Vec::new()]),
-                Some(Input::Lines(lines)) => {
-                    let lines = lines::split(&lines).filter(|line| !line.trim_ascii().is_empty());
-                    let lines: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
-                    waiting.extend(lines.chunks(CHUNK).map(<[Vec<u8>]>::to_vec));
-                }
-            },
-            Some((number, answers)) = answered.recv(), if !running.is_empty() => {
-                running[number - first] = Some(answers);
+/// What programs that were submitted have answered, and where that belongs.
+type Ended = Mailbox<(usize, Vec<u8>)>;
+
+/// Programs on their way from line to line.
+struct BatchRun<'b> {
+    evaluator: &'b dyn Evaluator,
+    options: RunOptions,
+    answers: Answers,
+    ended: Arc<Ended>,
+    /// Most answers that wait for one before them.
+    window: usize,
+    output: &'b Output,
+}
+
+impl BatchRun<'_> {
+    async fn run(mut self, mut input: mpsc::Receiver<Input>) -> std::io::Result<()> {
+        // Lines that there was no room for, and where they begin.
+        let mut unread: Option<(Vec<u8>, usize)> = None;
+        let mut open = true;
+        loop {
+            for (place, text) in self.ended.take() {
+                self.answers.fill(place, text);
             }
-            () = tokio::time::sleep(WRITE_DELAY), if !out.is_empty() => {
-                output.write_all(&out)?;
-                output.flush()?;
-                out.clear();
+            if let Some((lines, at)) = unread.take() {
+                unread = self.take_while_room(&lines[at..]).map(|next| (lines, at + next));
+            }
+            if self.has_room() && unread.is_none() && self.has_input(&mut input, &mut unread, &mut open) {
+                continue;
+            }
+            self.flush();
+            if self.output.is_closed() {
+                return Err(ErrorKind::BrokenPipe.into());
+            }
+            if !open && unread.is_none() && self.answers.behind() == 0 {
+                return Ok(());
+            }
+            tokio::select! {
+                batch = input.recv(), if open && unread.is_none() && self.has_room() => {
+                    self.take(batch, &mut unread, &mut open);
+                }
+                () = self.ended.arrival() => {}
+                () = self.output.progress() => {}
             }
         }
     }
+
+    /// Takes what can be read without waiting; false when there is nothing.
+    fn has_input(
+        &mut self,
+        input: &mut mpsc::Receiver<Input>,
+        unread: &mut Option<(Vec<u8>, usize)>,
+        open: &mut bool,
+    ) -> bool {
+        let Ok(batch) = input.try_recv() else { return false };
+        self.take(Some(batch), unread, open);
+        true
+    }
+
+    fn take(&mut self, batch: Option<Input>, unread: &mut Option<(Vec<u8>, usize)>, open: &mut bool) {
+        match batch {
+            None => *open = false,
+            Some(Input::Oversize) => {
+                let message = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+                self.refuse(RawValue::NULL, &message);
+            }
+            Some(Input::Lines(lines)) => *unread = self.take_while_room(&lines).map(|next| (lines, next)),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.answers.behind() < self.window && self.output.has_room()
+    }
+
+    /// Takes lines as long as there is room; where the first one that was not taken begins.
+    fn take_while_room(&mut self, lines: &[u8]) -> Option<usize> {
+        let mut next = 0;
+        for (line, end) in lines::split_ends(lines) {
+            if !self.has_room() {
+                return Some(next);
+            }
+            if !line.trim_ascii().is_empty() {
+                self.answer(line);
+            }
+            if self.answers.ready() >= ENOUGH_OUTPUT {
+                self.flush();
+            }
+            next = end;
+        }
+        None
+    }
+
+    fn answer(&mut self, line: &[u8]) {
+        let (id, request) = line::read(line, self.options.limits.max_context_bytes);
+        let (program, context) = match request {
+            Ok(request) => request,
+            Err(message) => return self.refuse(id, &message),
+        };
+        let BatchRun { evaluator, options, answers, .. } = self;
+        let ran = evaluator.try_run(&program, context, options, &mut |outcome| {
+            answers.write(|out| write(&OutcomeJson::of(Some(id), outcome), out));
+        });
+        if !ran {
+            let (place, ended) = (answers.leave_place(), self.ended.clone());
+            let watcher = LineWatcher { id: id.to_owned(), place, ended, told: false };
+            let options = RunOptions { context: context.map(str::to_owned), ..options.clone() };
+            // Nobody wants to cancel it.
+            drop(evaluator.submit(program.into_owned(), options, Box::new(watcher)));
+        }
+    }
+
+    fn refuse(&mut self, id: &RawValue, message: &str) {
+        self.answers.write(|out| write(&OutcomeJson::refused(id, message), out));
+    }
+
+    fn flush(&mut self) {
+        if self.answers.ready() > 0 {
+            self.output.send(self.answers.take());
+        }
+    }
+}
+
+/// Writes the answer of one program on the thread that it ended on.
+struct LineWatcher {
+    id: Box<RawValue>,
+    place: usize,
+    ended: Arc<Ended>,
+    told: bool,
+}
+
+impl LineWatcher {
+    fn tell(&mut self, answer: impl FnOnce(&RawValue, &mut Vec<u8>)) {
+        let mut line = Vec::new();
+        answer(&self.id, &mut line);
+        self.told = true;
+        self.ended.push((self.place, line));
+    }
+}
+
+impl RunWatcher for LineWatcher {
+    fn ended(mut self: Box<Self>, outcome: Outcome) {
+        self.tell(|id, line| write(&OutcomeJson::of(Some(id), &outcome), line));
+    }
+}
+
+impl Drop for LineWatcher {
+    // A defect while the answer was written must not hold the answers of others back for ever.
+    fn drop(&mut self) {
+        if !self.told {
+            self.tell(|id, line| write(&OutcomeJson::refused(id, "the program was lost"), line));
+        }
+    }
+}
+
+fn write(answer: &OutcomeJson<'_>, out: &mut Vec<u8>) {
+    // Writing strings to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *out, answer);
+    out.push(b'\n');
 }

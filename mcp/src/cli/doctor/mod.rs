@@ -2,7 +2,7 @@
 
 mod remedy;
 
-use crate::answer::profile::millis;
+use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{LoadError, Need, UpstreamFlags, boot};
 use crate::console;

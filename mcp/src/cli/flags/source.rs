@@ -64,7 +64,7 @@ pub fn context(argument: &str, cap: u64) -> Result<String, Abort> {
     let raw: &RawValue = serde_json::from_str(&text).map_err(|error| {
         Abort::usage(format!("--context is not JSON: {error} (use @FILE to read a file)"))
     })?;
-    read_context(raw.into(), cap).map_err(Abort::usage)
+    read_context(raw.into(), cap).map(str::to_owned).map_err(Abort::usage)
 }
 
 #[cfg(test)]

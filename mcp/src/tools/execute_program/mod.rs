@@ -1,7 +1,7 @@
 //! `execute_program`: runs one Python script. Name, schema and texts are those of its document.
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Tool, ToolAnnotations, ToolAnswer};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
 use crate::answer::{Content, EdgeReason, ToolResult, refused};
 use crate::protocol::borrowed::Raw;
 use ptc_python::engine::{Engine, Script};
@@ -81,19 +81,19 @@ impl Tool for ExecuteProgram {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let text = arguments.map_or("{}", Raw::get);
         let code = match serde_json::from_str::<ScriptArguments>(text) {
             Ok(ScriptArguments { code }) => code,
             Err(error) => {
                 let message = format!("execute_program takes {{\"code\": \"…\"}}: {error}");
-                return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
             }
         };
         let most = self.limits.limits.max_program_bytes;
         if code.len() as u64 > most {
             let message = format!("code exceeds max_program_bytes ({} > {most})", code.len());
-            return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
+            return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
         }
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
@@ -118,14 +118,14 @@ impl RunWatcher for ScriptWatcher {
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
-        self.0.ended(answer(outcome));
+        self.0.ended(&result(outcome).into());
     }
 }
 
-fn answer(outcome: Outcome) -> ToolAnswer {
+fn result(outcome: Outcome) -> ToolResult<'static> {
     let (is_error, text) = match outcome.result {
         Ok(printed) => (false, SUCCEEDED.to_owned() + &printed.text),
         Err(failure) => (true, FAILED.to_owned() + &failure.message),
     };
-    ToolResult { is_error, content: Content::Text(text), structured: None }.into()
+    ToolResult { is_error, content: Content::Text(text.into()), structured: None }
 }

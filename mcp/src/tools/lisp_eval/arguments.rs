@@ -15,7 +15,7 @@ pub struct EvalCall<'a> {
     /// Source text.
     pub program: Cow<'a, str>,
     /// JSON object text.
-    pub context: Option<String>,
+    pub context: Option<&'a str>,
     /// The shape the result must have.
     pub schema: Option<Schema>,
 }
@@ -26,6 +26,9 @@ struct EvalArguments<'a> {
     program: ProgramArgument<'a>,
     #[serde(borrow, default)]
     context: Option<Raw<'a>>,
+    /// The context was looked through already.
+    #[serde(skip)]
+    has_usual_keys: bool,
     #[serde(borrow, default, deserialize_with = "present")]
     output_schema: Option<Raw<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -53,7 +56,10 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
     let program = check_program(arguments.program, limits.max_program_bytes)?;
-    let context = arguments.context.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?;
+    let context = match arguments.context {
+        Some(raw) if arguments.has_usual_keys => Some(sized_context(raw.get(), limits.max_context_bytes)?),
+        raw => raw.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?,
+    };
     if arguments.signature.is_some() {
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
     }
@@ -71,12 +77,14 @@ fn scan(text: &str) -> Option<EvalArguments<'_>> {
             arguments.program = ProgramArgument::Text(scanner.text()?);
             return Some(());
         }
-        let (key, value) = (scanner.any_key()?, scanner.value()?);
-        let place = match key {
-            "context" => &mut arguments.context,
-            "output_schema" => &mut arguments.output_schema,
+        let (place, value) = match scanner.any_key()? {
+            "context" => {
+                arguments.has_usual_keys = true;
+                (&mut arguments.context, scanner.span(usual_keys)?)
+            }
+            "output_schema" => (&mut arguments.output_schema, scanner.value()?),
             "signature" => return None,
-            _ => return Some(()),
+            _ => return scanner.value().map(drop),
         };
         // A second one is a fault, and null has a meaning of its own.
         if place.is_some() || value.get() == "null" {
@@ -158,20 +166,37 @@ impl<'de: 'a, 'a> Deserialize<'de> for ProgramArgument<'a> {
 }
 
 /// Checks a context: an object whose keys can be written as `data/<key>`.
-pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<String, String> {
+pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<&str, String> {
     let text = raw.get();
     if !text.starts_with('{') {
         return Err(format!("argument `context` must be a JSON object, got {}", json_type(text)));
     }
-    if text.len() as u64 > cap {
-        return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
+    let text = sized_context(text, cap)?;
+    if usual_keys(&mut Scanner::new(text)).is_some() {
+        return Ok(text);
     }
     let keys: Keys =
         serde_json::from_str(text).map_err(|error| format!("argument `context` is invalid: {error}"))?;
     match keys.fault {
         Some(fault) => Err(fault),
-        None => Ok(text.to_owned()),
+        None => Ok(text),
     }
+}
+
+fn sized_context(text: &str, cap: u64) -> Result<&str, String> {
+    if text.len() as u64 > cap {
+        return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
+    }
+    Ok(text)
+}
+
+/// An object whose keys are all right; `None` means that serde has to look at it.
+fn usual_keys(scanner: &mut Scanner<'_>) -> Option<()> {
+    scanner.object(|scanner| {
+        let key = scanner.any_key()?;
+        scanner.value()?;
+        (!key.is_empty() && !key.contains('/')).then_some(())
+    })
 }
 
 fn read_schema(raw: Raw<'_>) -> Result<Schema, String> {

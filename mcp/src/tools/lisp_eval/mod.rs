@@ -14,10 +14,10 @@ pub mod description;
 pub mod evaluator;
 pub mod log;
 
-pub use evaluator::{Evaluator, RuntimeEvaluator};
+pub use evaluator::Evaluator;
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Tool, ToolAnswer};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnswer};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
@@ -67,51 +67,59 @@ impl Tool for LispEval {
         definition::definition(facts)
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
             Ok(call) => call,
             Err(message) => {
-                return Begun::Answer(refused(call.profile, EdgeReason::ArgsError, message).into());
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
             }
         };
         let mut options = Cow::Borrowed(&self.usual[call.profile as usize]);
-        if context.is_some() || schema.is_some() || call.log.is_some() {
+        if schema.is_some() || call.log.is_some() {
             let options = options.to_mut();
-            options.context = context;
             options.timed |= call.log.is_some();
             run_options(call.profile, schema.as_ref(), options);
         }
-        let rendering = Rendering { call: *call, schema };
-        if let Some(outcome) = self.evaluator.run_now(&program, &options) {
-            return Begun::Answer(rendering.answer(outcome));
+        let (mut reply, mut begun) = (Some(reply), None);
+        self.evaluator.try_run(&program, context, &options, &mut |outcome| {
+            begun =
+                reply.take().map(|reply| render(call, schema.as_ref(), outcome, |answer| reply.with(answer)));
+        });
+        if let Some(begun) = begun {
+            return begun;
         }
         let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
-        // The time at the gate counts: else the last of many requests would wait once more behind it.
-        let options = RunOptions { since: Some(Instant::now()), ..options.into_owned() };
+        let options = RunOptions {
+            context: context.map(str::to_owned),
+            // The time at the gate counts: else the last of many requests would wait once more behind it.
+            since: Some(Instant::now()),
+            ..options.into_owned()
+        };
+        let call = *call;
         // The runtime counts the memory of its programs itself.
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
-            evaluator.submit(program, options, Box::new(CallWatcher { reporter, rendering }))
+            evaluator.submit(program, options, Box::new(CallWatcher { reporter, call, schema }))
         }))
     }
 }
 
-/// How the outcome of a call is shown.
-struct Rendering {
-    call: CallContext,
-    schema: Option<Schema>,
-}
-
-impl Rendering {
-    fn answer(&self, outcome: Outcome) -> ToolAnswer {
-        let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
-        ToolAnswer { result: apply(self.call.profile, &Record::of(outcome, self.schema.as_ref())), log }
-    }
+/// Shows the outcome of a call as its answer.
+fn render<T>(
+    call: &CallContext,
+    schema: Option<&Schema>,
+    outcome: &Outcome,
+    show: impl FnOnce(&ToolAnswer<'_>) -> T,
+) -> T {
+    let log = call.log.map(|level| log::of_run(level, outcome)).unwrap_or_default();
+    let record = Record::of(outcome, schema);
+    show(&ToolAnswer { result: apply(call.profile, &record), log })
 }
 
 /// Follows one program, and renders its outcome on the thread that it ended on.
 struct CallWatcher {
     reporter: Box<dyn Reporter>,
-    rendering: Rendering,
+    call: CallContext,
+    schema: Option<Schema>,
 }
 
 impl RunWatcher for CallWatcher {
@@ -124,7 +132,7 @@ impl RunWatcher for CallWatcher {
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
-        let answer = self.rendering.answer(outcome);
-        self.reporter.ended(answer);
+        let CallWatcher { reporter, call, schema } = *self;
+        render(&call, schema.as_ref(), &outcome, |answer| reporter.ended(answer));
     }
 }

@@ -5,7 +5,7 @@ use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
-use super::{Lisp, inline, rendering, tool_call};
+use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallResponse, Permit, WorldFault};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
@@ -76,15 +76,16 @@ impl Execution {
 
     fn load(&mut self) -> Result<(), Box<Fault>> {
         self.environment.attach(&mut self.isolate)?;
+        // Before the context, so that keys of it which the program names are found by their symbols.
+        let unit = self.isolate.load(self.program.program.clone())?;
         if let Some(context) = &self.options.context {
             let limit = self.options.limits.max_context_bytes;
             if context.len() as u64 > limit {
                 let message = format!("context exceeds max_context_bytes ({} > {limit})", context.len());
                 return Err(Fault::new(Reason::RuntimeError, message));
             }
-            self.isolate.set_context(context.as_bytes())?;
+            self.isolate.set_context(context)?;
         }
-        let unit = self.isolate.load(self.program.program.clone())?;
         self.isolate.start(unit);
         self.unit = Some(unit);
         Ok(())
@@ -236,7 +237,7 @@ impl Execution {
             fuel: Some(self.isolate.fuel_used()),
             peak_bytes: self.isolate.peak_bytes(),
         };
-        self.program.set_tiny(inline::was_tiny(&ending, &self.options, self.host_calls));
+        self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
         Box::new(ending)
     }
 }

@@ -5,14 +5,16 @@
 //!   `rendering`: its end
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
-//! - `inline`: tiny programs on their caller's thread; `program_cache`: compiled programs by environment and source
+//! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
+//! - `program_cache`: compiled programs by environment and source
 
 mod compile;
 pub mod discovery;
 mod driver;
 mod environment;
+pub(crate) mod fast_path;
 mod host_call;
-pub(crate) mod inline;
+mod pool;
 pub mod prelude;
 mod program_cache;
 mod rendering;

@@ -9,14 +9,17 @@ use crate::run::options::RunOptions;
 use crate::tools::{Catalog, CatalogServer, SharedCatalog, ToolList};
 use ptc_vm::bytecode::Program;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Nothing is known of a program, or it was not tiny.
+const NOT_TINY: u64 = u64::MAX;
 
 /// A compiled program, and what its runs have shown.
 pub(crate) struct CachedProgram {
     pub(crate) program: Arc<Program>,
-    /// The last run was over at once and asked its host for nothing.
-    tiny: AtomicBool,
+    /// Fuel of the last run if it was over at once and asked its host for nothing, else [`NOT_TINY`].
+    tiny_fuel: AtomicU64,
     checked: CheckedLists,
 }
 
@@ -51,11 +54,13 @@ impl CheckedLists {
 
 impl CachedProgram {
     pub(crate) fn new(program: Arc<Program>, checked: CheckedLists) -> Arc<CachedProgram> {
-        Arc::new(CachedProgram { program, tiny: AtomicBool::new(false), checked })
+        Arc::new(CachedProgram { program, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
     }
 
-    pub(crate) fn is_tiny(&self) -> bool {
-        self.tiny.load(Ordering::Relaxed)
+    /// True when the last run was over at once, for at most so much fuel, and asked its host for nothing.
+    pub(crate) fn is_tiny(&self, most_fuel: u64) -> bool {
+        let fuel = self.tiny_fuel.load(Ordering::Relaxed);
+        fuel != NOT_TINY && fuel <= most_fuel
     }
 
     /// True while no tool list is another one than those that the program was checked against.
@@ -63,10 +68,11 @@ impl CachedProgram {
         self.checked.are_current(catalog)
     }
 
-    /// Writes only what is new: many threads read this.
-    pub(crate) fn set_tiny(&self, tiny: bool) {
-        if self.is_tiny() != tiny {
-            self.tiny.store(tiny, Ordering::Relaxed);
+    /// Notes the fuel of a run that was tiny, or that one was not. Writes only what is new: many threads read this.
+    pub(crate) fn set_tiny(&self, fuel: Option<u64>) {
+        let fuel = fuel.unwrap_or(NOT_TINY);
+        if self.tiny_fuel.load(Ordering::Relaxed) != fuel {
+            self.tiny_fuel.store(fuel, Ordering::Relaxed);
         }
     }
 }

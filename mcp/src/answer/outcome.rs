@@ -1,0 +1,127 @@
+//! The JSON rendering of an outcome: whole for `ptc eval --output json`, its main part for `ptc batch`, and the parts
+//! of it that debug answers show as well.
+
+use super::EdgeReason;
+use super::caps::cut;
+use super::report::reports_json;
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Outcome, RenderedValue};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How a program ended. None of the long texts is copied for it.
+#[derive(Debug, Serialize)]
+pub struct OutcomeJson<'o> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'o RawValue>,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'o str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'o str>,
+    prints: &'o [String],
+}
+
+impl<'o> OutcomeJson<'o> {
+    /// That of a program; the id is that of whoever asked for it.
+    pub fn of(id: Option<&'o RawValue>, outcome: &'o Outcome) -> OutcomeJson<'o> {
+        let (error, message, value) = match &outcome.result {
+            Ok(answer) => (None, None, Some(answer.text.as_str())),
+            Err(failure) => {
+                (Some(failure.reason.raw()), Some(failure.message.as_str()), failure.value.as_deref())
+            }
+        };
+        OutcomeJson { id, ok: error.is_none(), error, message, value, prints: &outcome.prints }
+    }
+
+    /// A program that was refused before it ran.
+    pub fn refused(id: &'o RawValue, message: &'o str) -> OutcomeJson<'o> {
+        let error = Some(EdgeReason::ArgsError.name());
+        OutcomeJson { id: Some(id), ok: false, error, message: Some(message), value: None, prints: &[] }
+    }
+}
+
+/// The same with everything that is known of the run.
+#[derive(Debug, Serialize)]
+pub struct WholeOutcomeJson<'o> {
+    #[serde(flatten)]
+    main: OutcomeJson<'o>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<&'o RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<Value>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'o [String],
+    upstream_calls: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ptc_metrics: Option<PtcMetrics>,
+    usage: Value,
+}
+
+impl<'o> WholeOutcomeJson<'o> {
+    /// That of a program.
+    pub fn of(outcome: &'o Outcome) -> WholeOutcomeJson<'o> {
+        let json =
+            |answer: &'o RenderedValue| serde_json::from_str(answer.json.as_ref()?.as_ref().ok()?).ok();
+        let final_bytes = outcome.result.as_ref().map_or(0, |answer| answer.text_bytes);
+        WholeOutcomeJson {
+            main: OutcomeJson::of(None, outcome),
+            json: outcome.result.as_ref().ok().and_then(json),
+            diagnostics: outcome.result.as_ref().err().map(|failure| reports_json(&failure.reports)),
+            notes: &outcome.notes,
+            upstream_calls: outcome.upstream_calls.iter().map(call_json).collect(),
+            ptc_metrics: metrics(outcome, final_bytes),
+            usage: usage_json(outcome),
+        }
+    }
+}
+
+/// The metrics block, only when there is something to measure.
+pub fn metrics(outcome: &Outcome, final_bytes: u64) -> Option<PtcMetrics> {
+    (!outcome.upstream_calls.is_empty()).then(|| PtcMetrics::of(outcome, final_bytes))
+}
+
+/// One upstream call as operators see it.
+pub fn call_json(call: &CallRecord) -> Value {
+    let fault = fault_of(call);
+    let mut map = json!({
+        "server": call.server, "tool": call.tool,
+        "status": if fault.is_none() { "ok" } else { "error" },
+        "duration_ms": millis(call.duration),
+        "result_bytes": call.result_bytes,
+        "oversize": fault.is_some_and(|(reason, _)| reason == OVERSIZE),
+        "effect": call.effect.name(),
+    });
+    if let Some((reason, error)) = fault {
+        map["reason"] = reason.into();
+        map["error"] = cut(error, 500).0.into();
+    }
+    map
+}
+
+const OVERSIZE: &str = CallFault::ResponseTooLarge.name();
+
+/// Why a call failed, in a word and in full.
+pub fn fault_of(call: &CallRecord) -> Option<(&'static str, &str)> {
+    match &call.status {
+        CallStatus::Ok => None,
+        CallStatus::Error { reason, error } => Some((reason.name(), error)),
+    }
+}
+
+/// What a run cost, for debug answers and `ptc eval --output json`.
+pub fn usage_json(outcome: &Outcome) -> Value {
+    json!({
+        "duration_ms": millis(outcome.usage.duration), "fuel": outcome.usage.fuel,
+        "peak_bytes": outcome.usage.peak_bytes, "upstream_calls": outcome.usage.upstream_calls,
+    })
+}
+
+/// Whole milliseconds.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

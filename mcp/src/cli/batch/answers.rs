@@ -1,0 +1,81 @@
+//! Answers in the order of their lines.
+
+use std::collections::VecDeque;
+
+/// Answers, of which some are not there yet.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// Those before which none is missing.
+    ready: Vec<u8>,
+    /// The others; the first one is missing.
+    behind: VecDeque<Option<Vec<u8>>>,
+    /// The place of the first of them.
+    first: usize,
+}
+
+impl Answers {
+    /// How many wait for others, or are waited for.
+    pub(super) fn behind(&self) -> usize {
+        self.behind.len()
+    }
+
+    /// Bytes of those that can go.
+    pub(super) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Takes those that can go.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        let room = Vec::with_capacity(self.ready.len());
+        std::mem::replace(&mut self.ready, room)
+    }
+
+    /// Adds an answer that is there already.
+    pub(super) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.behind.is_empty() {
+            return write(&mut self.ready);
+        }
+        let mut text = Vec::new();
+        write(&mut text);
+        self.behind.push_back(Some(text));
+    }
+
+    /// Leaves a place for an answer that comes later.
+    pub(super) fn leave_place(&mut self) -> usize {
+        self.behind.push_back(None);
+        self.first + self.behind.len() - 1
+    }
+
+    /// Fills such a place.
+    pub(super) fn fill(&mut self, place: usize, text: Vec<u8>) {
+        if let Some(empty) = place.checked_sub(self.first).and_then(|index| self.behind.get_mut(index)) {
+            *empty = Some(text);
+        }
+        while let Some(Some(text)) = self.behind.front() {
+            self.ready.extend_from_slice(text);
+            self.behind.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_wait_for_those_before_them() {
+        let mut answers = Answers::default();
+        answers.write(|out| out.push(b'0'));
+        let places = [answers.leave_place(), answers.leave_place()];
+        answers.write(|out| out.push(b'3'));
+        answers.fill(places[1], b"2".to_vec());
+        assert_eq!((answers.take(), answers.behind()), (b"0".to_vec(), 3));
+        answers.fill(places[0], b"1".to_vec());
+        answers.write(|out| out.push(b'4'));
+        assert_eq!((answers.take(), answers.behind()), (b"1234".to_vec(), 0));
+        let place = answers.leave_place();
+        answers.fill(place, b"5".to_vec());
+        assert_eq!(answers.take(), b"5");
+    }
+}

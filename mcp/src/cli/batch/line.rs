@@ -1,0 +1,41 @@
+//! A line of `ptc batch`.
+
+use crate::protocol::borrowed::Text;
+use crate::tools::lisp_eval::arguments::{json_type, read_context};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    program: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
+}
+
+/// A program and its context.
+pub(super) type Request<'a> = (Cow<'a, str>, Option<&'a str>);
+
+/// The id of a line, and its program and context or what is wrong with it.
+pub(super) fn read(line: &[u8], max_context_bytes: u64) -> (&RawValue, Result<Request<'_>, String>) {
+    let is_object = line.trim_ascii_start().starts_with(b"{");
+    let line: Line<'_> = match serde_json::from_slice(line) {
+        Ok(line) if is_object => line,
+        Ok(_) => return (RawValue::NULL, Err("the line is not a JSON object".into())),
+        Err(error) => return (RawValue::NULL, Err(format!("the line is not a JSON object: {error}"))),
+    };
+    let program = match line.program.map(RawValue::get) {
+        None => Err("`program` is required".into()),
+        Some(text) if !text.starts_with('"') => {
+            Err(format!("`program` must be a string, got {}", json_type(text)))
+        }
+        Some(text) => serde_json::from_str::<Text<'_>>(text)
+            .map(|text| text.0)
+            .map_err(|error| format!("`program` is invalid: {error}")),
+    };
+    let context = line.context.map(|raw| read_context(raw.into(), max_context_bytes)).transpose();
+    (line.id.unwrap_or(RawValue::NULL), program.and_then(|program| Ok((program, context?))))
+}

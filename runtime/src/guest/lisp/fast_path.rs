@@ -1,0 +1,125 @@
+//! The fast path: tiny programs run at once, on the caller's thread, because handing them to a worker costs more
+//! than they do.
+//!
+//! Only a program that was tiny before, and asked its host for nothing, gets this far. It has an allowance
+//! of fuel and bytes far below its own limits, so it cannot hold its thread. When it needs more, fails, or
+//! asks its host for something, it is forgotten and run again by a worker: nothing of it was seen by
+//! anybody, since only host calls have effects and none was issued.
+
+use super::Lisp;
+use super::pool::{self, Allowance, Prepared};
+use super::rendering;
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Completion, Ending, Outcome, RenderedValue};
+use crate::run::release::release;
+use ptc_vm::Exit;
+use ptc_vm::print::pr_str_into;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Fuel of a program that counts as tiny.
+const TINY_FUEL: u64 = 4_000;
+/// Fuel that such a program gets; its next run may cost a little more.
+const ALLOWED_FUEL: u64 = 8_000;
+/// Live bytes of a program that counts as tiny.
+const TINY_BYTES: u64 = 128 << 10;
+/// Live bytes that such a program gets.
+const ALLOWED_BYTES: u64 = 512 << 10;
+/// Context of a program that counts as tiny: decoding it is paid for before fuel is looked at.
+const TINY_CONTEXT: usize = 4 << 10;
+
+/// The fuel of a run that may be done on its caller's thread the next time.
+pub(crate) fn was_tiny(ending: &Ending, options: &RunOptions, host_calls: bool) -> Option<u64> {
+    let is_tiny = !host_calls
+        && ending.result.is_ok()
+        && ending.peak_bytes <= TINY_BYTES
+        && is_tiny_context(options.context.as_deref());
+    ending.fuel.filter(|fuel| is_tiny && *fuel <= TINY_FUEL)
+}
+
+fn is_tiny_context(context: Option<&str>) -> bool {
+    context.is_none_or(|context| context.len() <= TINY_CONTEXT)
+}
+
+/// Runs a tiny program to its end and shows its outcome; `None`, and nothing shown, when a worker has to run it.
+pub(crate) fn try_run<T>(
+    lisp: &Arc<Lisp>,
+    source: &str,
+    context: Option<&str>,
+    options: &RunOptions,
+    look: impl FnOnce(&Outcome) -> T,
+) -> Option<T> {
+    if source.len() as u64 > options.limits.max_program_bytes || !is_tiny_context(context) {
+        return None;
+    }
+    let begun = options.timed.then(Instant::now);
+    let mut prepared = prepare(lisp, source, options)?;
+    let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));
+    let Ok(true) = ran else {
+        // A defect is left to a worker as well, which knows how to tell its caller.
+        prepared.program.set_tiny(None);
+        if catch_unwind(AssertUnwindSafe(|| prepared.close())).is_err() {
+            tracing::error!("a defect while freeing a program");
+        }
+        return None;
+    };
+    prepared.outcome.usage.duration = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+    release(&mut prepared.outcome, lisp.broker.secrets());
+    let seen = look(&prepared.outcome);
+    pool::put(lisp, prepared);
+    Some(seen)
+}
+
+/// An isolate in which this program is loaded; `None` when it is not tiny.
+fn prepare(lisp: &Arc<Lisp>, source: &str, options: &RunOptions) -> Option<Box<Prepared>> {
+    let allowance = Allowance::within(lisp, options, ALLOWED_BYTES, ALLOWED_FUEL);
+    if let Some(prepared) = pool::take(lisp, source, &allowance) {
+        if prepared.program.is_tiny(options.caller_fuel) && prepared.program.is_current(lisp.broker.catalog())
+        {
+            return Some(prepared);
+        }
+        prepared.close();
+    }
+    let program = lisp
+        .cache
+        .get(allowance.key, source, lisp.broker.catalog())
+        .filter(|program| program.is_tiny(options.caller_fuel))?;
+    let prepared = Prepared::new(lisp, source, program.clone(), options, allowance);
+    if prepared.is_none() {
+        // What cannot be loaded within the allowance is not tiny.
+        program.set_tiny(None);
+    }
+    prepared
+}
+
+impl Prepared {
+    /// Runs the program once and writes down what came of it; false when it was not tiny this time.
+    fn run(&mut self, context: Option<&str>, options: &RunOptions) -> bool {
+        let Prepared { isolate, unit, outcome, .. } = self;
+        isolate.attempt(*unit, context, ALLOWED_FUEL, |cx, ended| {
+            let Outcome { result: Ok(answer), prints, usage, .. } = outcome else { return false };
+            let RenderedValue { completion, text, truncated, text_bytes, is_nil, json } = answer;
+            *completion = match ended.exit {
+                Exit::Done => Completion::Value,
+                Exit::Return => Completion::Return,
+                _ => return false,
+            };
+            let Ok(extent) = pr_str_into(cx, ended.value, options.result_bytes, text) else {
+                return false;
+            };
+            (*truncated, *text_bytes) = (extent.truncated, extent.bytes as u64);
+            *is_nil = ended.value.is_nil();
+            *json = None;
+            if options.want_json {
+                // Both texts are there at the same time.
+                let encode = |cx: &mut _| rendering::json(cx, ended.value, options.json_bytes);
+                let Ok(encoded) = cx.holding(text.len(), encode) else { return false };
+                *json = Some(encoded);
+            }
+            *prints = cx.prints.take();
+            (usage.fuel, usage.peak_bytes) = (Some(cx.fuel.used()), ended.peak_bytes);
+            true
+        })
+    }
+}

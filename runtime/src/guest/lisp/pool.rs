@@ -1,0 +1,186 @@
+//! Prepared isolates: each has a program loaded, and is as it was before that program first ran.
+//!
+//! An isolate never leaves its thread, so every thread that asks for one has a pool of its own, which is freed with
+//! the thread.
+
+use super::Lisp;
+use super::compile::run_budget;
+use super::program_cache::{CachedProgram, ProgramKey};
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Outcome, RenderedValue};
+use ptc_vm::{Budget, Interrupt, Isolate, UnitId};
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+/// Isolates that a thread keeps.
+const KEPT: usize = 16;
+
+/// What an isolate is made for, beside its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowance {
+    /// What the program was compiled with.
+    pub(super) key: ProgramKey,
+    memory_bytes: u64,
+    fuel: u64,
+    loop_limit: u64,
+    parallel_width: u64,
+    print_bytes: u64,
+    strict_data: bool,
+}
+
+impl Allowance {
+    /// That of a run with these options, and at most so much memory and fuel.
+    pub(super) fn within(lisp: &Lisp, options: &RunOptions, memory_bytes: u64, fuel: u64) -> Allowance {
+        let limits = &options.limits;
+        Allowance {
+            key: ProgramKey::new(&lisp.environment, options),
+            memory_bytes: limits.memory_bytes.min(memory_bytes),
+            fuel: limits.fuel.min(fuel),
+            loop_limit: limits.loop_limit,
+            parallel_width: limits.parallel_width,
+            print_bytes: limits.print_bytes,
+            strict_data: options.strict_data,
+        }
+    }
+}
+
+/// An isolate with a program.
+pub(super) struct Prepared {
+    source: Box<str>,
+    allowance: Allowance,
+    pub(super) program: Arc<CachedProgram>,
+    pub(super) isolate: Isolate,
+    pub(super) unit: UnitId,
+    /// Of the run that ended last; its memory is used again.
+    pub(super) outcome: Outcome,
+}
+
+/// Most memory for the text of an answer that is kept for the next.
+const KEPT_TEXT: usize = 64 << 10;
+
+impl Prepared {
+    /// Loads a program in the environment of programs without a session; `None` when that takes more than it is allowed.
+    pub(super) fn new(
+        lisp: &Lisp,
+        source: &str,
+        program: Arc<CachedProgram>,
+        options: &RunOptions,
+        allowance: Allowance,
+    ) -> Option<Box<Prepared>> {
+        let Allowance { memory_bytes, fuel, .. } = allowance;
+        let usual = run_budget(options, Interrupt::default());
+        let mut isolate = Isolate::new(Budget { memory_bytes, fuel, ..usual });
+        lisp.environment.attach(&mut isolate).ok()?;
+        let unit = isolate.attach(program.program.clone()).ok()?;
+        isolate.commit(u64::MAX).ok()?;
+        let outcome = Outcome::default();
+        Some(Box::new(Prepared { source: source.into(), allowance, program, isolate, unit, outcome }))
+    }
+
+    /// Frees it. Logical bytes left on its account are a defect of the language core.
+    pub(super) fn close(self) {
+        let leaked = self.isolate.close();
+        if leaked != 0 {
+            tracing::error!(leaked, "a program left bytes on its account");
+        }
+    }
+}
+
+/// The prepared isolates of one thread for one runtime, those used last at the end.
+#[derive(Default)]
+struct IsolatePool {
+    owner: Weak<Lisp>,
+    #[expect(clippy::vec_box, reason = "they are taken out and put back, and large")]
+    idle: Vec<Box<Prepared>>,
+}
+
+thread_local! {
+    static POOL: RefCell<IsolatePool> = RefCell::default();
+}
+
+/// Takes an isolate with this very program and allowance out of the pool of this thread, if one is there.
+pub(super) fn take(lisp: &Arc<Lisp>, source: &str, allowance: &Allowance) -> Option<Box<Prepared>> {
+    POOL.with_borrow_mut(|pool| {
+        // The weak count keeps the address from being used again.
+        if !std::ptr::eq(pool.owner.as_ptr(), Arc::as_ptr(lisp)) {
+            return None;
+        }
+        let mut idle = pool.idle.iter();
+        let place = idle.rposition(|idle| idle.allowance == *allowance && *idle.source == *source)?;
+        Some(pool.idle.remove(place))
+    })
+}
+
+/// Puts an isolate that was rolled back into the pool of this thread, which frees the one that was used longest ago
+/// if there are too many, and those of another runtime.
+pub(super) fn put(lisp: &Arc<Lisp>, mut prepared: Box<Prepared>) {
+    if let Ok(RenderedValue { text, .. }) = &mut prepared.outcome.result
+        && text.capacity() > KEPT_TEXT
+    {
+        *text = String::new();
+    }
+    let freed = POOL.with_borrow_mut(|pool| {
+        let mut freed = Vec::new();
+        if !std::ptr::eq(pool.owner.as_ptr(), Arc::as_ptr(lisp)) {
+            pool.owner = Arc::downgrade(lisp);
+            freed.append(&mut pool.idle);
+        } else if pool.idle.len() >= KEPT {
+            freed.push(pool.idle.remove(0));
+        }
+        pool.idle.push(prepared);
+        freed
+    });
+    freed.into_iter().for_each(|prepared| prepared.close());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::ToolBroker;
+    use crate::guest::lisp::program_cache::CheckedLists;
+    use crate::secrets::SecretRegistry;
+    use crate::tools::SharedCatalog;
+    use std::collections::BTreeMap;
+
+    fn lisp() -> Arc<Lisp> {
+        let catalog = SharedCatalog::new(std::iter::empty());
+        let broker = ToolBroker::new(BTreeMap::new(), catalog, SecretRegistry::new());
+        Arc::new(Lisp::new(Arc::new(broker), 0, Vec::new()))
+    }
+
+    fn program(source: &str) -> Arc<CachedProgram> {
+        let compiled = ptc_compiler::compile(source, &Default::default(), &Default::default());
+        CachedProgram::new(compiled.expect("a program").program, CheckedLists::default())
+    }
+
+    #[test]
+    fn a_pool_is_freed_with_its_thread_or_for_another_runtime() {
+        let (first, second) = (lisp(), lisp());
+        let programs = [program("[1 {:a \"b\"}]"), program("(defn f [x] x)")];
+        let options = RunOptions::default();
+        let allowance = Allowance::within(&first, &options, 1 << 20, 1_000);
+        let given = programs.clone();
+        std::thread::spawn(move || {
+            let put = |lisp: &Arc<Lisp>, program: &Arc<CachedProgram>| {
+                put(lisp, Prepared::new(lisp, "p", program.clone(), &options, allowance).expect("loads"));
+            };
+            // A pool that is older than what frees isolates on this thread.
+            assert!(take(&first, "p", &allowance).is_none());
+            put(&first, &given[0]);
+            assert!(take(&second, "p", &allowance).is_none() && take(&first, "q", &allowance).is_none());
+            let taken = take(&first, "p", &allowance).expect("it was put there");
+            assert!(take(&first, "p", &allowance).is_none());
+            super::put(&first, taken);
+            let before = Arc::strong_count(&given[0]);
+            put(&second, &given[1]);
+            assert!(Arc::strong_count(&given[0]) < before, "isolates of another runtime are freed");
+            for _ in 0..2 * KEPT {
+                put(&second, &given[1]);
+            }
+            assert!(Arc::strong_count(&given[1]) <= KEPT + 2);
+        })
+        .join()
+        .expect("freed without a defect");
+        assert_eq!(programs.each_ref().map(Arc::strong_count), [1, 1]);
+    }
+}
