@@ -43,7 +43,7 @@ fn one_program_joins_servers_of_every_transport_and_era() {
     assert_eq!(
         value(program, &config.flags(&[])),
         "[\"Echo: a\" \"Echo: b\" \"Echo: c\" \"Hello, d!\" \"Started sending periodic notifications every 1ms\" \
-         \"Hello, e!\" {\"result\" 3} {\"result\" 7} {\"result\" 11}]"
+         \"Hello, e!\" 3 7 11]"
     );
 }
 
@@ -56,7 +56,7 @@ fn a_program_cannot_tell_how_its_server_is_reached() {
         (defn call [tool args] (tool/call {:server "everything" :tool tool :args args}))
         [(call "echo" {:message "hello"}) (call "get-sum" {:a 2 :b 40})
          (call "get-structured-content" {:location "Chicago"}) (call "get-tiny-image" {})
-         (call "get-sum" {:a "two" :b 1})
+         (call "echo" {:message ""})
          (count (filter :ok (pmap (fn [n] (call "echo" {:message (str n)})) (range 20))))]"#;
     let run = |entry: Value| {
         let config = Upstreams::default().add("everything", entry).write();

@@ -224,8 +224,8 @@ fn example_1_simple_read() {
                (:value r)
                (fail (:message r))))"#
     );
-    // This server's answer has structured content, which is the payload.
-    assert_eq!(value(&program, &config.flags(&[])), r##"{"content" "# Notes\nBuy milk.\n"}"##);
+    // This server's structured content says the same as its text, which is the payload.
+    assert_eq!(value(&program, &config.flags(&[])), r##""# Notes\nBuy milk.\n""##);
     let report = eval(&program.replace("notes.md", "gone.md"), &config.flags(&[]));
     assert_eq!(report["error"], "fail", "{report:#}");
     assert!(report["value"].as_str().expect("text").contains("gone.md"), "{report:#}");
