@@ -2,7 +2,7 @@
 //!
 //! The jail has four layers, each of which must hold or no script is run: namespaces (user, process, network, mount and
 //! others), Landlock, seccomp and limits of the process. It is made by the process itself (`jail.py`), because what
-//! Python needs to read is known there; the filter of system calls is made here ([`filter`]).
+//! Python needs to read is known there; the filter of system calls is made here (`filter`).
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
