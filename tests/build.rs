@@ -2,6 +2,13 @@
 //! `#[cfg_attr(not(third_party), ignore = "…")]`.
 
 use std::path::Path;
+use std::process::Command;
+
+/// Ends with 0 where this user may make the namespaces that scripts are jailed in, and the kernel has Landlock.
+const JAIL: &str = "import ctypes, os
+libc = ctypes.CDLL(None)
+made = libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x40000000) == 0
+os._exit(0 if made and libc.syscall(444, 0, 0, 1) >= 1 else 1)";
 
 /// By cfg: a path, from the root of the workspace.
 const BESIDE: &[(&str, &str)] =
@@ -11,6 +18,8 @@ fn main() {
     println!("cargo::rerun-if-env-changed=PTC_SKIP_THIRD_PARTY");
     println!("cargo::rerun-if-changed=build.rs");
     have("third_party", std::env::var_os("PTC_SKIP_THIRD_PARTY").is_none_or(|value| value != "1"));
+    let jail = Command::new("python3").args(["-I", "-S", "-c", JAIL]).status();
+    have("jail", jail.is_ok_and(|status| status.success()));
     for (name, path) in BESIDE {
         let path = Path::new("..").join(path);
         // One that is missing is not watched: cargo would build everything anew each time.

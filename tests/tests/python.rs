@@ -28,6 +28,7 @@ fn data(name: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn texts_are_those_of_the_document() {
     let finance = json!({ "command": "python3", "args": [data("finance.py")] });
     let config = Upstreams::default().add("financial-data", finance).write();
@@ -103,12 +104,14 @@ for t in tickers:
 }
 
 #[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn output_is_cut_at_a_character() {
     let mut server = Server::start(&[&ONLY_SCRIPTS[..], &["--python-output", "9"]].concat());
     assert_eq!(run(&mut server, "print('äöüäöü')"), "[Script executed successfully]\näöüä\n... (truncated)");
 }
 
 #[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn a_tool_that_is_not_asked_for_is_not_offered() {
     let mut server = Server::start(&ONLY_SCRIPTS);
     let list = server.request("tools/list", json!({}));
@@ -122,6 +125,7 @@ fn a_tool_that_is_not_asked_for_is_not_offered() {
 }
 
 #[test]
+#[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn attacks_end_in_nothing() {
     let text = std::fs::read_to_string(data("attacks.py")).unwrap();
     let attacks: Vec<(&str, &str)> =
