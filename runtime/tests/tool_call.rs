@@ -127,6 +127,29 @@ async fn the_call_budget_is_exact_under_pmap() {
 }
 
 #[tokio::test]
+async fn failures_that_a_program_filters_away_are_noted() {
+    let runtime = runtime().await;
+    let notes = async |program: &str| run(&runtime, program).await.notes;
+    let filtered =
+        notes("(count (filter :ok (pmap (fn [n] (tool/call 'fake/echo {:n n})) (range 60))))").await;
+    let want = "10 of 60 tool calls gave :ok false and are not in the answer: \
+                10 cap_exhausted (fake/echo; a program may make 50 calls)";
+    assert_eq!(filtered, [want]);
+    let both = notes("(or (:value (tool/call 'fake/fail)) (:value (tool/call 'fake/rpc-error)) :none)").await;
+    let want = "2 of 2 tool calls gave :ok false and are not in the answer: \
+                1 tool_error (fake/fail), 1 upstream_error (fake/rpc-error)";
+    assert_eq!(both, [want]);
+    // What the answer shows needs no remark: the result, its message, or its reason.
+    for shown in [
+        "(tool/call 'fake/fail)",
+        "(fail (:message (tool/call 'fake/fail)))",
+        "(:reason (tool/call 'fake/fail))",
+    ] {
+        assert_eq!(notes(shown).await, [""; 0], "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_inside_callbacks_inside_a_branch_suspends() {
     let runtime = runtime().await;
     let program =

@@ -24,6 +24,8 @@ pub struct OutcomeJson<'o> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'o str>,
     prints: &'o [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'o [String],
 }
 
 impl<'o> OutcomeJson<'o> {
@@ -35,13 +37,22 @@ impl<'o> OutcomeJson<'o> {
                 (Some(failure.reason.raw()), Some(failure.message.as_str()), failure.value.as_deref())
             }
         };
-        OutcomeJson { id, ok: error.is_none(), error, message, value, prints: &outcome.prints }
+        let (prints, notes) = (&outcome.prints, &outcome.notes);
+        OutcomeJson { id, ok: error.is_none(), error, message, value, prints, notes }
     }
 
     /// A program that was refused before it ran.
     pub fn refused(id: &'o RawValue, message: &'o str) -> OutcomeJson<'o> {
         let error = Some(EdgeReason::ArgsError.name());
-        OutcomeJson { id: Some(id), ok: false, error, message: Some(message), value: None, prints: &[] }
+        OutcomeJson {
+            id: Some(id),
+            ok: false,
+            error,
+            message: Some(message),
+            value: None,
+            prints: &[],
+            notes: &[],
+        }
     }
 }
 
@@ -54,8 +65,6 @@ pub struct WholeOutcomeJson<'o> {
     json: Option<&'o RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     diagnostics: Option<Value>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    notes: &'o [String],
     upstream_calls: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ptc_metrics: Option<PtcMetrics>,
@@ -72,7 +81,6 @@ impl<'o> WholeOutcomeJson<'o> {
             main: OutcomeJson::of(None, outcome),
             json: outcome.result.as_ref().ok().and_then(json),
             diagnostics: outcome.result.as_ref().err().map(|failure| reports_json(&failure.reports)),
-            notes: &outcome.notes,
             upstream_calls: outcome.upstream_calls.iter().map(call_json).collect(),
             ptc_metrics: metrics(outcome, final_bytes),
             usage: usage_json(outcome),

@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets
 //! - [`account`]: budget and deadline of one run; `ledger`: its calls; `outgoing`: their arguments on their way
-//! - [`watcher`]: how a caller follows a run; `release`: its end without secrets
+//! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that its answer does not show; `release`: its end
+//!   without secrets
 
 pub mod account;
 pub(crate) mod ledger;
@@ -13,6 +14,7 @@ pub mod options;
 pub mod outcome;
 pub(crate) mod outgoing;
 pub(crate) mod release;
+mod unseen;
 pub mod watcher;
 
 /// Number of a run.

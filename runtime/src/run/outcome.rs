@@ -1,6 +1,7 @@
 //! What one run of a program produced: plain data that crosses threads.
 
 use super::account::RunAccount;
+use super::unseen;
 pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
 use ptc_vm::{Class, Reason};
 use std::time::Duration;
@@ -65,14 +66,11 @@ impl Outcome {
     /// The record of a run that has ended: how it did, and what is on its account.
     pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
         let Ending { result, prints, fuel, peak_bytes } = ending;
-        let (duration, upstream_calls) = (account.elapsed(), account.calls_made());
-        Outcome {
-            result,
-            prints,
-            upstream_calls: account.take_ledger(),
-            notes: account.take_notes(),
-            usage: Usage { fuel, peak_bytes, duration, upstream_calls },
-        }
+        let usage =
+            Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
+        let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
+        notes.extend(unseen::remark(&result, &prints, &upstream_calls, account.limits()));
+        Outcome { result, prints, upstream_calls, notes, usage }
     }
 }
 
