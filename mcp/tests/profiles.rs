@@ -71,7 +71,7 @@ fn bad() -> Outcome {
 fn text<'r>(result: &'r ToolResult<'_>) -> &'r str {
     match &result.content {
         Content::Text(text) => text.as_ref(),
-        Content::Blocks(_) => panic!("a run is told as text"),
+        Content::Blocks(_) | Content::Extended { .. } => panic!("a run is told as text"),
     }
 }
 

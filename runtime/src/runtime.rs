@@ -16,20 +16,20 @@ use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::{Recipient, RunWatcher};
-use crate::secrets::SecretRegistry;
+use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::startup::{self, Observer, StartError, Starts};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{
     FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState,
 };
 use ptc_vm::Interrupt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{oneshot, watch};
 
 /// Bytes of compiled programs kept by default.
@@ -149,12 +149,19 @@ pub struct ServerStatus {
     pub tools_loaded: bool,
     /// What is wrong with its tool list.
     pub notes: Vec<String>,
+    /// How it is reached ([`TransportSpec::descriptor`](crate::upstream::TransportSpec::descriptor)), without
+    /// secrets.
+    pub descriptor: serde_json::Value,
+    /// When it gave a tool list last.
+    pub listed_at: Option<SystemTime>,
 }
 
 /// Runs programs. Dropping it stops the programs and, in the background, the servers;
 /// [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
     broker: Arc<ToolBroker>,
+    /// How each server is reached, scrubbed.
+    descriptors: BTreeMap<Arc<str>, serde_json::Value>,
     guardian: Arc<Guardian>,
     lisp: Arc<Lisp>,
     engine: Arc<Engine>,
@@ -214,13 +221,14 @@ impl Runtime {
         if !servers.is_empty() {
             tokio::spawn(Guardian::keep(Arc::downgrade(&guardian)));
         }
-        let mut upstreams = std::collections::BTreeMap::new();
+        let (mut upstreams, mut descriptors) = (BTreeMap::new(), BTreeMap::new());
         let mut starting = Vec::new();
         for entry in servers {
             let policy = match startup {
                 Some(policy) if !entry.startup_is_explicit => policy,
                 _ => entry.startup,
             };
+            descriptors.insert(entry.name.clone(), scrubbed(entry.transport.descriptor(), &secrets));
             let at_once = match &start {
                 StartPolicy::All => true,
                 StartPolicy::Named(names) => names.contains(&*entry.name),
@@ -265,6 +273,7 @@ impl Runtime {
         let mut runtime = Runtime {
             lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes)),
             broker,
+            descriptors,
             guardian,
             engine,
             queue: Arc::new(Queue::new(workers, load.running)),
@@ -386,6 +395,7 @@ impl Runtime {
 
     /// Every configured server, sorted by name.
     pub fn servers(&self) -> Vec<ServerStatus> {
+        let catalog = self.catalog();
         self.broker
             .upstreams()
             .iter()
@@ -402,6 +412,8 @@ impl Runtime {
                     start_duration: status.start_duration,
                     server_info: status.server_info,
                     protocol: status.protocol,
+                    descriptor: self.descriptors.get(name).cloned().unwrap_or_default(),
+                    listed_at: catalog.server(name).and_then(|server| server.listed_at),
                     tools_loaded: tools.is_some(),
                     notes: tools.iter().flat_map(|tools| tools.notes().to_vec()).collect(),
                     tools: tools.iter().flat_map(|tools: &Arc<ToolList>| tools.iter().cloned()).collect(),
@@ -466,6 +478,12 @@ impl Runtime {
         self.queue.close();
         self.watchdog.stop();
     }
+}
+
+fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::Value {
+    let text = value.to_string();
+    // What was scrubbed is JSON as before.
+    serde_json::from_str(&secrets.scrub_json(&text, &DocumentShape::DATA)).unwrap_or_default()
 }
 
 impl Drop for Runtime {

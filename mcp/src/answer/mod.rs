@@ -19,8 +19,8 @@ pub mod report;
 pub mod schema;
 pub mod validate;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The result of `tools/call`, without the envelope of its era.
@@ -41,6 +41,13 @@ pub enum Content<'a> {
     Text(Cow<'a, str>),
     /// An array of blocks as MCP writes them, for tools that pass on what another server said.
     Blocks(Box<RawValue>),
+    /// Blocks, and members of the result beside those that MCP names.
+    Extended {
+        /// An array of blocks.
+        blocks: Box<RawValue>,
+        /// Further members.
+        members: Map<String, Value>,
+    },
 }
 
 impl ToolResult<'_> {
@@ -49,6 +56,7 @@ impl ToolResult<'_> {
         let content = match self.content {
             Content::Text(text) => Content::Text(text.into_owned().into()),
             Content::Blocks(blocks) => Content::Blocks(blocks),
+            Content::Extended { blocks, members } => Content::Extended { blocks, members },
         };
         ToolResult { is_error: self.is_error, content, structured: self.structured }
     }

@@ -15,6 +15,7 @@ use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
 use crate::tools::lisp_eval;
+use crate::tools::proxy::{self, ProxyDispatch};
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::tools::Catalog;
@@ -48,8 +49,9 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Which tools are offered, with commas: lisp_eval, execute_program [default: lisp_eval]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = [lisp_eval::NAME, execute_program::NAME])]
+    /// Which tools are offered, with commas: lisp_eval, execute_program, proxy-dispatch [default: lisp_eval]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',',
+        value_parser = [lisp_eval::NAME, execute_program::NAME, proxy::NAME])]
     tools: Vec<String>,
     #[command(flatten)]
     catalog: CatalogFlags,
@@ -102,6 +104,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let limits = args.python.limits(limits)?;
         let engine = args.python.engine(&limits).await?;
         registry = registry.with(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
+    }
+    if args.tools.iter().any(|name| name == proxy::NAME) {
+        registry = registry.with(ProxyDispatch::new(booted.runtime.clone(), limits));
     }
     if !args.tools.is_empty() {
         registry = registry.only(&args.tools);

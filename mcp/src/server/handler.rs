@@ -225,9 +225,17 @@ impl Handler {
                 write_json(text, out);
                 b"}]"
             }
-            Content::Blocks(blocks) => blocks.get().as_bytes(),
+            Content::Blocks(blocks) | Content::Extended { blocks, .. } => blocks.get().as_bytes(),
         };
         out.extend_from_slice(end_of_content);
+        if let Content::Extended { members, .. } = &result.content {
+            for (name, value) in members {
+                out.push(b',');
+                write_json(name, out);
+                out.push(b':');
+                write_json(value, out);
+            }
+        }
         if let Some(structured) = &result.structured {
             out.extend_from_slice(br#","structuredContent":"#);
             write_json(structured, out);

@@ -10,7 +10,8 @@
 //! - [`definition`]: an entry of `tools/list`, and the facts that it may depend on.
 //! - [`job`]: work that takes a while.
 //! - [`catalog`]: the upstream servers and tools that a description may list.
-//! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script.
+//! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
+//!   others.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
 
@@ -19,6 +20,7 @@ pub mod definition;
 pub mod execute_program;
 pub mod job;
 pub mod lisp_eval;
+pub mod proxy;
 pub mod registry;
 
 pub use definition::{Definition, Facts, ToolAnnotations};

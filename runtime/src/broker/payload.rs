@@ -148,6 +148,16 @@ impl CallPayload {
         }
     }
 
+    /// All content blocks, a JSON array, when the value does not say everything.
+    pub fn blocks(&self) -> Option<&[u8]> {
+        match &self.content {
+            PayloadContent::Success { blocks, .. } | PayloadContent::ToolError { blocks, .. } => {
+                blocks.as_ref().map(|place| self.part(place))
+            }
+            PayloadContent::Malformed(_) => None,
+        }
+    }
+
     /// Why the call counts as failed: the tool says so, or gave what is no result.
     pub fn failure(&self) -> Option<(CallFault, &str)> {
         match &self.content {

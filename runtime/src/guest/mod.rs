@@ -5,11 +5,14 @@
 //! shared; calls of tools go through [`crate::broker`].
 //!
 //! # Layout
-//! - `seat`: what a guest is given; [`lisp`]: PTC-Lisp programs
+//! - `seat`: what a guest is given; `outside`: guests whose work is done on the I/O runtime; [`lisp`]: PTC-Lisp
+//!   programs
 
 pub mod lisp;
+mod outside;
 mod seat;
 
+pub use outside::outside;
 pub use seat::{Errand, Port, ReplySink, Seat};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};

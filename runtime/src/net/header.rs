@@ -68,6 +68,13 @@ impl Headers {
     }
 
     /// All of them, for the wire.
+    /// The names, in order.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
     pub(super) fn map(&self) -> HeaderMap {
         self.0.clone()
     }

@@ -7,6 +7,7 @@ use super::policy::Refusal;
 use super::tool::{ToolList, UpstreamTool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::sync::watch;
 
 /// How long a tool list is good for.
@@ -38,6 +39,8 @@ pub struct CatalogServer {
     /// False once the server that had this list is gone: it is still good for descriptions, but proves
     /// nothing about the server that will be started next.
     pub is_current: bool,
+    /// When its server gave a list last, the same or another one.
+    pub listed_at: Option<SystemTime>,
 }
 
 impl CatalogServer {
@@ -127,7 +130,10 @@ impl SharedCatalog {
     /// A catalog of servers whose tools are not known yet: names and descriptions.
     pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
         let entry = |(name, description): (Arc<str>, _)| {
-            (name.clone(), CatalogServer { name, description, tools: None, is_current: false })
+            (
+                name.clone(),
+                CatalogServer { name, description, tools: None, is_current: false, listed_at: None },
+            )
         };
         let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
         SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))) }
@@ -146,6 +152,7 @@ impl SharedCatalog {
     /// Takes a list of a server. A frozen server keeps the first one it had.
     pub fn publish(&self, server: &str, tools: ToolList, mode: SnapshotMode) {
         self.change(server, |entry| {
+            entry.listed_at = Some(SystemTime::now());
             let became_current = !std::mem::replace(&mut entry.is_current, true);
             let keeps =
                 entry.tools.as_ref().is_some_and(|old| mode == SnapshotMode::Frozen || **old == tools);

@@ -6,6 +6,7 @@ use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
 use super::{Link, PeerEvents, Transport};
 use crate::secrets::SecretRegistry;
 use crate::upstream::openapi::{OpenApiSpec, OpenApiTransport};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,28 @@ impl TransportSpec {
             TransportSpec::Unusable(why) => why.clone(),
             TransportSpec::OpenApi(spec) => spec.base_url.to_string(),
             TransportSpec::Custom(transport) => transport.describe(),
+        }
+    }
+
+    /// How the server is reached, as data: names of variables and headers without their values. What it holds of
+    /// secrets beside those is to be scrubbed. The same for the same configuration.
+    pub fn descriptor(&self) -> Value {
+        match self {
+            TransportSpec::Stdio(spec) => {
+                let mut variables: Vec<&str> = spec.variables.iter().map(|(name, _)| &**name).collect();
+                variables.sort_unstable();
+                json!({ "type": "stdio", "command": spec.command, "args": spec.arguments, "env": variables,
+                    "cwd": spec.directory })
+            }
+            TransportSpec::Http(spec) => {
+                json!({ "type": "remote", "url": spec.address(), "headers": spec.headers.names() })
+            }
+            TransportSpec::OpenApi(spec) => {
+                json!({ "type": "openapi", "url": spec.base_url.as_str(), "headers": spec.headers.names(),
+                    "operations": spec.include })
+            }
+            TransportSpec::Unusable(_) => json!({ "type": "unusable" }),
+            TransportSpec::Custom(transport) => json!({ "type": "custom", "address": transport.describe() }),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::tools::text::{SUMMARY, hints, one_line, summary};
 use crate::tools::{Catalog, CatalogServer, UpstreamTool};
 use ptc_vm::{Context, Fault};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// The groups in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,16 +87,10 @@ fn tool_hit(
     server: &CatalogServer,
     tool: &UpstreamTool,
 ) -> Result<Option<Hit>, Box<Fault>> {
-    let texts = [tool.description.as_deref(), tool.title.as_deref()];
-    let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
-    let keys = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
     // Reading the text is the work.
-    let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+    let bytes: usize = texts(tool).iter().flatten().map(|text| text.len()).sum();
     cx.tick(bytes as u64 / 8 + 8)?;
-    let score = query.score(
-        [&*server.name, &*tool.name].into_iter(),
-        texts.into_iter().flatten().chain(keys).chain(hints(&tool.annotations).map(|hint| hint.word)),
-    );
+    let score = score(query, server, tool);
     Ok((score > 0).then(|| Hit {
         group: Group::Tool,
         score: Reverse(score),
@@ -103,6 +98,40 @@ fn tool_hit(
         name: tool.name.to_string(),
         line: summary(&format!("{}/{}", server.name, tool.name), tool.description.as_deref()),
     }))
+}
+
+fn texts(tool: &UpstreamTool) -> [Option<&str>; 2] {
+    [tool.description.as_deref(), tool.title.as_deref()]
+}
+
+fn score(query: &Query, server: &CatalogServer, tool: &UpstreamTool) -> u32 {
+    let properties = tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
+    let keys = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
+    let hints = hints(&tool.annotations).map(|hint| hint.word);
+    query.score(
+        [&*server.name, &*tool.name].into_iter(),
+        texts(tool).into_iter().flatten().chain(keys).chain(hints),
+    )
+}
+
+/// The tools of these servers that match a query, best first, with the names of their servers: the order of
+/// `(apropos query)`.
+pub fn matching_tools<'c>(
+    servers: impl Iterator<Item = &'c CatalogServer>,
+    text: &str,
+) -> Vec<(&'c str, &'c Arc<UpstreamTool>)> {
+    let query = Query::new(text);
+    let tools = servers.flat_map(|server| {
+        server.tools.iter().flat_map(|tools| tools.iter()).map(move |tool| (server, tool))
+    });
+    let mut found: Vec<_> = tools
+        .map(|(server, tool)| (Reverse(score(&query, server, tool)), &*server.name, tool))
+        .filter(|(Reverse(score), ..)| *score > 0)
+        .collect();
+    found.sort_by(|(score, server, tool), other| {
+        (score, server, &tool.name).cmp(&(&other.0, &other.1, &other.2.name))
+    });
+    found.into_iter().map(|(_, server, tool)| (server, tool)).collect()
 }
 
 fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit> {

@@ -15,6 +15,7 @@ mod reply;
 mod request;
 mod search;
 
+pub use apropos::matching_tools;
 pub(crate) use reply::DiscoveryReply;
 pub use search::topics;
 

@@ -1,0 +1,122 @@
+//! Answers of the tool on their way through a run: what is in them passes its end, where secrets are taken out.
+//!
+//! An answer is the result of the call itself: `content`, and beside it the members that the document of this tool
+//! names. Nothing stands in both, since clients count what they read.
+
+use crate::answer::caps::Profile;
+use crate::answer::outcome::{call_json, metrics, usage_json};
+use crate::answer::{Content, ToolResult};
+use ptc_runtime::outcome::{Completion, Ending, Outcome, RenderedValue};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+/// What is answered.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProxyAnswer {
+    is_error: bool,
+    /// Members beside `content`.
+    members: Map<String, Value>,
+    /// Content blocks of another server, to be passed on; empty: one block, the text.
+    blocks: Vec<Value>,
+    #[serde(skip)]
+    text: String,
+}
+
+impl ProxyAnswer {
+    /// A text.
+    pub(super) fn text(text: String) -> ProxyAnswer {
+        ProxyAnswer { text, ..ProxyAnswer::default() }
+    }
+
+    /// Data, as text.
+    pub(super) fn data(data: &Value) -> ProxyAnswer {
+        ProxyAnswer::text(data.to_string())
+    }
+
+    /// Blocks of another server.
+    pub(super) fn blocks(blocks: Vec<Value>) -> ProxyAnswer {
+        ProxyAnswer { blocks, ..ProxyAnswer::default() }
+    }
+
+    /// What went wrong.
+    pub(super) fn error(text: impl Into<String>) -> ProxyAnswer {
+        ProxyAnswer { is_error: true, ..ProxyAnswer::text(text.into()) }
+    }
+
+    /// With another member.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> ProxyAnswer {
+        self.members.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// As something that went wrong.
+    pub(super) fn failed(self) -> ProxyAnswer {
+        ProxyAnswer { is_error: true, ..self }
+    }
+
+    /// The end of the run that made it.
+    pub(super) fn ending(self) -> Ending {
+        // String keys only, so this cannot fail.
+        let json = serde_json::to_string(&self).unwrap_or_default();
+        let answer = RenderedValue {
+            completion: Completion::Value,
+            truncated: false,
+            text_bytes: self.text.len() as u64,
+            is_nil: false,
+            json: Some(Ok(json)),
+            text: self.text,
+        };
+        Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+    }
+
+    /// What came of a run.
+    pub(super) fn of(outcome: &mut Outcome) -> ProxyAnswer {
+        match &mut outcome.result {
+            Err(failure) => ProxyAnswer::error(failure.message.clone()),
+            Ok(answer) => {
+                let text = std::mem::take(&mut answer.text);
+                let json = answer.json.as_ref().and_then(|json| json.as_deref().ok()).unwrap_or_default();
+                let read = serde_json::from_str(json).unwrap_or_default();
+                ProxyAnswer { text, ..read }
+            }
+        }
+    }
+
+    /// The result of a call whose run ended so.
+    pub(super) fn result(mut self, profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
+        if !outcome.notes.is_empty() {
+            self = self.with("notes", outcome.notes.clone());
+        }
+        if profile == Profile::Debug {
+            let calls: Vec<Value> = outcome.upstream_calls.iter().map(call_json).collect();
+            self = self.with("upstream_calls", calls).with("usage", usage_json(outcome));
+            let metrics =
+                metrics(outcome, self.text.len() as u64).and_then(|all| serde_json::to_value(all).ok());
+            if let Some(metrics) = metrics {
+                self = self.with("ptc_metrics", metrics);
+            }
+        }
+        self.into_result()
+    }
+
+    /// The same without a run.
+    pub(super) fn into_result(self) -> ToolResult<'static> {
+        let ProxyAnswer { is_error, members, blocks, text } = self;
+        let blocks = match blocks.is_empty() {
+            true => to_raw_value(&[json!({ "type": "text", "text": text })]),
+            false => to_raw_value(&blocks),
+        };
+        let content = match blocks {
+            Ok(blocks) => Content::Extended { blocks, members },
+            Err(_) => Content::Blocks(RawValue::NULL.to_owned()),
+        };
+        ToolResult { is_error, content, structured: None }
+    }
+}
+
+/// What a text costs a model, roughly.
+pub(super) fn estimated_tokens(bytes: u64) -> u64 {
+    bytes.saturating_add(2) / 4
+}

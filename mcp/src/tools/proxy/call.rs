@@ -1,0 +1,109 @@
+//! `call`: one tool of one connection, by the broker that programs call tools with.
+
+use super::answer::{ProxyAnswer, estimated_tokens};
+use super::connection::{self, Connection};
+use super::fields::Given;
+use ptc_runtime::Runtime;
+use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
+use ptc_runtime::run::account::RunAccount;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Calls the tool.
+pub(super) async fn call(
+    runtime: &Runtime,
+    account: &Arc<RunAccount>,
+    given: &Given,
+) -> Result<ProxyAnswer, String> {
+    let tool = given.text("tool").unwrap_or_default();
+    let connection = connection_of(runtime, account, given.text("connection"), &tool).await?;
+    let server = connection.status.name.to_string();
+    let arguments = given.raw("arguments").unwrap_or("{}").to_owned();
+    let call = ToolCall { server, tool: tool.clone(), arguments };
+    let answer = match runtime.broker().call(account, call).await {
+        Ok(payload) => inline(&payload),
+        Err(CallError::Wrong(wrong)) => {
+            let lines = std::iter::once(wrong.message).chain(wrong.hints);
+            ProxyAnswer::error(lines.collect::<Vec<_>>().join("\n"))
+        }
+        Err(CallError::World(fault)) => {
+            ProxyAnswer::error(format!("{}: {}", fault.reason.name(), fault.message))
+                .with("reason", fault.reason.name())
+        }
+        Err(CallError::OverMemory { bytes }) => {
+            ProxyAnswer::error(format!("the result has {bytes} bytes, more than fit beside others"))
+        }
+    };
+    Ok(answer.with("action", "call").with("tool", tool).with("connection", connection.alias))
+}
+
+/// The connection that has the tool.
+async fn connection_of(
+    runtime: &Runtime,
+    account: &RunAccount,
+    word: Option<String>,
+    tool: &str,
+) -> Result<Connection, String> {
+    let mut all = Connection::all(runtime);
+    if let Some(word) = word {
+        let name = connection::find(&all, &word)?.alias.clone();
+        all.retain(|one| one.alias == name);
+        return all.pop().ok_or(word);
+    }
+    let has = |one: &Connection| one.status.tools.iter().any(|known| *known.name == *tool);
+    if !all.iter().any(has) && all.iter().any(|one| !one.status.tools_loaded) {
+        let patience = account.call_timeout(account.limits().upstream_call_timeout()) / 2;
+        runtime.broker().start(|_| true, patience).await;
+        all = Connection::all(runtime);
+    }
+    let unknown: Vec<String> = all
+        .iter()
+        .filter(|one| !one.status.tools_loaded)
+        .map(|one| {
+            format!("{}: {}", one.label(), one.status.error.as_deref().unwrap_or(one.status.state.name()))
+        })
+        .collect();
+    all.retain(has);
+    let several: Vec<String> = all.iter().map(Connection::label).collect();
+    match (all.pop(), several.len()) {
+        (Some(only), 1) => Ok(only),
+        (Some(_), _) => {
+            Err(format!("several connections have a tool {tool:?}: {}; say which", several.join(", ")))
+        }
+        (None, _) if unknown.is_empty() => Err(format!(
+            "no connection has a tool {tool:?}; {{\"action\":\"search\",\"query\":…}} finds tools"
+        )),
+        (None, _) => {
+            let unknown = unknown.join("; ");
+            Err(format!("no connection has a tool {tool:?}; the tools of these are not known: {unknown}"))
+        }
+    }
+}
+
+/// A result in the answer itself.
+fn inline(payload: &CallPayload) -> ProxyAnswer {
+    let mut answer = match (payload.value(), payload.blocks()) {
+        (value, Some(blocks)) if payload.failure().is_none() => {
+            let mut blocks: Vec<Value> = serde_json::from_slice(blocks).unwrap_or_default();
+            if let PayloadValue::Json(json) = value {
+                let text = String::from_utf8_lossy(json);
+                blocks.insert(0, serde_json::json!({ "type": "text", "text": text }));
+            }
+            ProxyAnswer::blocks(blocks)
+        }
+        (PayloadValue::Json(json), _) => ProxyAnswer::text(String::from_utf8_lossy(json).into_owned()),
+        (PayloadValue::Text(text), _) => ProxyAnswer::text(text.to_owned()),
+        (PayloadValue::Nothing, _) => ProxyAnswer::text(String::new()),
+    };
+    if let Some((reason, message)) = payload.failure() {
+        let text = match payload.value() {
+            PayloadValue::Nothing => message.to_owned(),
+            PayloadValue::Json(json) if !message.is_empty() => {
+                format!("{message}\n{}", String::from_utf8_lossy(json))
+            }
+            _ => return answer.failed().with("reason", reason.name()),
+        };
+        answer = ProxyAnswer::error(text).with("reason", reason.name());
+    }
+    answer.with("estimatedTokens", estimated_tokens(payload.bytes()))
+}

@@ -1,0 +1,140 @@
+//! `proxy-dispatch`: one tool in front of the tools of all servers, for clients that write no programs. Name, actions
+//! and fields are those of its document.
+//!
+//! # Layout
+//!
+//! - [`fields`]: what a call may say, as one table; its schema.
+//! - [`connection`]: servers as the tool names them. [`listing`]: `list` and `search`. [`call`]: `call`.
+//! - [`answer`]: answers on their way through a run.
+//!
+//! Each call is a run of its own, so budgets, ledger, policies, checks, deadlines and redaction are those of programs.
+
+mod answer;
+mod call;
+mod connection;
+mod fields;
+mod listing;
+
+use super::job::{Cancel, Job, Reporter};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
+use crate::answer::EdgeReason;
+use crate::answer::caps::Profile;
+use crate::protocol::borrowed::Raw;
+use answer::ProxyAnswer;
+use fields::{Act, Given};
+use ptc_runtime::Runtime;
+use ptc_runtime::guest::outside;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::watcher::RunWatcher;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Name of the tool.
+pub const NAME: &str = "proxy-dispatch";
+
+const DESCRIPTION: &str = "Lists, searches and calls the tools of all configured MCP servers (connections). Start with \
+    {\"action\":\"search\",\"query\":\"words\"} or {\"action\":\"list\"}, then \
+    {\"action\":\"call\",\"tool\":\"name\",\"arguments\":{…}}.";
+
+/// Connections that the description names.
+const NAMED: usize = 20;
+
+/// What a run may take beyond its call, which has a time of its own.
+const BEYOND_MS: u64 = 5_000;
+
+/// The tool.
+pub struct ProxyDispatch {
+    runtime: Arc<Runtime>,
+    limits: Limits,
+}
+
+impl ProxyDispatch {
+    /// Calls go to the servers of this runtime, each within what a program may use; its time is that of one call.
+    pub fn new(runtime: Arc<Runtime>, limits: Limits) -> ProxyDispatch {
+        let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
+        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits } }
+    }
+}
+
+impl Tool for ProxyDispatch {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn definition(&self, facts: &Facts) -> Definition {
+        let mut description = DESCRIPTION.to_owned();
+        let servers = &facts.catalog.servers;
+        for (at, server) in servers.iter().take(NAMED).enumerate() {
+            let before = if at == 0 { " Connections: " } else { ", " };
+            let _ = write!(description, "{before}c{} = {}", at + 1, server.name);
+        }
+        if servers.len() > NAMED {
+            let _ = write!(description, ", … and {} more", servers.len() - NAMED);
+        }
+        Definition {
+            title: "Call tools of other servers".into(),
+            description,
+            input_schema: fields::schema(),
+            annotations: ToolAnnotations {
+                read_only_hint: facts.read_only,
+                destructive_hint: !facts.read_only,
+                idempotent_hint: false,
+                open_world_hint: true,
+            },
+            output_schema: None,
+        }
+    }
+
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let given = match Given::read(arguments.map_or("{}", Raw::get)) {
+            Ok(given) => given,
+            Err(message) => {
+                let answer = ProxyAnswer::error(message).with("reason", EdgeReason::ArgsError.name());
+                return reply.with(&answer.into_result().into());
+            }
+        };
+        let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
+        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+            let worker = runtime.clone();
+            let guest = outside(move |account| async move { act(&worker, &account, &given).await.ending() });
+            let submitted =
+                runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
+            Box::new(move || submitted.cancel())
+        }))
+    }
+}
+
+async fn act(runtime: &Runtime, account: &Arc<RunAccount>, given: &Given) -> ProxyAnswer {
+    let answer = match given.act {
+        Act::List => listing::list(runtime, account, given).await,
+        Act::Search => listing::search(runtime, account, given).await,
+        Act::Call => call::call(runtime, account, given).await,
+    };
+    answer.unwrap_or_else(|message| {
+        ProxyAnswer::error(message)
+            .with("action", given.act.name())
+            .with("reason", EdgeReason::ArgsError.name())
+    })
+}
+
+struct DispatchWatcher {
+    reporter: Box<dyn Reporter>,
+    profile: Profile,
+}
+
+impl RunWatcher for DispatchWatcher {
+    fn begun(&mut self) {
+        self.reporter.begun();
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        self.reporter.progress(ended, "upstream call");
+    }
+
+    fn ended(self: Box<Self>, mut outcome: Outcome) {
+        let result = ProxyAnswer::of(&mut outcome).result(self.profile, &outcome);
+        self.reporter.ended(&result.into());
+    }
+}

@@ -1,0 +1,64 @@
+//! A run whose work is done on the I/O runtime: it hands it out, waits, and ends with what comes of it.
+
+use super::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
+use crate::run::account::RunAccount;
+use crate::run::outcome::{Ending, Failure, FailureKind};
+use ptc_vm::{InterruptKind, Reason};
+use std::pin::Pin;
+use std::sync::Arc;
+
+type Work = Pin<Box<dyn Future<Output = Ending> + Send>>;
+
+struct Outside {
+    seat: Seat,
+    work: Option<Work>,
+    /// Dropping it stops the work.
+    under_way: Option<Errand>,
+    end: Option<Box<Ending>>,
+}
+
+/// A guest that is this work. It is dropped when the run is cancelled or out of time.
+pub fn outside<W: Future<Output = Ending> + Send + 'static>(
+    work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
+) -> MakeGuest {
+    Box::new(move |seat| {
+        let work: Work = Box::pin(work(seat.account.clone()));
+        Ok(Box::new(Outside { seat, work: Some(work), under_way: None, end: None }))
+    })
+}
+
+impl Guest for Outside {
+    fn advance(&mut self) -> Progress {
+        if let Some(kind) = self.seat.account.interrupted() {
+            self.under_way = None;
+            let failure = match kind {
+                InterruptKind::Cancelled => Failure::cancelled(),
+                InterruptKind::Deadline => {
+                    let text = format!("no end within {} ms", self.seat.account.limits().timeout_ms);
+                    Failure::new(FailureKind::from(Reason::Timeout), text)
+                }
+            };
+            return Progress::Finished(Box::new(Ending::failed(failure)));
+        }
+        if let Some(end) = self.end.take() {
+            return Progress::Finished(end);
+        }
+        if let Some(work) = self.work.take() {
+            let work = async move { Reply::Ended(Box::new(work.await)) };
+            self.under_way = Some(self.seat.port.hand_out(CallId(0), work));
+        }
+        Progress::Waiting
+    }
+
+    fn answer(&mut self, _: CallId, reply: Reply) {
+        if let Reply::Ended(end) = reply {
+            self.end = Some(end);
+        }
+    }
+
+    fn live_bytes(&self) -> u64 {
+        0
+    }
+
+    fn close(self: Box<Self>) {}
+}
