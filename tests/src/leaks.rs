@@ -100,7 +100,7 @@ fn percent(secret: &str, write: impl Fn(u8) -> String) -> String {
         .collect()
 }
 
-fn base64(text: &str, url: bool, padded: bool) -> String {
+pub(crate) fn base64(text: &str, url: bool, padded: bool) -> String {
     let alphabet: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').collect();
     let digit = |value: u32| match value {
         62 => {

@@ -6,6 +6,7 @@
 //! - [`serve`]: a running `ptc serve` and the client side of its connection
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
+//! - [`leaky_service`]: a JSON service that says them again in all of them
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
@@ -31,6 +32,7 @@ pub mod cost;
 pub mod grammar;
 pub mod guest;
 pub mod leaks;
+pub mod leaky_service;
 pub mod pr_text;
 pub mod processes;
 pub mod remote;

@@ -4,8 +4,9 @@ use crate::upstreams::stdio;
 use crate::workspace;
 use serde_json::Value;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 /// Where the packages are; installs them first.
@@ -84,6 +85,43 @@ pub fn memory(file: &Path) -> Value {
 /// npm `@modelcontextprotocol/server-sequential-thinking`.
 pub fn sequential_thinking() -> Value {
     node("@modelcontextprotocol/server-sequential-thinking/dist/index.js", &[])
+}
+
+/// An OpenAPI document in one of the npm packages.
+pub fn document(file: &str) -> PathBuf {
+    installed().join("node_modules").join(file)
+}
+
+/// A FastAPI service that describes itself; ended when dropped.
+pub struct JsonService {
+    child: Child,
+    port: u16,
+}
+
+impl JsonService {
+    /// Starts it; it wants this bearer token.
+    pub fn start(token: &str) -> JsonService {
+        let script = workspace().join("tests/third_party/json_service.py");
+        let mut command = Command::new(python());
+        let mut child =
+            command.arg(script).env("SERVICE_TOKEN", token).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().parse().unwrap_or_else(|_| panic!("the service said {line:?}"));
+        JsonService { child, port }
+    }
+
+    /// An address of it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+}
+
+impl Drop for JsonService {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A Node that is new enough for every client, installed from PyPI beside the other packages.

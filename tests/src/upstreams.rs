@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 #[derive(Default)]
 pub struct Upstreams {
     servers: Map<String, Value>,
+    credentials: Map<String, Value>,
 }
 
 impl Upstreams {
@@ -23,10 +24,16 @@ impl Upstreams {
         self
     }
 
+    /// With one more credential.
+    pub fn credential(mut self, name: &str, binding: Value) -> Upstreams {
+        self.credentials.insert(name.into(), binding);
+        self
+    }
+
     /// Writes the file.
     pub fn write(self) -> ConfigFile {
         let mut file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
-        write!(file, "{:#}", json!({ "upstreams": self.servers })).unwrap();
+        write!(file, "{:#}", json!({ "credentials": self.credentials, "upstreams": self.servers })).unwrap();
         ConfigFile { file }
     }
 }
