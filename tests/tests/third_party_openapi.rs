@@ -13,6 +13,7 @@ fn described(file: &str, operations: &[&str]) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn operations_of_real_documents_become_tools() {
     let config = Upstreams::default()
         .add("galaxy", described("@scalar/galaxy/dist/latest.json", &["getAllData", "getPlanet", "getMe"]))
@@ -85,6 +86,7 @@ fn mixed(service: &JsonService, token: &str) -> ConfigFile {
 }
 
 #[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_service_is_called_by_the_document_that_it_generates() {
     let service = JsonService::start("t0ken-of-items");
     let config = mixed(&service, "t0ken-of-items");
