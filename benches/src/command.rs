@@ -1,16 +1,19 @@
 //! `ptc bench`.
 
-use crate::measure::overhead::{Comparison, WAYS};
-use crate::measure::pmap::{BareClient, run as run_program};
+use crate::measure::overhead::WAYS;
+use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
-use crate::measure::{delay_server, fairness, latency, serve, suspended, text_block, tool_list, values};
+use crate::measure::{
+    delay_http, delay_server, fairness, latency, serve, suspended, text_block, tool_list, values,
+};
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console;
 use ptc_mcp::console::exit::{Abort, Exit};
 use ptc_mcp::edge::{self, Form, shapes};
+use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
-use ptc_runtime::{Runtime, RuntimeConfig};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +22,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
+  ptc bench pmap --transport http      the same over HTTP, against reqwest alone
   ptc bench overhead        what a tool/call costs beyond its server
   ptc bench serve           requests a second over stdio, against a bare loop
   ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
@@ -71,6 +75,9 @@ enum Bench {
 
 #[derive(Debug, clap::Args)]
 struct PmapArgs {
+    /// How the server is reached
+    #[arg(long, value_enum, default_value_t = Transport::Stdio)]
+    transport: Transport,
     /// Numbers of calls
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     calls: Vec<usize>,
@@ -169,6 +176,9 @@ struct ToolServerArgs {
 struct DelayArgs {
     /// What one call takes
     delay: u64,
+    /// Over HTTP; the port is said on stdout
+    #[arg(long)]
+    http: bool,
 }
 
 impl ptc_mcp::cli::Bench for BenchArgs {
@@ -198,6 +208,13 @@ impl ptc_mcp::cli::Bench for BenchArgs {
                 )?;
                 Ok(Exit::Ok)
             }
+            Bench::DelayServer(args) if args.http => ptc_mcp::cli::on_runtime(async move {
+                let say = |port| {
+                    console::write_line(&format!("{port}")).map_err(|abort| io::Error::other(abort.message))
+                };
+                delay_http::serve(Duration::from_millis(args.delay), say).await?;
+                Ok(Exit::Ok)
+            }),
             Bench::DelayServer(args) => {
                 delay_server::serve(
                     Duration::from_millis(args.delay),
@@ -378,29 +395,25 @@ fn program_failed(message: String) -> Abort {
 }
 
 async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {
-    let delay = args.delay.to_string();
-    let command = ["bench", "delay-server", &delay];
-    let entry = ServerEntry::own_binary(delay_server::NAME, "answers late", &command)?;
-    let config = RuntimeConfig { servers: vec![entry], ..RuntimeConfig::default() };
+    let mut sides = Sides::start(args.transport, args.delay)?;
+    let config = RuntimeConfig { servers: vec![sides.entry.clone()], ..RuntimeConfig::default() };
     let runtime = start_runtime(config).await?;
-    let mut bare = BareClient::start(&command.map(String::from))?;
-    console::write_line("| program | calls | bare client | ptc | ratio |\n|---|---|---|---|---|")?;
+    console::write_line(
+        "| program | calls | bare client | ptc | ratio | more CPU a call |\n|---|---|---|---|---|---|",
+    )?;
     for &calls in &args.calls {
-        let (mut best_bare, mut best) = (Duration::MAX, Duration::MAX);
-        for _ in 0..args.rounds {
-            best_bare = best_bare.min(bare.calls(calls)?);
-            best = best.min(checked(&runtime, "pmap", calls).await?);
-        }
-        let ratio = best.as_secs_f64() / best_bare.as_secs_f64();
+        let best = sides.measure(&runtime, calls, args.rounds).await?;
         console::write_line(&format!(
-            "| pmap | {calls} | {} | {} | {ratio:.2} |",
-            millis(best_bare),
-            millis(best)
+            "| pmap | {calls} | {} | {} | {:.2} | {:.1} µs |",
+            millis(best.bare.wall),
+            millis(best.ptc.wall),
+            best.ptc.wall.as_secs_f64() / best.bare.wall.as_secs_f64(),
+            best.more_micros(calls).1
         ))?;
     }
     if args.sequential > 0 {
-        let duration = checked(&runtime, "map", args.sequential).await?;
-        console::write_line(&format!("| map | {} | | {} | |", args.sequential, millis(duration)))?;
+        let cost = pmap_measure::run(&runtime, "map", args.sequential).await?;
+        console::write_line(&format!("| map | {} | | {} | | |", args.sequential, millis(cost.wall)))?;
     }
     runtime.shutdown().await;
     Ok(Exit::Ok)
@@ -421,17 +434,15 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
     )?;
     for way in WAYS {
         let measured = way.measure(&runtime, args.rounds).await?;
-        let Comparison { bare, ptc } = measured;
-        let each =
-            |bare: Duration, ptc: Duration| (ptc.as_secs_f64() - bare.as_secs_f64()) * 1e6 / way.calls as f64;
+        let (more, more_cpu) = measured.more_micros(way.calls);
         console::write_line(&format!(
             "| {}: {} | {} | {} | {:.1} µs | {:.1} µs |",
             way.calls,
             way.name,
-            millis(bare.wall),
-            millis(ptc.wall),
-            each(bare.wall, ptc.wall),
-            each(bare.cpu, ptc.cpu)
+            millis(measured.bare.wall),
+            millis(measured.ptc.wall),
+            more,
+            more_cpu
         ))?;
     }
     runtime.shutdown().await;
@@ -440,16 +451,4 @@ async fn overhead(args: OverheadArgs) -> Result<Exit, Abort> {
 
 fn millis(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1e3)
-}
-
-async fn checked(runtime: &Runtime, form: &str, calls: usize) -> Result<Duration, Abort> {
-    let round = run_program(runtime, form, calls).await;
-    match round.answer {
-        Ok(answer) if answer == calls.to_string() => Ok(round.duration),
-        Ok(answer) => {
-            let message = format!("{form} of {calls} calls: only {answer} came back well");
-            Err(Abort { exit: Exit::ProgramFailed, message })
-        }
-        Err(message) => Err(Abort { exit: Exit::ProgramFailed, message }),
-    }
 }

@@ -88,7 +88,8 @@ fn answer(
         return Some((
             400,
             json.to_owned(),
-            json!({ "detail": format!("{operation} got {headers:?}") }).to_string(),
+            // Not the operation: it may be the beginning of a secret that it was sent to.
+            json!({ "detail": format!("got {headers:?}") }).to_string(),
         ));
     }
     let texts: Vec<String> = forms(secret).into_iter().map(|form| form.planted).collect();

@@ -50,8 +50,15 @@ pub fn serve(
     writer.join().unwrap_or(Ok(()))
 }
 
-/// The reply to a line, and whether it is late.
-fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
+/// The text of a call.
+pub fn call(id: u64, n: usize) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"n":{n}}}}}}}"#
+    )
+}
+
+/// The reply to a message, and whether it is late.
+pub(super) fn answer(line: &[u8]) -> Option<(bool, ServerMessage)> {
     let mut frame = Frame::default();
     let (id, method, params) = match frame.read(line) {
         Err(error) => return Some((false, ServerMessage::error(None, &error.into()))),

@@ -1,7 +1,8 @@
 //! `ptc bench`: speed that a user can check with the binary alone.
 //!
 //! # Layout
-//! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call
+//! - [`pmap`]: calls in flight at the same time, against a bare client; [`delay_server`]: what both call, and
+//!   [`delay_http`]: the same over HTTP
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
@@ -11,6 +12,7 @@
 //!   [`values`]: memory of values; `resident`: memory of the process
 
 pub mod clock;
+pub mod delay_http;
 pub mod delay_server;
 pub mod fairness;
 pub mod latency;

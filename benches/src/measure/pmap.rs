@@ -1,21 +1,92 @@
 //! Calls in flight: `pmap` over a tool that takes 200 ms, against a bare client that does nothing but
-//! write the same requests and read the answers.
+//! write the same requests and read the answers. CPU time is that of this process: the servers are others.
 
-use super::delay_server;
+use super::delay_http::{BareHttpClient, DelayService};
+use super::overhead::{Comparison, Cost};
+use super::{clock, delay_server};
 use ptc_runtime::Runtime;
+use ptc_runtime::config::ServerEntry;
 use ptc_runtime::limits::Limits;
+use ptc_runtime::net::{ClientOptions, Headers};
 use ptc_runtime::options::RunOptions;
+use ptc_runtime::upstream::{HttpProtocol, HttpSpec};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// One program run: wall clock, and the program's answer.
-#[derive(Debug)]
-pub struct Round {
-    /// Wall clock.
-    pub duration: Duration,
-    /// `pr-str` of the answer, or the failure.
-    pub answer: Result<String, String>,
+/// How the server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// A child process; the bare client writes lines and reads them
+    Stdio,
+    /// Streamable HTTP; the bare client is reqwest alone
+    Http,
+}
+
+/// The delay server as an upstream, and the bare client of one.
+pub struct Sides {
+    /// For the runtime.
+    pub entry: ServerEntry,
+    bare: Bare,
+}
+
+enum Bare {
+    Stdio(BareClient),
+    Http { client: BareHttpClient, _service: DelayService },
+}
+
+impl Sides {
+    /// Starts what the transport needs.
+    ///
+    /// # Errors
+    /// A server that does not start.
+    pub fn start(transport: Transport, delay_ms: u64) -> io::Result<Sides> {
+        let delay = delay_ms.to_string();
+        let command = ["bench", "delay-server", &delay];
+        Ok(match transport {
+            Transport::Stdio => Sides {
+                entry: ServerEntry::own_binary(delay_server::NAME, "answers late", &command)?,
+                bare: Bare::Stdio(BareClient::start(&command.map(String::from))?),
+            },
+            Transport::Http => {
+                let service = DelayService::start(&[&command[..], &["--http"]].concat())?;
+                let spec = HttpSpec {
+                    url: service.url().parse().map_err(io::Error::other)?,
+                    protocol: HttpProtocol::Streamable,
+                    headers: Headers::default(),
+                    client: ClientOptions::default(),
+                };
+                let client = BareHttpClient::new(service.url())?;
+                Sides {
+                    entry: ServerEntry::http(delay_server::NAME, spec),
+                    bare: Bare::Http { client, _service: service },
+                }
+            }
+        })
+    }
+
+    /// Takes turns; the best round of each side.
+    ///
+    /// # Errors
+    /// A server that is lost, or calls that fail.
+    pub async fn measure(
+        &mut self,
+        runtime: &Runtime,
+        calls: usize,
+        rounds: usize,
+    ) -> io::Result<Comparison> {
+        let mut best = Comparison { bare: Cost::MOST, ptc: Cost::MOST };
+        for _ in 0..rounds {
+            let (begun, cpu) = (Instant::now(), clock::cpu());
+            match &mut self.bare {
+                Bare::Stdio(client) => client.calls(calls)?,
+                Bare::Http { client, .. } => client.calls(calls).await?,
+            }
+            best.bare = best.bare.min(Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu });
+            best.ptc = best.ptc.min(run(runtime, "pmap", calls).await?);
+        }
+        Ok(best)
+    }
 }
 
 /// The program: how many calls came back well.
@@ -28,14 +99,28 @@ pub fn program(form: &str, calls: usize) -> String {
 }
 
 /// Runs the program once.
-pub async fn run(runtime: &Runtime, form: &str, calls: usize) -> Round {
+///
+/// # Errors
+/// Calls that fail.
+pub async fn run(runtime: &Runtime, form: &str, calls: usize) -> io::Result<Cost> {
+    timed(runtime, program(form, calls), calls).await
+}
+
+/// What a program takes that counts the calls that came back well.
+///
+/// # Errors
+/// Calls that fail.
+pub async fn timed(runtime: &Runtime, program: String, calls: usize) -> io::Result<Cost> {
     let limits = Limits { timeout_ms: 600_000, max_upstream_calls: calls as u64, ..Limits::with_upstreams() };
     let options = RunOptions { limits, source_name: "bench".into(), ..RunOptions::default() };
-    let start = Instant::now();
-    let outcome = runtime.run(program(form, calls), options).await;
-    let duration = start.elapsed();
-    let answer = outcome.result.map(|answer| answer.text).map_err(|failure| failure.compact());
-    Round { duration, answer }
+    let (begun, cpu) = (Instant::now(), clock::cpu());
+    let outcome = runtime.run(program, options).await;
+    let took = Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu };
+    match outcome.result {
+        Ok(answer) if answer.text == calls.to_string() => Ok(took),
+        Ok(answer) => Err(io::Error::other(format!("only {} calls came back well", answer.text))),
+        Err(failure) => Err(io::Error::other(failure.compact())),
+    }
 }
 
 /// A client that knows nothing: it writes requests and counts lines.
@@ -83,23 +168,17 @@ impl BareClient {
         Ok(())
     }
 
-    /// Makes calls that are all in flight at the same time; the wall clock until the last answer.
+    /// Makes calls that are all in flight at the same time.
     ///
     /// # Errors
     /// A broken pipe.
-    pub fn calls(&mut self, count: usize) -> io::Result<Duration> {
-        let start = Instant::now();
+    pub fn calls(&mut self, count: usize) -> io::Result<()> {
         for n in 0..count {
             let id = self.next_id;
             self.next_id += 1;
-            writeln!(
-                self.input,
-                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{}","arguments":{{"n":{n}}}}}}}"#,
-                delay_server::TOOL
-            )?;
+            writeln!(self.input, "{}", delay_server::call(id, n))?;
         }
-        self.read_lines(count)?;
-        Ok(start.elapsed())
+        self.read_lines(count)
     }
 }
 

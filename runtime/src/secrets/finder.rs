@@ -2,10 +2,11 @@
 //!
 //! Only the first bytes of each form are searched for, by one automaton for all; the rest is compared where they
 //! were met. So a long secret costs no states, and it is known how much of a secret stands at a place that was
-//! cut.
+//! cut. What begins elsewhere in a secret is found by `fragments`.
 
 use super::canonical::{canonical, places};
 use super::forms::{Forms, SHORTEST};
+use super::fragments::{Borders, Fragments, broken_escape, ellipsis};
 use aho_corasick::{AhoCorasick, MatchKind};
 use secrecy::{ExposeSecret, SecretSlice};
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub(super) enum Tail {
 pub(super) struct Finder {
     canonical: Needles,
     verbatim: Needles,
+    fragments: Fragments,
 }
 
 #[derive(Default)]
@@ -38,13 +40,19 @@ struct Needles {
 
 impl Finder {
     pub(super) fn new(forms: Forms) -> Finder {
-        Finder { canonical: Needles::new(forms.canonical), verbatim: Needles::new(forms.verbatim) }
+        Finder {
+            fragments: Fragments::new(&forms.keys),
+            canonical: Needles::new(forms.canonical),
+            verbatim: Needles::new(forms.verbatim),
+        }
     }
 
     /// The places of secrets, in order and apart from each other.
     pub(super) fn find(&self, text: &str, tail: Tail) -> Vec<Range<usize>> {
         let mut found = self.verbatim.find(text.as_bytes(), tail);
-        let mut hits = self.canonical.find(&canonical(text.as_bytes()), tail);
+        let plain = canonical(text.as_bytes());
+        let mut hits = self.canonical.find(&plain, tail);
+        hits.extend(self.fragments.find(&plain, Borders::Cuts));
         if !hits.is_empty() {
             merge(&mut hits);
             // Merged places are apart, so these rise; the first and the last byte of a place may be one.
@@ -65,7 +73,10 @@ impl Finder {
     /// True when a text of several parts may hold a secret in one of them.
     pub(super) fn may_find(&self, text: &str) -> bool {
         let stops = |needles: &Needles, text: &[u8]| needles.any(text);
-        stops(&self.verbatim, text.as_bytes()) || stops(&self.canonical, &canonical(text.as_bytes()))
+        let plain = canonical(text.as_bytes());
+        stops(&self.verbatim, text.as_bytes())
+            || stops(&self.canonical, &plain)
+            || !self.fragments.find(&plain, Borders::Quotes).is_empty()
     }
 }
 
@@ -84,14 +95,14 @@ impl Needles {
 
     fn find(&self, text: &[u8], tail: Tail) -> Vec<Range<usize>> {
         let least = if tail == Tail::Cut { SHORTEST } else { TAIL };
-        let ends = |rest: &[u8], shown: usize| is_ellipsis(rest) || (rest.is_empty() && shown >= least);
+        let ends = |rest: &[u8], shown: usize| ellipsis(rest) > 0 || (rest.is_empty() && shown >= least);
         self.candidates(text).filter_map(|hit| hit.place(text, ends)).collect()
     }
 
     /// A quotation mark may end the part.
     fn any(&self, text: &[u8]) -> bool {
         let ends = |rest: &[u8], shown: usize| {
-            is_ellipsis(rest) || (shown >= TAIL && rest.first().is_none_or(|&byte| byte == b'"'))
+            ellipsis(rest) > 0 || (shown >= TAIL && rest.first().is_none_or(|&byte| byte == b'"'))
         };
         self.candidates(text).any(|hit| hit.place(text, ends).is_some())
     }
@@ -129,20 +140,6 @@ impl Occurrence {
             .find(|&broken| ends(&rest[broken..], shown))
             .map(|broken| self.start..self.end + broken)
     }
-}
-
-/// Bytes of what can be the beginning of an escape: `%`, `%4`, `u`, `u00e` (its backslash is left out).
-fn broken_escape(rest: &[u8]) -> usize {
-    let most = match rest.first() {
-        Some(b'%') => 1,
-        Some(b'u') => 3,
-        _ => return 0,
-    };
-    1 + rest[1..].iter().take(most).take_while(|byte| byte.is_ascii_hexdigit()).count()
-}
-
-fn is_ellipsis(rest: &[u8]) -> bool {
-    rest.starts_with(b"...") || rest.starts_with("…".as_bytes())
 }
 
 /// Joins places that touch.

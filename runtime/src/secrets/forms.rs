@@ -7,7 +7,7 @@ use super::canonical::canonical;
 pub(super) const SHORTEST: usize = 4;
 
 /// Bytes of a line of a secret that is looked for alone.
-const SHORTEST_LINE: usize = 8;
+pub(super) const SHORTEST_LINE: usize = 8;
 
 /// Values of switches: no secrets, and text is full of them.
 const ORDINARY: [&str; 6] = ["true", "false", "null", "none", "undefined", "default"];
@@ -17,6 +17,16 @@ const ORDINARY: [&str; 6] = ["true", "false", "null", "none", "undefined", "defa
 pub(super) struct Forms {
     pub(super) canonical: Vec<Vec<u8>>,
     pub(super) verbatim: Vec<Vec<u8>>,
+    /// The canonical ones of which parts are looked for as well.
+    pub(super) keys: Vec<Vec<u8>>,
+}
+
+impl Forms {
+    pub(super) fn append(&mut self, more: Forms) {
+        self.canonical.extend(more.canonical);
+        self.verbatim.extend(more.verbatim);
+        self.keys.extend(more.keys);
+    }
 }
 
 /// True for a value that cannot be told from ordinary text.
@@ -78,6 +88,7 @@ fn add(forms: &mut Forms, text: &str) {
     let escaped = serde_json::Value::from(text).to_string();
     forms.verbatim.push(text.as_bytes().to_vec());
     forms.verbatim.push(escaped.as_bytes()[1..escaped.len() - 1].to_vec());
+    let first = forms.canonical.len();
     forms.canonical.push(plain);
     let encoded = [LOWER, UPPER].map(|digits| hexadecimal(text.as_bytes(), digits)).into_iter();
     let encoded = encoded.chain(
@@ -86,6 +97,25 @@ fn add(forms: &mut Forms, text: &str) {
             .flat_map(|alphabet| (0..3).map(move |before| base64_inside(text.as_bytes(), before, alphabet))),
     );
     forms.canonical.extend(encoded.map(|form| canonical(&form)).filter(|form| form.len() >= SHORTEST));
+    if is_key(text) {
+        forms.keys.extend_from_slice(&forms.canonical[first..]);
+    }
+}
+
+/// True for what looks made by chance, so that its parts mean nothing but it.
+fn is_key(text: &str) -> bool {
+    text.len() >= SHORTEST_LINE
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte))
+        && !text.contains("://")
+        && !text.starts_with(['/', '~', '.'])
+        && is_telling(text.as_bytes())
+}
+
+/// True for what is no word, name or number: it has a digit and a letter, or its case goes up and down.
+pub(super) fn is_telling(part: &[u8]) -> bool {
+    let letters = || part.iter().filter(|byte| byte.is_ascii_alphabetic()).map(u8::is_ascii_uppercase);
+    let changes = letters().zip(letters().skip(1)).filter(|(left, right)| left != right).count();
+    changes >= 2 || (part.iter().any(u8::is_ascii_digit) && letters().next().is_some())
 }
 
 const LOWER: &[u8; 16] = b"0123456789abcdef";

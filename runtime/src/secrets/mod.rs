@@ -5,7 +5,7 @@
 //! - [`SecretRegistry`] (`registry`): every known secret, shared by all who send text out.
 //! - [`Credential`] (`credential`): a value that registers itself when it is made.
 //! - `forms`: what to look for because of one secret. `canonical`: text without what escaping, quoting and
-//!   joining do to it. `finder`: where secrets stand in a text.
+//!   joining do to it. `finder`: where secrets stand in a text. `fragments`: parts of those that look like keys.
 //! - [`DocumentShape`] (`document`): secrets in JSON text that has to stay what it is.
 //! - [`names`]: which variables and arguments hold secrets that nobody declared as such.
 //!
@@ -23,6 +23,7 @@ mod credential;
 mod document;
 mod finder;
 mod forms;
+mod fragments;
 pub mod names;
 mod registry;
 

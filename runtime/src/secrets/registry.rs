@@ -139,9 +139,7 @@ impl SecretRegistry {
         let finder = secrets.finder.get_or_init(|| {
             let mut all = Forms::default();
             for value in &secrets.values {
-                let Forms { canonical, verbatim } = forms::of(value.expose_secret());
-                all.canonical.extend(canonical);
-                all.verbatim.extend(verbatim);
+                all.append(forms::of(value.expose_secret()));
             }
             Arc::new(Finder::new(all))
         });

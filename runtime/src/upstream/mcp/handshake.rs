@@ -174,8 +174,18 @@ impl Opening<'_> {
 
     async fn discover(&self) -> Discovery {
         let dialect = Dialect::stateless();
-        let answer = match self.request("server/discover", &dialect.params(""), dialect.era()).await {
+        let params = dialect.params("");
+        let ask = || self.request("server/discover", &params, dialect.era());
+        let mut answer = ask().await;
+        // Refused although it speaks this revision: the specification wants to be asked again in one that it names.
+        if matches!(&answer, Err(RequestFault::Rpc(error)) if refused_version(error, |it| it == STATELESS)) {
+            answer = ask().await;
+        }
+        let answer = match answer {
             Ok(answer) => answer,
+            Err(RequestFault::Rpc(error)) if refused_version(&error, is_handshake) => {
+                return Discovery::Legacy;
+            }
             Err(RequestFault::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
                 return Discovery::Hopeless(no_common_version(&error));
             }
@@ -266,11 +276,25 @@ impl ServerInfo {
     }
 }
 
+/// True for the answer that the version is not spoken, when one of those that are is wanted.
+fn refused_version(error: &ErrorObject, is_wanted: impl Fn(&str) -> bool) -> bool {
+    error.code == UNSUPPORTED_VERSION && spoken_versions(error).iter().any(|version| is_wanted(version))
+}
+
+/// Revisions are dates, and those up to the last one with a handshake begin with it.
+fn is_handshake(version: &str) -> bool {
+    version <= HANDSHAKE
+}
+
+/// The versions that a server names which does not speak ours.
+fn spoken_versions(error: &ErrorObject) -> Vec<String> {
+    let data: Option<Value> = error.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
+    let named = data.as_ref().and_then(|data| data["supported"].as_array()).into_iter().flatten();
+    named.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 fn no_common_version(error: &ErrorObject) -> UpstreamFault {
-    let data: Value =
-        error.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
-    let spoken: Vec<&str> =
-        data["supported"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let spoken = spoken_versions(error);
     UpstreamFault::Protocol(format!(
         "no common protocol version: the server speaks {}, ptc speaks {STATELESS} and {HANDSHAKE}",
         if spoken.is_empty() { "others".to_owned() } else { spoken.join(", ") }
