@@ -1,6 +1,7 @@
 //! Configuration files that name upstream servers.
 
 use crate::binary::build_dir;
+use crate::workspace;
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use tempfile::NamedTempFile;
@@ -63,6 +64,12 @@ pub fn stdio(command: &str, arguments: &[&str]) -> Value {
 /// An entry of our own `probe-server`.
 pub fn probe_server(arguments: &[&str]) -> Value {
     stdio(build_dir().join("probe-server").to_str().unwrap(), arguments)
+}
+
+/// An entry of our own `table-server`: the part `name` of a file of tables, from the root of the workspace.
+pub fn table_server(file: &str, name: &str) -> Value {
+    let file = workspace().join(file);
+    stdio(build_dir().join("table-server").to_str().unwrap(), &[file.to_str().unwrap(), name])
 }
 
 /// An entry of our own `hostile-server`, which may be missing.

@@ -54,7 +54,14 @@ pub fn measure(runtime: &Arc<Runtime>) -> Sizes {
 pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
     let catalog = CatalogView::of(&runtime.catalog());
     let catalog_style = CatalogStyle { mode, ..CatalogStyle::default() };
-    let facts = Facts { catalog, catalog_style, max_calls: 50, profile: Profile::Slim, ..Facts::default() };
+    let facts = Facts {
+        catalog,
+        catalog_style,
+        max_calls: 50,
+        timeout_ms: 10_000,
+        profile: Profile::Slim,
+        ..Facts::default()
+    };
     let registry = Registry::of_server(runtime.clone(), Limits::default());
     json!({ "tools": registry.list(&facts).ok() })
 }

@@ -18,6 +18,7 @@ use crate::tools::lisp_eval;
 use crate::tools::proxy::{self, ProxyDispatch};
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
+use ptc_runtime::limits::Limits;
 use ptc_runtime::tools::Catalog;
 use std::io::IsTerminal;
 use std::pin::pin;
@@ -90,13 +91,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     });
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();
-    let described = Described {
-        booted,
-        catalog_style,
-        profile: profile.unwrap_or_default(),
-        max_calls: limits.max_upstream_calls,
-        read_only,
-    };
+    let described =
+        Described { booted, catalog_style, profile: profile.unwrap_or_default(), limits, read_only };
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
     let mut registry = Registry::of_server(booted.runtime.clone(), limits);
@@ -161,7 +157,7 @@ struct Described<'b> {
     booted: &'b Booted,
     catalog_style: CatalogStyle,
     profile: Profile,
-    max_calls: u64,
+    limits: Limits,
     read_only: bool,
 }
 
@@ -170,7 +166,8 @@ impl Described<'_> {
         Facts {
             catalog: self.booted.catalog(),
             catalog_style: self.catalog_style,
-            max_calls: self.max_calls,
+            max_calls: self.limits.max_upstream_calls,
+            timeout_ms: self.limits.timeout_ms,
             profile: self.profile,
             read_only: self.read_only,
             ..Facts::default()

@@ -77,8 +77,8 @@ const REST_OF_SERVERS: usize = 60;
 
 const HEADING: &str = "Configured upstream MCP servers:";
 
-const GUIDANCE: &str =
-    "\nTheir tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
+/// Descriptions with a catalog open with the other ways to find a tool.
+const GUIDANCE: &str = "\n(dir 'server) lists their tools.";
 
 impl CatalogView {
     /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
@@ -232,7 +232,7 @@ mod tests {
     const LAZY: &str = "Configured upstream MCP servers:
 - fs: Filesystem MCP server. 2 tools. directory, file.
 - github: GitHub MCP server. 2 tools. pr, repos.
-Their tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/tool) explains.";
+(dir 'server) lists their tools.";
 
     #[test]
     fn auto_drops_descriptions_before_it_drops_tools() {
@@ -262,7 +262,7 @@ Their tools: (dir 'server) lists, (apropos \"words\") searches, (doc 'server/too
         catalog.servers[1].tools = None;
         let auto = catalog.render(&style(CatalogMode::Auto), 2_000);
         assert!(
-            auto.contains("\n- github: GitHub MCP server. Tools not loaded yet.\nTheir tools:"),
+            auto.contains("\n- github: GitHub MCP server. Tools not loaded yet.\n(dir 'server) lists"),
             "{auto}"
         );
         let inline = catalog.render(&style(CatalogMode::Inline), 10);

@@ -15,6 +15,8 @@ pub struct Facts {
     pub catalog_style: CatalogStyle,
     /// Upstream calls that one program may make.
     pub max_calls: u64,
+    /// Milliseconds that one program may take.
+    pub timeout_ms: u64,
     /// Response profile.
     pub profile: Profile,
     /// Only tools that change nothing exist upstream.

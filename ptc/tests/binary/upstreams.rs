@@ -98,7 +98,7 @@ fn the_catalog_mode_decides_what_is_listed() {
     assert_eq!(inline.matches("\\n  - ").count(), 23, "{inline}");
     let lazy = tool_list(&file, &["--catalog-mode", "lazy"]);
     assert!(
-        lazy.contains("- server-01: Repositories. 3 tools. issues.\\nTheir tools: (dir 'server)"),
+        lazy.contains("- server-01: Repositories. 3 tools. issues.\\n(dir 'server) lists their tools"),
         "{lazy}"
     );
     let auto = tool_list(&file, &["--catalog-inline-max-tools", "23", "--catalog-inline-max-chars", "2000"]);
