@@ -18,7 +18,8 @@ struct Claim {
 }
 
 fn claims() -> Vec<Claim> {
-    let file = std::fs::read_to_string(workspace().join("tests/description/claims.txt")).unwrap();
+    let file = std::fs::read_to_string(workspace().join("tests/description/claims.txt"));
+    let file = file.expect("the claims");
     let claim = |block: &str| {
         let text = block.strip_prefix("say ").unwrap_or_else(|| panic!("a claim begins with `say`: {block}"));
         if let Some((text, why)) = text.split_once("\nwhy ") {
@@ -31,7 +32,7 @@ fn claims() -> Vec<Claim> {
         Claim { text: text.to_owned(), proof: Some((program.to_owned(), answer.trim_end().to_owned())) }
     };
     // The answer of a claim may hold empty lines.
-    let (_, claims) = file.split_once("\n\nsay ").unwrap();
+    let (_, claims) = file.split_once("\n\nsay ").expect("a claim");
     claims.split("\n\nsay ").map(|block| claim(&format!("say {block}"))).collect()
 }
 
