@@ -5,6 +5,7 @@
 //! Imports run one way, from top to bottom.
 //!
 //! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue runs, shut down.
+//! - [`session`]: programs that build on each other.
 //! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
 //! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
 //! - [`broker`]: tool calls of a run, whoever makes them: found, paid for, sent, entered into the ledger.
@@ -29,15 +30,16 @@ pub mod probe;
 pub mod run;
 mod runtime;
 pub mod secrets;
+pub mod session;
 mod startup;
 pub mod tools;
 pub mod upstream;
 
+pub use exec::dispatch::Submitted;
 pub use guest::lisp::discovery;
 pub use guest::lisp::prelude::Prelude;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
     Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy,
-    Submitted,
 };
 pub use startup::{Observer, StartError, StartEvent, StartProgress};

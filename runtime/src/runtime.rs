@@ -3,20 +3,22 @@
 use crate::broker::ToolBroker;
 use crate::config::{ServerEntry, Startup};
 use crate::exec::commitment::Commitments;
+use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
 use crate::exec::engine::Engine;
-use crate::exec::queue::{Queue, QueuedRun, RunHandle};
+use crate::exec::queue::Queue;
 use crate::exec::watchdog::Watchdog;
 use crate::exec::worker::Worker;
 use crate::guest::MakeGuest;
 use crate::guest::lisp::prelude::Prelude;
+use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
-use crate::run::RunId;
 use crate::run::account::RunAccount;
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, Outcome};
-use crate::run::watcher::{Recipient, RunWatcher};
+use crate::run::watcher::RunWatcher;
 use crate::secrets::{DocumentShape, SecretRegistry};
+use crate::session::Session;
 use crate::startup::{self, Observer, StartError, Starts};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{
@@ -25,7 +27,7 @@ use crate::upstream::{
 use ptc_vm::Interrupt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
@@ -165,10 +167,11 @@ pub struct Runtime {
     guardian: Arc<Guardian>,
     lisp: Arc<Lisp>,
     engine: Arc<Engine>,
-    queue: Arc<Queue>,
+    dispatcher: Arc<Dispatcher>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    runs: AtomicU64,
+    /// Sessions that there have been: each takes the next worker.
+    sessions: AtomicUsize,
     /// Servers on their way.
     starting: Mutex<Starts>,
 }
@@ -267,7 +270,8 @@ impl Runtime {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
-        let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets));
+        let queue = Arc::new(Queue::new(workers, load.running));
+        let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets.clone()));
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
@@ -276,17 +280,16 @@ impl Runtime {
             descriptors,
             guardian,
             engine,
-            queue: Arc::new(Queue::new(workers, load.running)),
+            dispatcher: Arc::new(Dispatcher::new(queue.clone(), secrets)),
             watchdog,
             threads: Mutex::new(vec![thread]),
-            runs: AtomicU64::new(0),
+            sessions: AtomicUsize::new(0),
             starting,
         };
         // From here on dropping the runtime ends the threads that exist.
         for index in 0..workers {
-            let inbox = runtime.queue.inboxes()[index].clone();
-            let (queue, engine, watchdog) =
-                (runtime.queue.clone(), runtime.engine.clone(), runtime.watchdog.clone());
+            let inbox = queue.inboxes()[index].clone();
+            let (queue, engine, watchdog) = (queue.clone(), runtime.engine.clone(), runtime.watchdog.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("ptc-worker-{index}"))
                 // The worker is made on its thread, because isolates never leave theirs.
@@ -322,8 +325,8 @@ impl Runtime {
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
         let (sender, outcome) = oneshot::channel();
-        let Submitted { handle } = self.submit(source, options, Box::new(sender));
-        Run { outcome, handle: Some(handle) }
+        let submitted = self.submit(source, options, Box::new(sender));
+        Run { outcome, submitted: Some(submitted) }
     }
 
     /// Queues a program; its watcher is told how it goes.
@@ -334,39 +337,26 @@ impl Runtime {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
-        self.enqueue(limits, self.lisp.guest(source.into(), options), watcher, since)
+        let guest = self.lisp.guest(source.into(), options);
+        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
     }
 
     /// [`Runtime::run`] for whatever else can be driven.
     pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
         let (sender, outcome) = oneshot::channel();
-        let Submitted { handle } = self.submit_guest(limits, guest, Box::new(sender));
-        Run { outcome, handle: Some(handle) }
+        let submitted = self.submit_guest(limits, guest, Box::new(sender));
+        Run { outcome, submitted: Some(submitted) }
     }
 
     /// [`Runtime::submit`] for whatever else can be driven.
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
-        self.enqueue(limits, guest, watcher, Instant::now())
+        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, Instant::now())
     }
 
-    fn enqueue(
-        &self,
-        limits: Limits,
-        guest: MakeGuest,
-        watcher: Box<dyn RunWatcher>,
-        queued: Instant,
-    ) -> Submitted {
-        let handle = Arc::new(RunHandle::new(RunId(self.runs.fetch_add(1, Ordering::Relaxed))));
-        let secrets = self.broker.secrets().clone();
-        let recipient = Recipient::new(watcher, handle.interrupt.clone(), limits, secrets);
-        self.queue.submit(Box::new(QueuedRun {
-            handle: handle.clone(),
-            limits,
-            make: guest,
-            recipient: Some(recipient),
-            queued,
-        }));
-        Submitted { handle }
+    /// A new session: programs that build on each other. It ends when it is closed or dropped.
+    pub fn session(&self, limits: SessionLimits) -> Session {
+        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.dispatcher.queue.inboxes().len();
+        Session::begin(self.lisp.clone(), self.dispatcher.clone(), worker, limits)
     }
 
     /// Who calls tools for guests.
@@ -376,7 +366,7 @@ impl Runtime {
 
     /// Changes how much runs at once, for programs that begin from now on.
     pub fn set_load(&self, load: Capacity) {
-        self.queue.set_most_runnable(load.running);
+        self.dispatcher.queue.set_most_runnable(load.running);
         self.engine.commitments.set_total(load.total_bytes);
     }
 
@@ -475,7 +465,7 @@ impl Runtime {
     }
 
     fn stop_threads(&self) {
-        self.queue.close();
+        self.dispatcher.queue.close();
         self.watchdog.stop();
     }
 }
@@ -492,23 +482,11 @@ impl Drop for Runtime {
     }
 }
 
-/// A program under way whose watcher is told its outcome.
-pub struct Submitted {
-    handle: Arc<RunHandle>,
-}
-
-impl Submitted {
-    /// Stops the program, calls in flight included; its watcher is told that it was cancelled.
-    pub fn cancel(&self) {
-        self.handle.cancel();
-    }
-}
-
 /// A program under way; resolves to its outcome.
 pub struct Run {
     outcome: oneshot::Receiver<Outcome>,
     /// Taken when the outcome is there.
-    handle: Option<Arc<RunHandle>>,
+    submitted: Option<Submitted>,
 }
 
 impl Future for Run {
@@ -516,7 +494,7 @@ impl Future for Run {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
         let outcome = std::task::ready!(Pin::new(&mut self.outcome).poll(cx));
-        self.handle = None;
+        self.submitted = None;
         // A watcher is always told an outcome, so a closed channel is a defect.
         Poll::Ready(outcome.unwrap_or_else(|_| {
             let account = RunAccount::new(Limits::default(), Interrupt::default());
@@ -527,8 +505,8 @@ impl Future for Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            handle.cancel();
+        if let Some(submitted) = self.submitted.take() {
+            submitted.cancel();
         }
     }
 }

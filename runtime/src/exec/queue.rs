@@ -55,6 +55,10 @@ impl RunHandle {
 pub(crate) enum WorkerMessage {
     /// Work that it handed out is done.
     Reply { run: RunId, call: CallId, reply: Reply },
+    /// A program that only this worker can run.
+    Begin(Box<QueuedRun>),
+    /// Short work that belongs on its thread.
+    Do(Box<dyn FnOnce() + Send>),
     /// The caller gave up.
     Cancelled(RunId),
     /// The runtime shuts down.
@@ -193,6 +197,22 @@ impl Queue {
         };
         if let Some(inbox) = idle.and_then(|worker| self.inboxes.get(worker)) {
             inbox.wake();
+        }
+    }
+
+    /// Hands a program to the worker that alone can run it; otherwise as [`Queue::submit`].
+    pub(crate) fn submit_to(&self, worker: usize, job: Box<QueuedRun>) {
+        let is_closed = self.lock().closed;
+        match self.inboxes.get(worker).filter(|_| !is_closed) {
+            Some(inbox) => inbox.push(WorkerMessage::Begin(job)),
+            None => job.handle.interrupt.set(InterruptKind::Cancelled),
+        }
+    }
+
+    /// Has short work done on the thread of a worker; it is dropped when the workers stop before.
+    pub(crate) fn on_worker(&self, worker: usize, work: impl FnOnce() + Send + 'static) {
+        if let Some(inbox) = self.inboxes.get(worker) {
+            inbox.push(WorkerMessage::Do(Box::new(work)));
         }
     }
 

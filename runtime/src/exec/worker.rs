@@ -12,6 +12,7 @@ use crate::run::RunId;
 use crate::run::account::RunAccount;
 use ptc_vm::InterruptKind;
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -141,6 +142,18 @@ impl Worker {
                     self.turns.push(run, program.used, Instant::now());
                 }
             }
+            WorkerMessage::Begin(job) => {
+                self.queue.runnable(1);
+                let since = job.queued;
+                let run = self.admit(job, Commitment::default());
+                self.turns.push(run, Duration::ZERO, since);
+                self.watch(run);
+            }
+            WorkerMessage::Do(work) => {
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    tracing::error!("a defect in work on a worker's thread");
+                }
+            }
             WorkerMessage::Cancelled(run) => self.end(run, InterruptKind::Cancelled),
             WorkerMessage::Stop => {
                 self.stopping = true;
@@ -157,6 +170,20 @@ impl Worker {
     }
 
     fn begin(&mut self, job: Box<QueuedRun>, commitment: Commitment) {
+        let run = self.admit(job, commitment);
+        self.turn(run);
+        self.watch(run);
+    }
+
+    /// Looks after the deadline of a program from now on.
+    fn watch(&mut self, run: RunId) {
+        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.account.deadline()) {
+            self.deadlines.insert((deadline, run));
+        }
+    }
+
+    /// Takes a program in; it has not had a turn.
+    fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
         let work = Work::new(job, account.clone(), &self.engine, &self.inbox);
@@ -169,10 +196,7 @@ impl Worker {
             commitment,
         };
         self.programs.insert(run, program);
-        self.turn(run);
-        if let Some(deadline) = self.programs.get(&run).and_then(|program| program.account.deadline()) {
-            self.deadlines.insert((deadline, run));
-        }
+        run
     }
 
     /// Gives a program its turn if there is memory for that.

@@ -65,6 +65,30 @@ impl Isolate {
         })
     }
 
+    /// Moves the values of `names` (of the user namespace, newest first) on by one, and gives the first of them what
+    /// `build` makes of the result of the program that ran last. The value of the last one goes.
+    ///
+    /// # Errors
+    /// Those of `build`, before anything is moved; memory.
+    pub fn push_history(
+        &mut self,
+        names: &[&str],
+        build: impl FnOnce(&mut Context, &Value) -> Result<Value>,
+    ) -> Result<()> {
+        self.scope(|world, _| {
+            let mut pushed = build(&mut world.cx, &world.result)?;
+            for name in names {
+                let symbol = world.cx.symbols.intern(name);
+                let slot = world.slots.slot(&mut world.globals, GlobalKey { namespace: None, name: symbol });
+                let old = world.globals.get(slot).cloned();
+                world.globals.set(slot, pushed, &world.cx.units);
+                let Some(old) = old else { break };
+                pushed = old;
+            }
+            Ok(())
+        })
+    }
+
     /// The value of a name of the user namespace, for the host.
     pub fn definition<T>(&mut self, name: &str, look: impl FnOnce(&mut Context, &Value) -> T) -> Option<T> {
         self.scope(|world, _| {

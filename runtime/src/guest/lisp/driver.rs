@@ -5,12 +5,15 @@ use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
+use super::session::SessionRun;
+use super::session::commit::{self, Refusal};
+use super::session::kept::{self, Kept};
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallResponse, Permit, WorldFault};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Ending, Failure};
+use crate::run::outcome::{Ending, Failure, RenderedValue};
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,6 +35,14 @@ pub(crate) struct Execution {
     environment: Arc<CompileEnvironment>,
     /// It asked its host for something.
     host_calls: bool,
+    /// The session that it is a run of.
+    session: Option<SessionRun>,
+    /// Logical bytes that the isolate held before the first program of its session.
+    empty_bytes: u64,
+    /// The isolate has the namespaces of its environment.
+    is_attached: bool,
+    /// No defect has left the isolate half-way.
+    is_whole: bool,
 }
 
 /// Work for the program that has not come back.
@@ -47,14 +58,26 @@ impl Execution {
         lisp: Arc<Lisp>,
         source: Arc<str>,
         options: RunOptions,
+        session: Option<SessionRun>,
         seat: Seat,
     ) -> Result<Box<dyn Guest>, Box<Ending>> {
         let interrupt = seat.account.interrupt_flag();
-        let environment = lisp.environment.clone();
+        let of_session = session.as_ref().and_then(|run| kept::environment(&run.state));
+        let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
         let compiled = compile(&lisp, &environment, &source, &options, interrupt, seat.preemption);
         let program = compiled.map_err(|failure| Box::new(Ending::failed(failure)))?;
-        let isolate =
-            Isolate::new(Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) });
+        let mut budget = Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) };
+        let kept = session.as_ref().and_then(|run| kept::take(&run.state));
+        let (is_attached, empty_bytes) = (kept.is_some(), kept.as_ref().map_or(0, |kept| kept.empty_bytes));
+        let isolate = match kept {
+            Some(Kept { mut isolate, .. }) => {
+                // What the session keeps is not the program's.
+                budget.memory_bytes = budget.memory_bytes.saturating_add(isolate.live_bytes());
+                isolate.begin(budget);
+                isolate
+            }
+            None => Isolate::new(budget),
+        };
         let in_flight = HashMap::new();
         let mut execution = Execution {
             seat,
@@ -67,15 +90,27 @@ impl Execution {
             unit: None,
             environment,
             host_calls: false,
+            session,
+            empty_bytes,
+            is_attached,
+            is_whole: true,
         };
         match execution.load() {
             Ok(()) => Ok(Box::new(execution)),
-            Err(fault) => Err(execution.fail(&fault)),
+            Err(fault) => {
+                let ending = execution.fail(&fault);
+                Box::new(execution).close();
+                Err(ending)
+            }
         }
     }
 
     fn load(&mut self) -> Result<(), Box<Fault>> {
-        self.environment.attach(&mut self.isolate)?;
+        if !self.is_attached {
+            self.environment.attach(&mut self.isolate)?;
+            self.empty_bytes = self.isolate.live_bytes();
+            self.is_attached = true;
+        }
         // Before the context, so that keys of it which the program names are found by their symbols.
         let unit = self.isolate.load(self.program.program.clone())?;
         if let Some(context) = &self.options.context {
@@ -224,26 +259,36 @@ impl Execution {
         (count > 0).then(|| format!("Upstream calls still in flight: {count}: {}{more}", names.join(", ")))
     }
 
-    fn end(&mut self, result: Result<crate::run::outcome::RenderedValue, Failure>) -> Box<Ending> {
+    fn end(&mut self, result: Result<RenderedValue, Failure>) -> Box<Ending> {
         // In the order in which they began, and before the work on them stops.
         self.seat.account.cancel_calls();
         self.in_flight.clear();
         if let Some(remark) = self.isolate.remarks() {
             self.seat.account.note(remark);
         }
-        let ending = Ending {
-            result,
-            prints: self.isolate.prints(),
-            fuel: Some(self.isolate.fuel_used()),
-            peak_bytes: self.isolate.peak_bytes(),
+        let (prints, fuel) = (self.isolate.prints(), Some(self.isolate.fuel_used()));
+        let peak_bytes = self.isolate.peak_bytes();
+        let result = match self.session.take() {
+            Some(mut session) => {
+                let settled = result.and_then(|answer| self.keep(&mut session, answer, &prints));
+                if settled.is_err() {
+                    self.isolate.rollback();
+                    let mut contents = session.state.contents();
+                    (contents.committed, contents.note) = (false, None);
+                    contents.changed.clear();
+                }
+                self.session = Some(session);
+                settled
+            }
+            None => result,
         };
+        let ending = Ending { result, prints, fuel, peak_bytes };
         self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
         Box::new(ending)
     }
-}
 
-impl Guest for Execution {
-    fn advance(&mut self) -> Progress {
+    /// Runs a slice.
+    fn slice(&mut self) -> Progress {
         loop {
             let exit = self.isolate.run(SLICE);
             // A fault says what was still in flight; its end cancels everything.
@@ -269,6 +314,44 @@ impl Guest for Execution {
         }
     }
 
+    /// Commits what a program of a session has defined, if its answer is accepted.
+    fn keep(
+        &mut self,
+        session: &mut SessionRun,
+        answer: RenderedValue,
+        prints: &[String],
+    ) -> Result<RenderedValue, Failure> {
+        if let Some(accept) = session.accept.take() {
+            accept(&answer)?;
+        }
+        let limits = session.state.limits;
+        let prepared = commit::prepare(&mut self.isolate, &session.state).and_then(|prepared| {
+            commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
+        });
+        let prepared = prepared.map_err(|refusal| match refusal {
+            Refusal::OverLimit(failure) => failure,
+            Refusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),
+        })?;
+        let memory_bytes = self.isolate.live_bytes().saturating_sub(self.empty_bytes);
+        let mut contents = session.state.contents();
+        let has_new_names =
+            prepared.enter(&mut contents, &limits, prints, memory_bytes, self.lisp.broker.secrets());
+        drop(contents);
+        if has_new_names {
+            self.environment = commit::describe(&mut self.isolate, &self.environment);
+        }
+        Ok(answer)
+    }
+}
+
+impl Guest for Execution {
+    fn advance(&mut self) -> Progress {
+        self.is_whole = false;
+        let progress = self.slice();
+        self.is_whole = true;
+        progress
+    }
+
     fn answer(&mut self, call: CallId, reply: Reply) {
         let call = HostCall(call.0);
         if !self.in_flight.contains_key(&call) {
@@ -292,7 +375,14 @@ impl Guest for Execution {
     }
 
     /// Frees the program; logical bytes left on its account are a defect of the language core.
-    fn close(self: Box<Self>) {
+    fn close(mut self: Box<Self>) {
+        if let Some(session) = self.session.take()
+            && self.is_whole
+            && self.is_attached
+        {
+            let Execution { isolate, environment, empty_bytes, .. } = *self;
+            return kept::put(&session.state, Kept { isolate, environment, empty_bytes });
+        }
         let leaked = self.isolate.close();
         if leaked != 0 {
             tracing::error!(

@@ -41,6 +41,11 @@ impl CompileEnvironment {
         CompileEnvironment { preludes, session, fingerprint: Fingerprint(high << 64 | low) }
     }
 
+    /// The same namespaces, and these names of a session.
+    pub(crate) fn with_session(&self, session: Vec<DefinedName>) -> CompileEnvironment {
+        CompileEnvironment::new(self.preludes.clone(), session)
+    }
+
     /// What it is known by.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.fingerprint

@@ -6,6 +6,7 @@
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
+//! - [`session`]: programs that build on each other
 //! - `program_cache`: compiled programs by environment and source
 
 mod compile;
@@ -18,6 +19,7 @@ mod pool;
 pub mod prelude;
 mod program_cache;
 mod rendering;
+pub mod session;
 pub(crate) mod tool_call;
 
 use super::MakeGuest;
@@ -27,6 +29,7 @@ use driver::Execution;
 use environment::CompileEnvironment;
 use prelude::Prelude;
 use program_cache::ProgramCache;
+use session::SessionRun;
 use std::sync::Arc;
 
 /// What the programs of a runtime share.
@@ -47,6 +50,17 @@ impl Lisp {
     /// A program as a guest.
     pub(crate) fn guest(self: &Arc<Lisp>, source: Arc<str>, options: RunOptions) -> MakeGuest {
         let lisp = self.clone();
-        Box::new(move |seat| Execution::begin(lisp, source, options, seat))
+        Box::new(move |seat| Execution::begin(lisp, source, options, None, seat))
+    }
+
+    /// A program of a session as a guest, for the worker of that session.
+    pub(crate) fn session_guest(
+        self: &Arc<Lisp>,
+        source: Arc<str>,
+        options: RunOptions,
+        run: SessionRun,
+    ) -> MakeGuest {
+        let lisp = self.clone();
+        Box::new(move |seat| Execution::begin(lisp, source, options, Some(run), seat))
     }
 }

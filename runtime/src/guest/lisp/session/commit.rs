@@ -1,0 +1,189 @@
+//! The end of a program that went well: its result becomes `*1`, and what it has defined stays.
+
+use super::state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionState};
+use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
+use crate::run::outcome::{Failure, FailureKind};
+use crate::secrets::SecretRegistry;
+use ptc_compiler::CallArity;
+use ptc_vm::print::{Printed, pr_str};
+use ptc_vm::value::map::MapNode;
+use ptc_vm::{Class, Context, Fault, Isolate, Value};
+use std::sync::Arc;
+
+/// Names of the last results, newest first (language.md, "sessions").
+pub(super) const HISTORY: [&str; 3] = ["*1", "*2", "*3"];
+
+/// Bytes of the preview in the description of a result that is too large.
+const DESCRIBED: usize = 200;
+
+/// Of a session whose state would be larger than its limits.
+const OVER_LIMIT: FailureKind = FailureKind::new("session_limit_exceeded", Class::RuntimeError);
+
+/// What a commit is going to write down.
+pub(in crate::guest::lisp) struct Prepared {
+    entry: HistoryEntry,
+    note: Option<CommitNote>,
+    changed: Vec<(String, SessionBinding)>,
+}
+
+/// Why nothing is kept.
+pub(in crate::guest::lisp) enum Refusal {
+    /// A limit of the session.
+    OverLimit(Failure),
+    /// A limit of the run, while it was looked at what is to be kept.
+    Fault(Box<Fault>),
+}
+
+impl From<Box<Fault>> for Refusal {
+    fn from(fault: Box<Fault>) -> Refusal {
+        Refusal::Fault(fault)
+    }
+}
+
+/// Enters the result into the history, and looks at what the program has defined. Costs what that is, not what is kept.
+pub(in crate::guest::lisp) fn prepare(
+    isolate: &mut Isolate,
+    session: &SessionState,
+) -> Result<Prepared, Refusal> {
+    let limits = &session.limits;
+    let (mut entry, mut note) = (None, None);
+    isolate.push_history(&HISTORY, |cx, result| {
+        let most = to_usize(limits.history_entry_bytes);
+        let printed = pr_str(cx, result, most)?;
+        let bytes = printed.bytes as u64;
+        entry = Some(HistoryEntry { bytes, preview: preview(&printed, limits) });
+        if !printed.truncated {
+            return Ok(result.clone());
+        }
+        note = Some(CommitNote { bytes, most: limits.history_entry_bytes });
+        description(cx, &printed, limits)
+    })?;
+    let mut names = Vec::new();
+    isolate.definitions(|definition| {
+        if definition.is_new && definition.namespace.is_none() && !HISTORY.contains(&definition.name) {
+            names.push(definition.name.to_owned());
+        }
+    });
+    let count = {
+        let contents = session.contents();
+        let added = names.iter().filter(|name| !contents.bindings.contains_key(*name)).count();
+        contents.bindings.len() + added
+    };
+    if count as u64 > limits.bindings {
+        return Err(over("memory", "max_bindings", count as u64, limits.bindings));
+    }
+    let mut changed = Vec::with_capacity(names.len());
+    for name in names {
+        let most = to_usize(limits.binding_bytes);
+        let Some(printed) = isolate.definition(&name, |cx, value| pr_str(cx, value, most)) else { continue };
+        let printed = printed?;
+        let bytes = printed.bytes as u64;
+        if printed.truncated {
+            return Err(over(&format!("binding `{name}`"), "max_binding_bytes", bytes, limits.binding_bytes));
+        }
+        changed.push((name, SessionBinding { bytes, preview: preview(&printed, limits) }));
+    }
+    // An entry was made by the closure above, or it has failed.
+    let entry = entry.unwrap_or(HistoryEntry { bytes: 0, preview: String::new() });
+    Ok(Prepared { entry, note, changed })
+}
+
+/// Commits, within the memory of the session.
+pub(in crate::guest::lisp) fn commit(
+    isolate: &mut Isolate,
+    empty_bytes: u64,
+    limits: &SessionLimits,
+) -> Result<(), Refusal> {
+    let most = empty_bytes.saturating_add(limits.memory_bytes);
+    let begun = isolate.commit(most);
+    begun.map_err(|_| over("memory", "max_session_memory_bytes", 0, limits.memory_bytes))
+}
+
+impl Prepared {
+    /// Writes down what was committed, without secrets. True when names are new or hold something else.
+    pub(in crate::guest::lisp) fn enter(
+        self,
+        contents: &mut SessionContents,
+        limits: &SessionLimits,
+        prints: &[String],
+        memory_bytes: u64,
+        secrets: &SecretRegistry,
+    ) -> bool {
+        let Prepared { mut entry, note, changed } = self;
+        entry.preview = secrets.scrub_cut(&entry.preview).into_owned();
+        contents.turn += 1;
+        contents.committed = true;
+        contents.note = note;
+        contents.memory_bytes = memory_bytes;
+        let is_longer = contents.history.len() < HISTORY.len();
+        contents.history.push_front(entry);
+        contents.history.truncate(HISTORY.len());
+        contents.prints.extend(prints.iter().map(|line| secrets.scrub(line).into_owned()));
+        contents.changed = changed.iter().map(|(name, _)| name.clone()).collect();
+        let has_changed = !changed.is_empty() || is_longer;
+        for (name, mut binding) in changed {
+            binding.preview = secrets.scrub_cut(&binding.preview).into_owned();
+            contents.bindings.insert(name, binding);
+        }
+        contents.trim(limits);
+        has_changed
+    }
+}
+
+/// What programs are compiled with after what this isolate has committed.
+pub(in crate::guest::lisp) fn describe(
+    isolate: &mut Isolate,
+    before: &CompileEnvironment,
+) -> Arc<CompileEnvironment> {
+    let mut names = Vec::new();
+    isolate.definitions(|definition| {
+        if definition.namespace.is_none() {
+            let arity = definition.arity.map(|arity| CallArity { min: arity.min, max: arity.max });
+            names.push(DefinedName { name: definition.name.into(), arity });
+        }
+    });
+    Arc::new(before.with_session(names))
+}
+
+fn over(field: &str, limit: &str, actual: u64, most: u64) -> Refusal {
+    let actual = if actual == 0 { "more".to_owned() } else { actual.to_string() };
+    let message = format!(
+        "session persisted-state limit exceeded; eval was not committed: {field} needs {actual}, {limit} is {most}"
+    );
+    Refusal::OverLimit(Failure::new(OVER_LIMIT, message))
+}
+
+/// A map that stands for a result too large to be kept.
+fn description(cx: &mut Context, printed: &Printed, limits: &SessionLimits) -> Result<Value, Box<Fault>> {
+    let reason = cx.keyword("max_history_entry_bytes");
+    let shown = cut(&printed.text, DESCRIBED.min(to_usize(limits.history_entry_bytes / 4)));
+    let shown = cx.host_text(shown)?;
+    let whole = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
+    let entries = [
+        ("lisp_session_preview", Value::Bool(true)),
+        ("reason", reason),
+        ("bytes", whole(printed.bytes as u64)),
+        ("max_bytes", whole(limits.history_entry_bytes)),
+        ("preview", shown),
+    ];
+    let mut map = MapNode::with_capacity(entries.len());
+    for (key, value) in entries {
+        let key = cx.keyword(key);
+        map = MapNode::insert(map, cx, key, value)?;
+    }
+    Ok(Value::Map(map))
+}
+
+/// The first characters of what was printed.
+fn preview(printed: &Printed, limits: &SessionLimits) -> String {
+    let most = to_usize(limits.preview_chars);
+    printed.text.chars().take(most).collect()
+}
+
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes.min(text.len()))]
+}
+
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

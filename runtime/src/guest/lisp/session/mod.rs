@@ -1,0 +1,28 @@
+//! Programs that build on each other: what one has defined, the next one sees.
+//!
+//! The isolate of a session stays on one worker, in a table of that thread ([`kept`]); a run takes it out, works in it,
+//! and puts it back. Everybody else knows the session by its [`SessionState`]: plain data about what is kept, written by
+//! each commit ([`commit`]).
+//!
+//! Invariants: an isolate in the table has nothing in it but what was committed; a run that did not end well, or whose
+//! answer was refused, leaves session and state as they were.
+
+pub(super) mod commit;
+pub(super) mod kept;
+mod state;
+
+pub(crate) use kept::{forget, release};
+pub(crate) use state::SessionState;
+pub use state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionUsage};
+
+use crate::run::outcome::{Failure, RenderedValue};
+use std::sync::Arc;
+
+/// Judges the answer of a program before anything of it is kept; its failure becomes that of the run.
+pub type Accept = Box<dyn FnOnce(&RenderedValue) -> Result<(), Failure> + Send>;
+
+/// A run of a session.
+pub(crate) struct SessionRun {
+    pub(crate) state: Arc<SessionState>,
+    pub(crate) accept: Option<Accept>,
+}

@@ -1,0 +1,168 @@
+//! What is known of a session away from its thread.
+
+use crate::run::outcome::CallRecord;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How much a session may keep between its programs. Bytes of a binding or of a result are those of its printed form;
+/// those of the memory are logical bytes, equal on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Of all that is kept together.
+    pub memory_bytes: u64,
+    /// Of one binding.
+    pub binding_bytes: u64,
+    /// Bindings.
+    pub bindings: u64,
+    /// Of a result that `*1` and its kin hold; of a larger one they hold a description.
+    pub history_entry_bytes: u64,
+    /// Printed lines, the last ones.
+    pub print_entries: u64,
+    /// Bytes of these.
+    pub print_bytes: u64,
+    /// Upstream calls, the last ones.
+    pub call_entries: u64,
+    /// Bytes of these, as JSON.
+    pub call_bytes: u64,
+    /// Characters of a preview.
+    pub preview_chars: u64,
+}
+
+/// A name that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBinding {
+    /// Bytes of its printed form.
+    pub bytes: u64,
+    /// The beginning of that.
+    pub preview: String,
+}
+
+/// A result that is kept, or what stands for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Bytes of its printed form.
+    pub bytes: u64,
+    /// The beginning of that.
+    pub preview: String,
+}
+
+/// A result that was too large to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitNote {
+    /// At least so many bytes.
+    pub bytes: u64,
+    /// The bound.
+    pub most: u64,
+}
+
+/// All that a session keeps, as text.
+#[derive(Clone, Debug, Default)]
+pub struct SessionContents {
+    /// Programs that were committed.
+    pub turn: u64,
+    /// Programs that were begun.
+    pub attempts: u64,
+    /// Names, sorted.
+    pub bindings: BTreeMap<String, SessionBinding>,
+    /// Results, newest first.
+    pub history: VecDeque<HistoryEntry>,
+    /// Logical bytes of what is kept.
+    pub memory_bytes: u64,
+    /// Printed lines, oldest first.
+    pub prints: VecDeque<String>,
+    /// Upstream calls of committed programs, oldest first.
+    pub calls: VecDeque<CallRecord>,
+    /// Names that the last program has defined or redefined; empty when it was not committed.
+    pub changed: Vec<String>,
+    /// The last program was committed.
+    pub committed: bool,
+    /// Its result was too large.
+    pub note: Option<CommitNote>,
+}
+
+/// How much a session holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionUsage {
+    /// Logical bytes of what is kept.
+    pub memory_bytes: u64,
+    /// Names.
+    pub bindings: u64,
+    /// Results.
+    pub history: u64,
+    /// Bytes of their printed form.
+    pub history_bytes: u64,
+    /// Printed lines.
+    pub prints: u64,
+    /// Bytes of these.
+    pub print_bytes: u64,
+    /// Upstream calls.
+    pub calls: u64,
+}
+
+impl SessionContents {
+    /// How much it is.
+    pub fn usage(&self) -> SessionUsage {
+        SessionUsage {
+            memory_bytes: self.memory_bytes,
+            bindings: self.bindings.len() as u64,
+            history: self.history.len() as u64,
+            history_bytes: self.history.iter().map(|entry| entry.bytes).sum(),
+            prints: self.prints.len() as u64,
+            print_bytes: self.prints.iter().map(|line| line.len() as u64).sum(),
+            calls: self.calls.len() as u64,
+        }
+    }
+
+    /// Keeps the last lines and calls within the limits.
+    pub(crate) fn trim(&mut self, limits: &SessionLimits) {
+        let mut bytes: u64 = self.prints.iter().map(|line| line.len() as u64).sum();
+        while self.prints.len() as u64 > limits.print_entries || bytes > limits.print_bytes {
+            let Some(line) = self.prints.pop_front() else { break };
+            bytes -= line.len() as u64;
+        }
+        let size = |call: &CallRecord| (call.server.len() + call.tool.len() + CALL_OVERHEAD) as u64;
+        let mut bytes: u64 = self.calls.iter().map(size).sum();
+        while self.calls.len() as u64 > limits.call_entries || bytes > limits.call_bytes {
+            let Some(call) = self.calls.pop_front() else { break };
+            bytes -= size(&call);
+        }
+    }
+}
+
+/// Bytes of a call's record beside its names.
+const CALL_OVERHEAD: usize = 128;
+
+/// A session as everybody sees it.
+pub(crate) struct SessionState {
+    /// Different for every session of the process.
+    pub(crate) id: u64,
+    pub(crate) limits: SessionLimits,
+    contents: Mutex<SessionContents>,
+    is_closed: AtomicBool,
+}
+
+impl SessionState {
+    pub(crate) fn new(limits: SessionLimits) -> SessionState {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        SessionState {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            limits,
+            contents: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn contents(&self) -> MutexGuard<'_, SessionContents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its isolate goes when the run that has it ends.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+}
