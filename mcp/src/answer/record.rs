@@ -112,6 +112,11 @@ impl ErrorEnding<'_> {
     }
 }
 
+/// Whether an answer matches a schema; the error is the message of a `validation_error`.
+pub fn check(answer: &RenderedValue, schema: &Schema) -> Result<(), String> {
+    judge(answer, schema).map(|_| ())
+}
+
 fn judge(answer: &RenderedValue, schema: &Schema) -> Result<Validated, String> {
     let json = match &answer.json {
         Some(Ok(json)) => json,

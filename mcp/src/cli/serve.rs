@@ -5,6 +5,7 @@ use super::flags::catalog::CatalogFlags;
 use super::flags::limits::LimitFlags;
 use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
+use super::flags::session::SessionFlags;
 use super::flags::variables;
 use super::stop::{GRACE, Stop, input_gone};
 use crate::answer::caps::Profile;
@@ -16,6 +17,7 @@ use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
 use crate::tools::lisp_eval;
 use crate::tools::proxy::{self, ProxyDispatch};
+use crate::tools::session::{self, SessionTable};
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
 use ptc_runtime::limits::Limits;
@@ -60,6 +62,8 @@ pub struct ServeArgs {
     upstreams: UpstreamFlags,
     #[command(flatten)]
     python: PythonFlags,
+    #[command(flatten)]
+    sessions: SessionFlags,
     #[command(flatten)]
     server: LimitFlags<ServerLimits>,
     #[command(flatten)]
@@ -106,6 +110,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     }
     if !args.tools.is_empty() {
         registry = registry.only(&args.tools);
+    }
+    if let Some((quotas, kept)) = args.sessions.sessions()? {
+        let table = SessionTable::new(booted.runtime.clone(), quotas, kept, limits);
+        registry = registry.with_all(session::tools(&table));
     }
     let surface = Surface {
         registry,

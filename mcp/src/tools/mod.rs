@@ -12,6 +12,7 @@
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
 //!   others.
+//! - [`session`]: programs that build on each other.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
 
@@ -22,6 +23,7 @@ pub mod job;
 pub mod lisp_eval;
 pub mod proxy;
 pub mod registry;
+pub mod session;
 
 pub use definition::{Definition, Facts, ToolAnnotations};
 pub use job::{Cancel, Job, Reporter};

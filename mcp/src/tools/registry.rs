@@ -28,6 +28,12 @@ impl Registry {
         self
     }
 
+    /// These tools and others.
+    pub fn with_all(mut self, tools: Vec<Box<dyn Tool>>) -> Registry {
+        self.tools.extend(tools);
+        self
+    }
+
     /// Only the tools of these names.
     pub fn only(mut self, names: &[String]) -> Registry {
         self.tools.retain(|tool| names.iter().any(|name| name == tool.name()));

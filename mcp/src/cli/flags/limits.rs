@@ -14,6 +14,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("max-upstream-calls", "max-upstream-calls-per-program"),
     ("max-catalog-ops", "max-catalog-ops-per-program"),
     ("max-concurrent", "max-concurrent-calls"),
+    ("session-ttl", "session-ttl-ms"),
+    ("session-idle-timeout", "session-idle-timeout-ms"),
 ];
 
 /// A table whose rows are flags.

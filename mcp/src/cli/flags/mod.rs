@@ -3,6 +3,7 @@
 //! # Layout
 //!
 //! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
+//! - [`session`]: whether and how many sessions there are.
 //! - [`source`]: where programs and contexts come from.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
@@ -11,5 +12,6 @@ pub mod catalog;
 pub mod limits;
 pub mod python;
 pub mod server;
+pub mod session;
 pub mod source;
 pub mod variables;

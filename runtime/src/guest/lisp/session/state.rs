@@ -1,32 +1,32 @@
 //! What is known of a session away from its thread.
 
-use crate::run::outcome::CallRecord;
+use crate::run::outcome::{CallRecord, CallStatus};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How much a session may keep between its programs. Bytes of a binding or of a result are those of its printed form;
-/// those of the memory are logical bytes, equal on every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionLimits {
-    /// Of all that is kept together.
-    pub memory_bytes: u64,
-    /// Of one binding.
-    pub binding_bytes: u64,
-    /// Bindings.
-    pub bindings: u64,
-    /// Of a result that `*1` and its kin hold; of a larger one they hold a description.
-    pub history_entry_bytes: u64,
-    /// Printed lines, the last ones.
-    pub print_entries: u64,
+crate::limit_table! {
+    /// How much a session may keep between its programs. Bytes of a binding or of a result are those of its printed form;
+    /// those of the memory are logical bytes, equal on every machine.
+    SessionLimits;
+    /// Logical bytes that a session keeps.
+    memory_bytes: Bytes = 1 << 20, "max-session-memory-bytes", "session_limit_exceeded";
+    /// Bytes of one binding of a session, printed.
+    binding_bytes: Bytes = 256 << 10, "max-session-binding-bytes", "session_limit_exceeded";
+    /// Bindings of a session.
+    bindings: Count = 200, "max-session-bindings", "session_limit_exceeded";
+    /// Bytes of a result, printed, that *1 and its kin hold; of a larger one they hold a description.
+    history_entry_bytes: Bytes = 64 << 10, "max-session-history-entry-bytes", "a description instead";
+    /// Printed lines that a session keeps, the last ones.
+    print_entries: Count = 50, "max-session-print-entries", "older ones go";
     /// Bytes of these.
-    pub print_bytes: u64,
-    /// Upstream calls, the last ones.
-    pub call_entries: u64,
-    /// Bytes of these, as JSON.
-    pub call_bytes: u64,
-    /// Characters of a preview.
-    pub preview_chars: u64,
+    print_bytes: Bytes = 64 << 10, "max-session-print-bytes", "older ones go";
+    /// Upstream calls that a session remembers, the last ones.
+    call_entries: Count = 50, "max-session-upstream-call-entries", "older ones go";
+    /// Bytes of these.
+    call_bytes: Bytes = 128 << 10, "max-session-upstream-call-bytes", "older ones go";
+    /// Characters of a preview of what a session keeps.
+    preview_chars: Count = 512, "max-session-preview-chars", "cut";
 }
 
 /// A name that is kept.
@@ -98,6 +98,8 @@ pub struct SessionUsage {
     pub print_bytes: u64,
     /// Upstream calls.
     pub calls: u64,
+    /// Bytes of these.
+    pub call_bytes: u64,
 }
 
 impl SessionContents {
@@ -111,6 +113,7 @@ impl SessionContents {
             prints: self.prints.len() as u64,
             print_bytes: self.prints.iter().map(|line| line.len() as u64).sum(),
             calls: self.calls.len() as u64,
+            call_bytes: self.calls.iter().map(call_bytes).sum(),
         }
     }
 
@@ -121,17 +124,23 @@ impl SessionContents {
             let Some(line) = self.prints.pop_front() else { break };
             bytes -= line.len() as u64;
         }
-        let size = |call: &CallRecord| (call.server.len() + call.tool.len() + CALL_OVERHEAD) as u64;
-        let mut bytes: u64 = self.calls.iter().map(size).sum();
+        let mut bytes: u64 = self.calls.iter().map(call_bytes).sum();
         while self.calls.len() as u64 > limits.call_entries || bytes > limits.call_bytes {
             let Some(call) = self.calls.pop_front() else { break };
-            bytes -= size(&call);
+            bytes -= call_bytes(&call);
         }
     }
 }
 
-/// Bytes of a call's record beside its names.
-const CALL_OVERHEAD: usize = 128;
+/// Bytes of a call's record: its names, its error, and as much as its numbers have as JSON.
+fn call_bytes(call: &CallRecord) -> u64 {
+    const NUMBERS: usize = 128;
+    let error = match &call.status {
+        CallStatus::Ok => 0,
+        CallStatus::Error { error, .. } => error.len(),
+    };
+    (call.server.len() + call.tool.len() + error + NUMBERS) as u64
+}
 
 /// A session as everybody sees it.
 pub(crate) struct SessionState {

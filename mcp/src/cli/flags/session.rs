@@ -1,0 +1,31 @@
+//! Sessions of a server: whether there are any, how many, and how long.
+
+use super::limits::{FlagTable, LimitFlags};
+use crate::console::exit::Abort;
+use crate::tools::session::SessionQuotas;
+use ptc_runtime::session::SessionLimits;
+
+impl FlagTable for SessionQuotas {}
+impl FlagTable for SessionLimits {}
+
+/// Flags of sessions.
+#[derive(Debug, clap::Args)]
+pub struct SessionFlags {
+    /// Offer sessions: tools with which programs build on each other
+    #[arg(long)]
+    sessions: bool,
+    #[command(flatten)]
+    quotas: LimitFlags<SessionQuotas>,
+    #[command(flatten)]
+    limits: LimitFlags<SessionLimits>,
+}
+
+impl SessionFlags {
+    /// What was asked for; `None` without sessions.
+    pub fn sessions(&self) -> Result<Option<(SessionQuotas, SessionLimits)>, Abort> {
+        let asked =
+            self.sessions || super::variables::read("sessions", super::variables::boolean)?.unwrap_or(false);
+        let (quotas, limits) = (self.quotas.limits(false)?, self.limits.limits(false)?);
+        Ok(asked.then_some((quotas, limits)))
+    }
+}

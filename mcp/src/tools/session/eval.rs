@@ -1,0 +1,267 @@
+//! `lisp_session_eval`: a program in a session.
+
+use super::arguments::{Fields, SessionFault};
+use super::table::{OpenSession, SessionTable};
+use super::{SESSION_ID, refused, view};
+use crate::answer::caps::Profile;
+use crate::answer::profile::apply;
+use crate::answer::record::{EvalEnding, Record, check, run_options};
+use crate::answer::schema::Schema;
+use crate::answer::{Content, ToolResult};
+use crate::protocol::borrowed::Raw;
+use crate::tools::job::{Cancel, Job, Reporter};
+use crate::tools::lisp_eval::log;
+use crate::tools::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{Failure, Outcome, Report};
+use ptc_runtime::session::Accept;
+use ptc_runtime::watcher::RunWatcher;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Name of the tool.
+const NAME: &str = "lisp_session_eval";
+
+const DESCRIPTION: &str = "Runs one PTC-Lisp program in a session, as lisp_eval does, and keeps what it defines: (def rows \
+    (:value (tool/call {…}))) in one program, rows in the next. *1 *2 *3 are the last results. Only a program that ends \
+    well is kept; after an error, a timeout or (fail v) the session is as before, but for what upstream tools have done.";
+
+/// The tool.
+pub struct SessionEval {
+    table: Arc<SessionTable>,
+}
+
+/// What a call asks for.
+struct Asked {
+    session: Arc<OpenSession>,
+    program: String,
+    context: Option<String>,
+    schema: Option<Schema>,
+}
+
+impl SessionEval {
+    /// In sessions of this table.
+    pub fn new(table: Arc<SessionTable>) -> SessionEval {
+        SessionEval { table }
+    }
+
+    fn asked(&self, arguments: Option<Raw<'_>>) -> Result<Asked, SessionFault> {
+        let fields = Fields::read(arguments)?;
+        let id = fields.session_id()?;
+        let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
+        let program = fields
+            .text("program")
+            .filter(|program| !program.is_empty())
+            .ok_or_else(|| SessionFault::arguments("program must be a non-empty string"))?;
+        if program.len() as u64 > max_program_bytes {
+            return Err(SessionFault::arguments("program exceeds max_program_bytes"));
+        }
+        let context =
+            fields.get("context").map(|context| checked_context(context, max_context_bytes)).transpose()?;
+        let schema = fields.get("output_schema").filter(|schema| !schema.is_null());
+        let schema = schema.map(Schema::parse).transpose().map_err(|error| {
+            SessionFault::arguments(format!("argument `output_schema` is invalid: {error}"))
+        })?;
+        let session = self.table.find(id)?;
+        Ok(Asked { session, program: program.to_owned(), context, schema })
+    }
+}
+
+fn checked_context(context: &Value, most: u64) -> Result<String, SessionFault> {
+    let fault = |message: &str| Err(SessionFault::arguments(message));
+    let Value::Object(members) = context else { return fault("context must be an object when supplied") };
+    if members.keys().any(String::is_empty) {
+        return fault("context keys must be non-empty");
+    }
+    if members.keys().any(|key| key.contains('/')) {
+        return fault("context keys may not contain `/`");
+    }
+    let text = context.to_string();
+    if text.len() as u64 > most {
+        return fault("context exceeds max_context_bytes");
+    }
+    Ok(text)
+}
+
+impl Tool for SessionEval {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn definition(&self, facts: &Facts) -> Definition {
+        let eval = crate::tools::lisp_eval::definition::definition(facts);
+        let mut input_schema = eval.input_schema;
+        if let Some(properties) = input_schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.insert("session_id".into(), json!({ "type": "string", "description": SESSION_ID }));
+        }
+        input_schema["required"] = json!(["session_id", "program"]);
+        Definition {
+            title: "Run a PTC-Lisp program in a session".into(),
+            description: DESCRIPTION.into(),
+            input_schema,
+            annotations: ToolAnnotations {
+                read_only_hint: false,
+                idempotent_hint: false,
+                ..eval.annotations
+            },
+            output_schema: eval.output_schema,
+        }
+    }
+
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let Asked { session, program, context, schema } = match self.asked(arguments) {
+            Ok(asked) => asked,
+            Err(fault) => return reply.with(&refused(&fault)),
+        };
+        if session.session().is_busy() {
+            return reply.with(&refused(&SessionFault::busy(session.id())));
+        }
+        session.touch();
+        let mut options = RunOptions {
+            context,
+            strict_data: true,
+            limits: self.table.programs,
+            since: Some(Instant::now()),
+            ..RunOptions::default()
+        };
+        run_options(call.profile, schema.as_ref(), &mut options);
+        let call = *call;
+        Begun::Run(Job::new(0, move |reporter| -> Cancel {
+            let accept = schema.clone().map(|schema| -> Accept {
+                Box::new(move |answer| {
+                    check(answer, &schema).map_err(|message| {
+                        Failure::from(Report::new(ptc_vm::Reason::ValidationError, message))
+                    })
+                })
+            });
+            let slot = Arc::new(std::sync::Mutex::new(Some(reporter)));
+            let watcher = TurnAnswer { slot: slot.clone(), call, schema, session: session.clone() };
+            match session.session().submit(program, options, accept, Box::new(watcher)) {
+                Ok(submitted) => Box::new(move || submitted.cancel()),
+                Err(_) => {
+                    // Another program has begun since the call was looked at.
+                    if let Some(reporter) = take(&slot) {
+                        reporter.ended(&refused(&SessionFault::busy(session.id())));
+                    }
+                    Box::new(|| {})
+                }
+            }
+        }))
+    }
+}
+
+type Slot = std::sync::Mutex<Option<Box<dyn Reporter>>>;
+
+fn take(slot: &Slot) -> Option<Box<dyn Reporter>> {
+    slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+}
+
+/// Follows one program of a session, and renders its outcome.
+struct TurnAnswer {
+    slot: Arc<Slot>,
+    call: CallContext,
+    schema: Option<Schema>,
+    session: Arc<OpenSession>,
+}
+
+impl RunWatcher for TurnAnswer {
+    fn begun(&mut self) {
+        if let Some(reporter) = &mut *self.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            reporter.begun();
+        }
+    }
+
+    fn call_ended(&mut self, ended: u64) {
+        if let Some(reporter) = &mut *self.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            reporter.progress(ended, "upstream call");
+        }
+    }
+
+    fn ended(self: Box<Self>, outcome: Outcome) {
+        self.session.touch();
+        let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+        let mut record = Record::of(&outcome, self.schema.as_ref());
+        if let EvalEnding::Error(error) = &mut record.ending
+            && let Some(kind) = error.kind
+        {
+            // Sessions say what exactly it was.
+            error.reason = kind;
+        }
+        let result = decorate(self.call.profile, apply(self.call.profile, &record), &self.session, &outcome);
+        if let Some(reporter) = take(&self.slot) {
+            reporter.ended(&ToolAnswer { result, log });
+        }
+    }
+}
+
+/// Adds what has become of the session.
+fn decorate<'r>(
+    profile: Profile,
+    result: ToolResult<'r>,
+    session: &OpenSession,
+    outcome: &Outcome,
+) -> ToolResult<'r> {
+    let ToolResult { is_error, content, structured } = result;
+    let calls = outcome.upstream_calls.len();
+    let (line, memory, notices) = session.session().contents(|contents| {
+        let mut items = Vec::new();
+        if is_error {
+            items.push("rolled back".to_owned());
+        }
+        if !contents.changed.is_empty() {
+            items.push(format!("stored: {}", contents.changed.join(", ")));
+        }
+        if calls > 0 {
+            items.push(format!("turn upstream calls: {calls}"));
+        }
+        let mut memory = Map::new();
+        memory.insert("changed_keys".into(), contents.changed.clone().into());
+        memory.insert("stored_keys".into(), contents.bindings.keys().cloned().collect());
+        if profile == Profile::Debug {
+            let changed = contents.changed.iter().filter_map(|name| {
+                Some((name.clone(), Value::from(contents.bindings.get(name)?.preview.as_str())))
+            });
+            memory.insert("changed".into(), Value::Object(changed.collect()));
+        }
+        let notice = contents.note.map(|note| {
+            json!({
+                "field": "*1", "reason": "max_history_entry_bytes", "bytes": note.bytes, "max_bytes": note.most,
+                "message": NOTICE,
+            })
+        });
+        (items, memory, notice)
+    });
+    let structured = structured.map(|mut structured| {
+        // A validated value alone, of the slim profile, is left as it is.
+        if profile != Profile::Slim
+            && let Some(map) = structured.as_object_mut()
+        {
+            map.insert("session".into(), view::summary(session).into());
+            map.insert("memory".into(), memory.into());
+            if let Some(notice) = &notices {
+                map.insert("history_notices".into(), json!([notice]));
+            }
+        }
+        structured
+    });
+    let content = match (profile, content, &structured) {
+        (Profile::Debug, _, Some(full)) => Content::Text(full.to_string().into()),
+        (_, Content::Text(text), _) => {
+            let mut text = text.into_owned();
+            if notices.is_some() {
+                text.push_str("\n;; ");
+                text.push_str(NOTICE);
+            }
+            if !line.is_empty() {
+                text.push_str(&format!("\n[{}]", line.join("; ")));
+            }
+            Content::Text(text.into())
+        }
+        (_, content, _) => content,
+    };
+    ToolResult { is_error, content, structured }
+}
+
+const NOTICE: &str = "*1 stored as preview; original value exceeded max_session_history_entry_bytes";

@@ -1,0 +1,296 @@
+//! Sessions as tools: programs that build on each other (`--sessions`).
+//!
+//! # Layout
+//!
+//! - [`table`]: which sessions there are, whose they are, and when they end.
+//! - [`eval`]: a program in a session. [`view`]: what a session is seen to hold.
+//! - [`arguments`]: arguments of all these tools, and their faults.
+//! - here: the tools that are over at once.
+
+pub mod arguments;
+mod eval;
+mod table;
+mod view;
+
+pub use eval::SessionEval;
+pub use table::{SessionQuotas, SessionTable};
+
+use super::job::{Cancel, Job};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use crate::answer::{Content, ToolResult};
+use crate::protocol::borrowed::Raw;
+use arguments::{Fields, SessionFault, SessionReason};
+use ptc_runtime::session::{Bindings, Forget};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use table::Closed;
+
+/// The tools, in the order of `tools/list`.
+pub fn tools(table: &Arc<SessionTable>) -> Vec<Box<dyn Tool>> {
+    let simple = |tool: SimpleTool| Box::new(BoundTool { tool, table: table.clone() }) as Box<dyn Tool>;
+    vec![
+        simple(SimpleTool::Start),
+        simple(SimpleTool::List),
+        Box::new(SessionEval::new(table.clone())),
+        simple(SimpleTool::Inspect),
+        simple(SimpleTool::Forget),
+        simple(SimpleTool::Close),
+    ]
+}
+
+/// A tool that runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SimpleTool {
+    Start,
+    List,
+    Inspect,
+    Forget,
+    Close,
+}
+
+struct BoundTool {
+    tool: SimpleTool,
+    table: Arc<SessionTable>,
+}
+
+const SESSION_ID: &str = "As lisp_session_start gave it.";
+
+impl SimpleTool {
+    const fn name(self) -> &'static str {
+        match self {
+            SimpleTool::Start => "lisp_session_start",
+            SimpleTool::List => "lisp_session_list",
+            SimpleTool::Inspect => "lisp_session_inspect",
+            SimpleTool::Forget => "lisp_session_forget",
+            SimpleTool::Close => "lisp_session_close",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            SimpleTool::Start => "Start a session",
+            SimpleTool::List => "List sessions",
+            SimpleTool::Inspect => "Look into a session",
+            SimpleTool::Forget => "Forget parts of a session",
+            SimpleTool::Close => "End a session",
+        }
+    }
+
+    const fn description(self) -> &'static str {
+        match self {
+            SimpleTool::Start => {
+                "Starts an empty session and gives its session_id. Programs sent to lisp_session_eval with it keep what \
+                 they def and defn, and their last results as *1 *2 *3, so that large values stay on the server between \
+                 programs. It ends by itself at expires_at, or when nothing happens in it for max_idle_ms."
+            }
+            SimpleTool::List => "Lists the open sessions, the one used last first.",
+            SimpleTool::Inspect => {
+                "Shows what a session holds. view: overview (default), memory (names with previews), prints, tool_calls, \
+                 history (*1 *2 *3), limits (with the largest names)."
+            }
+            SimpleTool::Forget => {
+                "Forgets names (bindings), or everything of a kind (clear). Unknown names are ignored."
+            }
+            SimpleTool::Close => {
+                "Ends a session and frees what it holds; a program under way in it is cancelled."
+            }
+        }
+    }
+
+    fn properties(self) -> (Value, &'static [&'static str]) {
+        let id = json!({ "type": "string", "description": SESSION_ID });
+        match self {
+            SimpleTool::Start => (
+                json!({
+                    "title": { "type": "string", "description": "For lisp_session_list." },
+                    "ttl_ms": {
+                        "type": "integer", "minimum": 1,
+                        "description": "How long it lives; at most, and by default, what the server allows.",
+                    },
+                }),
+                &[],
+            ),
+            SimpleTool::List => (json!({}), &[]),
+            SimpleTool::Inspect => {
+                let view = json!({ "type": "string", "enum": view::VIEWS });
+                (json!({ "session_id": id, "view": view }), &["session_id"])
+            }
+            SimpleTool::Forget => {
+                let clear = json!({ "type": "string", "enum": CLEARED });
+                (
+                    json!({
+                        "session_id": id,
+                        "bindings": { "type": "array", "items": { "type": "string" } },
+                        "clear": { "type": "array", "items": clear },
+                    }),
+                    &["session_id"],
+                )
+            }
+            SimpleTool::Close => {
+                (json!({ "session_id": id, "reason": { "type": "string" } }), &["session_id"])
+            }
+        }
+    }
+
+    const fn annotations(self) -> ToolAnnotations {
+        let (read, destroys, idempotent) = match self {
+            SimpleTool::Start => (false, false, false),
+            SimpleTool::List | SimpleTool::Inspect => (true, false, true),
+            SimpleTool::Forget | SimpleTool::Close => (false, true, true),
+        };
+        ToolAnnotations {
+            read_only_hint: read,
+            destructive_hint: destroys,
+            idempotent_hint: idempotent,
+            open_world_hint: false,
+        }
+    }
+}
+
+/// What can be cleared as a whole.
+const CLEARED: [&str; 5] = ["memory", "history", "prints", "tool_calls", "upstream_calls"];
+
+impl Tool for BoundTool {
+    fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    fn definition(&self, _: &Facts) -> Definition {
+        let (properties, required) = self.tool.properties();
+        Definition {
+            title: self.tool.title().into(),
+            description: self.tool.description().into(),
+            input_schema: json!({
+                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            }),
+            annotations: self.tool.annotations(),
+            output_schema: Some(json!({
+                "type": "object", "properties": { "status": { "enum": ["ok", "error"] } }, "required": ["status"],
+            })),
+        }
+    }
+
+    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
+        let answer = Fields::read(arguments).and_then(|fields| {
+            match self.tool {
+                SimpleTool::Start => self.start(fields),
+                SimpleTool::List => self.list(&fields),
+                SimpleTool::Inspect => self.inspect(&fields),
+                SimpleTool::Close => self.close(&fields),
+                SimpleTool::Forget => return self.forget(&fields).map(SimpleAnswer::Later),
+            }
+            .map(SimpleAnswer::Now)
+        });
+        match answer {
+            Ok(SimpleAnswer::Now(answer)) => reply.with(&told(answer)),
+            Ok(SimpleAnswer::Later(job)) => Begun::Run(job),
+            Err(fault) => reply.with(&refused(&fault)),
+        }
+    }
+}
+
+enum SimpleAnswer {
+    Now(Map<String, Value>),
+    Later(Job),
+}
+
+impl BoundTool {
+    fn start(&self, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
+        fields.only("lisp_session_start", &["title", "ttl_ms"])?;
+        let title = fields.text("title").map(str::to_owned);
+        let started = SessionTable::start(&self.table, title, fields.whole("ttl_ms"))?;
+        Ok(view::started(&started))
+    }
+
+    fn list(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+        if !fields.is_empty() {
+            return Err(SessionFault::arguments("lisp_session_list takes no arguments"));
+        }
+        let sessions = self.table.all();
+        let sessions: Vec<Value> = sessions.iter().map(|session| view::summary(session).into()).collect();
+        Ok(ok([("count", sessions.len().into()), ("sessions", sessions.into())]))
+    }
+
+    fn inspect(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+        let session = self.table.find(fields.session_id()?)?;
+        session.touch();
+        Ok(view::inspect(&session, fields.text("view").unwrap_or_default()))
+    }
+
+    fn forget(&self, fields: &Fields) -> Result<Job, SessionFault> {
+        let session = self.table.find(fields.session_id()?)?;
+        let names = fields.texts("bindings")?.unwrap_or_default();
+        let cleared = fields.texts("clear")?.unwrap_or_default();
+        if cleared.iter().any(|what| !CLEARED.contains(&what.as_str())) {
+            return Err(SessionFault::arguments("invalid clear target"));
+        }
+        let clears = |what: &str| cleared.iter().any(|cleared| cleared == what);
+        let forget = Forget {
+            bindings: if clears("memory") { Bindings::All } else { Bindings::Named(names) },
+            history: clears("history"),
+            prints: clears("prints"),
+            calls: clears("tool_calls") || clears("upstream_calls"),
+        };
+        if session.session().is_busy() {
+            return Err(SessionFault::busy(session.id()));
+        }
+        session.touch();
+        Ok(Job::new(0, move |reporter| -> Cancel {
+            // Another program may have begun meanwhile.
+            let reporter = Arc::new(std::sync::Mutex::new(Some(reporter)));
+            let answer = |reporter: &std::sync::Mutex<Option<Box<dyn super::Reporter>>>,
+                          answer: &ToolAnswer<'_>| {
+                let reporter = reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+                if let Some(reporter) = reporter {
+                    reporter.ended(answer);
+                }
+            };
+            let (held, done) = (session.clone(), reporter.clone());
+            let begun = session.session().forget(forget, move |gone| {
+                answer(&done, &told(view::forgotten(&held, gone, cleared)));
+            });
+            if begun.is_err() {
+                answer(&reporter, &refused(&SessionFault::busy(session.id())));
+            }
+            Box::new(|| {})
+        }))
+    }
+
+    fn close(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+        let id = fields.session_id()?;
+        let Closed = self.table.close(id)?;
+        let reason = fields.text("reason").unwrap_or("closed");
+        Ok(ok([("session_id", id.into()), ("closed", true.into()), ("reason", reason.into())]))
+    }
+}
+
+/// An answer with the status ok.
+fn ok<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("status".into(), "ok".into());
+    map.extend(entries.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    map
+}
+
+/// The answer of a tool that no profile cuts: data, and the same as text.
+fn told(answer: Map<String, Value>) -> ToolAnswer<'static> {
+    let is_error = answer.get("status").is_some_and(|status| status == "error");
+    let structured = Value::from(answer);
+    let content = Content::Text(structured.to_string().into());
+    ToolResult { is_error, content, structured: Some(structured) }.into()
+}
+
+/// A call that came to nothing.
+fn refused(fault: &SessionFault) -> ToolAnswer<'static> {
+    let mut map = Map::new();
+    map.insert("status".into(), "error".into());
+    map.insert("reason".into(), fault.reason.name().into());
+    map.insert("message".into(), fault.message.as_str().into());
+    map.insert("feedback".into(), fault.message.as_str().into());
+    if fault.reason == SessionReason::Busy
+        && let Some(id) = &fault.session_id
+    {
+        map.insert("session_id".into(), id.as_str().into());
+    }
+    told(map)
+}

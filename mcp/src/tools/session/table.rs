@@ -1,0 +1,220 @@
+//! Which sessions there are, and when they end: closed, too old, or idle for too long.
+
+use super::arguments::{SessionFault, SessionReason};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::session::{Session, SessionLimits};
+use ptc_runtime::{Runtime, limit_table};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+limit_table! {
+    /// How many sessions a server has, and how long.
+    SessionQuotas;
+    /// Sessions of a server.
+    sessions: Positive = 64, "max-sessions", "session_limit_exceeded";
+    /// Sessions of one owner; a client over standard input is one.
+    sessions_per_owner: Positive = 16, "max-sessions-per-owner", "session_limit_exceeded";
+    /// How long a session lives at most.
+    ttl_ms: Millis = 1_800_000, "session-ttl", "session_closed";
+    /// How long a session lives in which nothing happens.
+    idle_ms: Millis = 900_000, "session-idle-timeout", "session_closed";
+}
+
+/// Ended sessions whose ids are remembered, so that it can be said that they have ended.
+const REMEMBERED: usize = 1_024;
+
+/// Random bytes of an id.
+const ID_BYTES: usize = 18;
+
+/// The sessions of a server.
+pub struct SessionTable {
+    runtime: Arc<Runtime>,
+    quotas: SessionQuotas,
+    limits: SessionLimits,
+    /// Of each program.
+    pub(super) programs: Limits,
+    open: Mutex<OpenSessions>,
+}
+
+#[derive(Default)]
+struct OpenSessions {
+    sessions: HashMap<String, Arc<OpenSession>>,
+    ended: VecDeque<String>,
+}
+
+/// A session with its dates.
+pub(super) struct OpenSession {
+    id: String,
+    title: Option<String>,
+    session: Session,
+    quotas: SessionQuotas,
+    created: Timestamp,
+    expires: (Timestamp, Instant),
+    used: Mutex<(Timestamp, Instant)>,
+}
+
+/// A session has ended.
+pub(super) struct Closed;
+
+impl SessionTable {
+    /// None yet; their programs have these limits.
+    pub fn new(
+        runtime: Arc<Runtime>,
+        quotas: SessionQuotas,
+        limits: SessionLimits,
+        programs: Limits,
+    ) -> Arc<SessionTable> {
+        Arc::new(SessionTable { runtime, quotas, limits, programs, open: Mutex::default() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenSessions> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a session, within a tokio runtime, which ends it.
+    pub(super) fn start(
+        table: &Arc<SessionTable>,
+        title: Option<String>,
+        ttl_ms: Option<u64>,
+    ) -> Result<Arc<OpenSession>, SessionFault> {
+        let quotas = table.quotas;
+        let mut open = table.open();
+        let count = open.sessions.len() as u64;
+        if count >= quotas.sessions {
+            return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
+        }
+        if count >= quotas.sessions_per_owner {
+            let message = "maximum number of sessions for this owner reached";
+            return Err(SessionFault::new(SessionReason::TooMany, message));
+        }
+        let mut random = [0; ID_BYTES];
+        getrandom::fill(&mut random).map_err(|error| {
+            SessionFault::new(SessionReason::TooMany, format!("no random number: {error}"))
+        })?;
+        let id = format!("ptcs_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
+        let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
+        let (created, begun) = (now(), Instant::now());
+        let expires = created.checked_add(ttl).unwrap_or(Timestamp::MAX);
+        let session = Arc::new(OpenSession {
+            id: id.clone(),
+            title,
+            session: table.runtime.session(table.limits),
+            quotas,
+            created,
+            expires: (expires, begun.checked_add(ttl).unwrap_or(begun)),
+            used: Mutex::new((created, begun)),
+        });
+        open.sessions.insert(id, session.clone());
+        tokio::spawn(end_in_time(Arc::downgrade(table), Arc::downgrade(&session)));
+        Ok(session)
+    }
+
+    /// The session of this id.
+    pub(super) fn find(&self, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
+        let open = self.open();
+        match open.sessions.get(id) {
+            Some(session) if session.expires.1 > Instant::now() => Ok(session.clone()),
+            found => Err(missing(found.is_some() || open.ended.iter().any(|ended| ended == id))),
+        }
+    }
+
+    /// All, the one used last first.
+    pub(super) fn all(&self) -> Vec<Arc<OpenSession>> {
+        let mut sessions: Vec<_> = self.open().sessions.values().cloned().collect();
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.used().1));
+        sessions
+    }
+
+    /// Ends a session.
+    pub(super) fn close(&self, id: &str) -> Result<Closed, SessionFault> {
+        let session = {
+            let mut open = self.open();
+            let Some(session) = open.sessions.remove(id) else {
+                return Err(missing(open.ended.iter().any(|ended| ended == id)));
+            };
+            if open.ended.len() >= REMEMBERED {
+                open.ended.pop_front();
+            }
+            open.ended.push_back(id.to_owned());
+            session
+        };
+        session.session.close();
+        Ok(Closed)
+    }
+}
+
+fn missing(has_ended: bool) -> SessionFault {
+    match has_ended {
+        true => SessionFault::new(SessionReason::Closed, "session is closed"),
+        false => SessionFault::new(SessionReason::NotFound, "session not found"),
+    }
+}
+
+/// Ends a session when its time has come.
+async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
+    loop {
+        let Some(deadline) = session.upgrade().map(|session| session.ends()) else { return };
+        tokio::time::sleep_until(deadline.into()).await;
+        let (Some(table), Some(session)) = (table.upgrade(), session.upgrade()) else { return };
+        if session.ends() <= Instant::now() {
+            // It may have been closed in this instant.
+            let _ = table.close(&session.id);
+            return;
+        }
+    }
+}
+
+impl OpenSession {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn quotas(&self) -> &SessionQuotas {
+        &self.quotas
+    }
+
+    pub(super) fn created(&self) -> Timestamp {
+        self.created
+    }
+
+    pub(super) fn expires(&self) -> Timestamp {
+        self.expires.0
+    }
+
+    /// When it was used last.
+    pub(super) fn used(&self) -> (Timestamp, Instant) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is in use.
+    pub(super) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = (now(), Instant::now());
+    }
+
+    /// When it ends if nothing happens; a program under way keeps it from being idle.
+    fn ends(&self) -> Instant {
+        let used = if self.session.is_busy() { Instant::now() } else { self.used().1 };
+        let idle = Duration::from_millis(self.quotas.idle_ms.max(1));
+        used.checked_add(idle).map_or(self.expires.1, |idle| idle.min(self.expires.1))
+    }
+}
+
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_micros())
+        .ok()
+        .and_then(|now| Timestamp::from_microsecond(now).ok())
+        .unwrap_or_default()
+}
