@@ -55,7 +55,7 @@ fn build() {
         other => other,
     };
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--package", "ptc", "--bin", "ptc", "--profile", profile, "--target-dir"])
+        .args(["build", "--workspace", "--bin", "ptc", "--profile", profile, "--target-dir"])
         .arg(dir.parent().unwrap())
         .current_dir(workspace())
         .status()

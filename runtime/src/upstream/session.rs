@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// What calls of tools go through.
-pub(super) enum Session {
+pub(super) enum ServerSession {
     /// A server of MCP.
     Mcp(McpSession),
     /// A plain JSON service.
     OpenApi(OpenApiSession),
 }
 
-impl Session {
+impl ServerSession {
     /// Makes a server that was reached ready for calls, and lists its tools. `patience` bounds each request; the
     /// caller bounds all of them together.
     pub(super) async fn open(
@@ -27,15 +27,15 @@ impl Session {
         secrets: &SecretRegistry,
         probe: Probe,
         patience: Duration,
-    ) -> Result<(Session, Listed), UpstreamFault> {
+    ) -> Result<(ServerSession, Listed), UpstreamFault> {
         match line {
             Line::Mcp(peer) => {
                 let (session, tools) = McpSession::open(peer, events, secrets, probe, patience).await?;
-                Ok((Session::Mcp(session), tools))
+                Ok((ServerSession::Mcp(session), tools))
             }
             Line::OpenApi(service) => {
                 let (session, tools) = OpenApiSession::open(service, secrets).await?;
-                Ok((Session::OpenApi(session), tools))
+                Ok((ServerSession::OpenApi(session), tools))
             }
         }
     }
@@ -43,24 +43,24 @@ impl Session {
     /// The session of a server of MCP, whose tools may change while it runs.
     pub(super) fn mcp(&self) -> Option<&McpSession> {
         match self {
-            Session::Mcp(session) => Some(session),
-            Session::OpenApi(_) => None,
+            ServerSession::Mcp(session) => Some(session),
+            ServerSession::OpenApi(_) => None,
         }
     }
 
     /// `name version` as the server calls itself.
     pub(super) fn server_info(&self) -> &str {
         match self {
-            Session::Mcp(session) => session.server_info(),
-            Session::OpenApi(session) => session.server_info(),
+            ServerSession::Mcp(session) => session.server_info(),
+            ServerSession::OpenApi(session) => session.server_info(),
         }
     }
 
     /// What is spoken, and in which version.
     pub(super) fn version(&self) -> &str {
         match self {
-            Session::Mcp(session) => session.version(),
-            Session::OpenApi(session) => session.version(),
+            ServerSession::Mcp(session) => session.version(),
+            ServerSession::OpenApi(session) => session.version(),
         }
     }
 
@@ -71,16 +71,16 @@ impl Session {
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
         match self {
-            Session::Mcp(session) => session.call(request, begun).await,
-            Session::OpenApi(session) => session.call(request, begun).await,
+            ServerSession::Mcp(session) => session.call(request, begun).await,
+            ServerSession::OpenApi(session) => session.call(request, begun).await,
         }
     }
 
     /// True when the server shows within `patience` that it works.
     pub(super) async fn is_alive(&self, patience: Duration) -> bool {
         match self {
-            Session::Mcp(session) => session.is_alive(patience).await,
-            Session::OpenApi(session) => session.is_alive(patience).await,
+            ServerSession::Mcp(session) => session.is_alive(patience).await,
+            ServerSession::OpenApi(session) => session.is_alive(patience).await,
         }
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! - `transactions`: runs that are committed and rolled back, against a model
 //! - `namespaces`: functions that a host attaches
+//! - `tools`: sessions as clients of the server have them
 
 mod namespaces;
+mod tools;
 mod transactions;
 
 use ptc_compiler::{CompileOptions, Externals, SessionName, compile};

@@ -6,7 +6,7 @@ use super::environment::CompileEnvironment;
 use super::host_call::{self, Plan};
 use super::program_cache::CachedProgram;
 use super::session::SessionRun;
-use super::session::commit::{self, Refusal};
+use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallResponse, Permit, WorldFault};
@@ -329,8 +329,8 @@ impl Execution {
             commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
         });
         let prepared = prepared.map_err(|refusal| match refusal {
-            Refusal::OverLimit(failure) => failure,
-            Refusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),
+            CommitRefusal::OverLimit(failure) => failure,
+            CommitRefusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),
         })?;
         let memory_bytes = self.isolate.live_bytes().saturating_sub(self.empty_bytes);
         let mut contents = session.state.contents();

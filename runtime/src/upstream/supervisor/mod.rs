@@ -6,7 +6,7 @@
 mod calls;
 mod owner;
 
-use super::session::Session;
+use super::session::ServerSession;
 use super::{
     CallLimits, CallRequest, CallResult, Guardian, TransportSpec, Upstream, UpstreamFault, UpstreamState,
     UpstreamStatus,
@@ -129,7 +129,7 @@ enum Phase {
 
 /// A server that takes calls.
 struct ReadyServer {
-    session: Session,
+    session: ServerSession,
     calls: Arc<CallTracker>,
     started_in: Duration,
 }

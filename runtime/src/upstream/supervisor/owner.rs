@@ -6,7 +6,7 @@ use super::{About, Command, FailedStart, Phase, ReadyServer};
 use crate::tools::{Listed, SnapshotMode, ToolList};
 use crate::upstream::UpstreamFault;
 use crate::upstream::mcp::Probe;
-use crate::upstream::session::Session;
+use crate::upstream::session::ServerSession;
 use crate::upstream::transport::{Link, LinkEnd, PeerEvents, Transport};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -303,7 +303,7 @@ impl Owner {
         let about = self.about.clone();
         let patience = about.handshake_timeout;
         let (line, events) = (reached.link.line(), reached.events.clone());
-        let session = Session::open(line, events, &about.secrets, self.probe, patience);
+        let session = ServerSession::open(line, events, &about.secrets, self.probe, patience);
         let startup = within(begun, patience, session);
         tokio::pin!(startup);
         let started = loop {
@@ -332,7 +332,7 @@ impl Owner {
     }
 
     /// Watches a ready server: its end, changes of its tools, whether it still answers.
-    async fn watch(&mut self, reached: &mut Reached, session: &Session) -> End {
+    async fn watch(&mut self, reached: &mut Reached, session: &ServerSession) -> End {
         let Reached { link, events, calls } = reached;
         let about = self.about.clone();
         let live = about.mode == SnapshotMode::Live;

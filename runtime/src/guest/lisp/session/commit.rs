@@ -20,23 +20,23 @@ const DESCRIBED: usize = 200;
 const OVER_LIMIT: FailureKind = FailureKind::new("session_limit_exceeded", Class::RuntimeError);
 
 /// What a commit is going to write down.
-pub(in crate::guest::lisp) struct Prepared {
+pub(in crate::guest::lisp) struct PreparedCommit {
     entry: HistoryEntry,
     note: Option<CommitNote>,
     changed: Vec<(String, SessionBinding)>,
 }
 
 /// Why nothing is kept.
-pub(in crate::guest::lisp) enum Refusal {
+pub(in crate::guest::lisp) enum CommitRefusal {
     /// A limit of the session.
     OverLimit(Failure),
     /// A limit of the run, while it was looked at what is to be kept.
     Fault(Box<Fault>),
 }
 
-impl From<Box<Fault>> for Refusal {
-    fn from(fault: Box<Fault>) -> Refusal {
-        Refusal::Fault(fault)
+impl From<Box<Fault>> for CommitRefusal {
+    fn from(fault: Box<Fault>) -> CommitRefusal {
+        CommitRefusal::Fault(fault)
     }
 }
 
@@ -44,7 +44,7 @@ impl From<Box<Fault>> for Refusal {
 pub(in crate::guest::lisp) fn prepare(
     isolate: &mut Isolate,
     session: &SessionState,
-) -> Result<Prepared, Refusal> {
+) -> Result<PreparedCommit, CommitRefusal> {
     let limits = &session.limits;
     let (mut entry, mut note) = (None, None);
     isolate.push_history(&HISTORY, |cx, result| {
@@ -85,7 +85,7 @@ pub(in crate::guest::lisp) fn prepare(
     }
     // An entry was made by the closure above, or it has failed.
     let entry = entry.unwrap_or(HistoryEntry { bytes: 0, preview: String::new() });
-    Ok(Prepared { entry, note, changed })
+    Ok(PreparedCommit { entry, note, changed })
 }
 
 /// Commits, within the memory of the session.
@@ -93,13 +93,13 @@ pub(in crate::guest::lisp) fn commit(
     isolate: &mut Isolate,
     empty_bytes: u64,
     limits: &SessionLimits,
-) -> Result<(), Refusal> {
+) -> Result<(), CommitRefusal> {
     let most = empty_bytes.saturating_add(limits.memory_bytes);
     let begun = isolate.commit(most);
     begun.map_err(|_| over("memory", "max_session_memory_bytes", 0, limits.memory_bytes))
 }
 
-impl Prepared {
+impl PreparedCommit {
     /// Writes down what was committed, without secrets. True when names are new or hold something else.
     pub(in crate::guest::lisp) fn enter(
         self,
@@ -109,7 +109,7 @@ impl Prepared {
         memory_bytes: u64,
         secrets: &SecretRegistry,
     ) -> bool {
-        let Prepared { mut entry, note, changed } = self;
+        let PreparedCommit { mut entry, note, changed } = self;
         entry.preview = secrets.scrub_cut(&entry.preview).into_owned();
         contents.turn += 1;
         contents.committed = true;
@@ -145,12 +145,12 @@ pub(in crate::guest::lisp) fn describe(
     Arc::new(before.with_session(names))
 }
 
-fn over(field: &str, limit: &str, actual: u64, most: u64) -> Refusal {
+fn over(field: &str, limit: &str, actual: u64, most: u64) -> CommitRefusal {
     let actual = if actual == 0 { "more".to_owned() } else { actual.to_string() };
     let message = format!(
         "session persisted-state limit exceeded; eval was not committed: {field} needs {actual}, {limit} is {most}"
     );
-    Refusal::OverLimit(Failure::new(OVER_LIMIT, message))
+    CommitRefusal::OverLimit(Failure::new(OVER_LIMIT, message))
 }
 
 /// A map that stands for a result too large to be kept.
