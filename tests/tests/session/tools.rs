@@ -1,4 +1,5 @@
 //! Session tools as a client sees them.
+#![allow(clippy::unwrap_used, reason = "a broken server should be loud")]
 
 use ptc_tests::serve::{Server, text_of};
 use serde_json::{Value, json};
