@@ -270,3 +270,34 @@ async fn arguments_are_mirrored_and_tools_that_cannot_be_are_left_out() {
     assert_eq!(answer["structuredContent"]["region"], Value::Null);
     assert!(remote.tools().unwrap().get("bad").is_none());
 }
+
+/// Names that we say again in each request are no way to fill our memory.
+#[tokio::test]
+async fn names_of_sessions_and_revisions_are_bounded() {
+    let greets = |session: String, revision: String| {
+        RemoteServer::new(Style::Sessions, move |got| {
+            let says = |value: Value| {
+                let headers = [("content-type", "application/json"), ("mcp-session-id", session.as_str())];
+                Some(Reply::new(200, &headers, result(got, &value).to_string()))
+            };
+            match got.json()["method"].as_str()? {
+                "server/discover" => Some(Reply::json(&json!({
+                    "jsonrpc": "2.0", "id": got.json()["id"], "error": {"code": -32601, "message": "no"}
+                }))),
+                "initialize" => says(json!({"protocolVersion": revision, "capabilities": {}})),
+                "tools/list" => says(json!({"tools": [{"name": "said", "inputSchema": {"type": "object"}}]})),
+                "tools/call" => says(json!({"content": [], "structuredContent": {
+                    "session": got.header("mcp-session-id")}})),
+                _ => Some(Reply::new(202, &[], "")),
+            }
+        })
+    };
+    for (length, is_kept) in [(4_096, true), (4_097, false)] {
+        let server = greets("s".repeat(length), "2025-06-18".to_owned()).await;
+        let answer = call(&upstream(server.entry()), "said", json!({})).await.unwrap();
+        assert_eq!(answer["structuredContent"]["session"].is_string(), is_kept, "{length}");
+    }
+    let server = greets("s".to_owned(), "x".repeat(1_000)).await;
+    let fault = upstream(server.entry()).start().await.unwrap_err().to_string();
+    assert!(fault.contains("a protocolVersion of 1000 bytes"), "{fault}");
+}

@@ -1,6 +1,6 @@
 //! MCP servers that we did not write, reached over HTTP.
 
-use crate::third_party::{installed, python};
+use crate::third_party::{installed, python, python_with_old_sdk};
 use serde_json::{Value, json};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -56,10 +56,19 @@ impl RemoteProcess {
 
     /// PyPI `fastmcp`, with the tool `add`: `http`, `stateless-http` or `sse`.
     pub fn fastmcp(transport: &str) -> RemoteProcess {
+        RemoteProcess::python(python(), "fastmcp", transport)
+    }
+
+    /// The same tool by PyPI `mcp`: 1 or 2.
+    pub fn python_sdk(major: u32, transport: &str) -> RemoteProcess {
+        RemoteProcess::python(if major == 1 { python_with_old_sdk() } else { python() }, "mcp", transport)
+    }
+
+    fn python(interpreter: String, library: &str, transport: &str) -> RemoteProcess {
         RemoteProcess::start(|port| {
-            let mut command = Command::new(python());
+            let mut command = Command::new(interpreter);
             command.arg(crate::workspace().join("tests/third_party/http_server.py"));
-            command.args([transport, &port.to_string()]);
+            command.args([library, transport, &port.to_string()]);
             command
         })
     }

@@ -33,6 +33,11 @@ pub fn python() -> String {
     installed().join("venv/bin/python").to_str().unwrap().to_owned()
 }
 
+/// The Python that has `mcp` 1.x.
+pub fn python_with_old_sdk() -> String {
+    installed().join("venv-sqlite/bin/python").to_str().unwrap().to_owned()
+}
+
 /// A Node script of an installed package.
 fn node(script: &str, arguments: &[&str]) -> Value {
     let script = installed().join("node_modules").join(script);
@@ -68,11 +73,10 @@ pub fn fetch() -> Value {
 
 /// PyPI `mcp-server-sqlite`, for one database.
 pub fn sqlite(database: &Path) -> Value {
-    let python = installed().join("venv-sqlite/bin/python");
     let database = database.to_str().unwrap();
     // The package has no `__main__`.
     let start = "import mcp_server_sqlite; mcp_server_sqlite.main()";
-    stdio(python.to_str().unwrap(), &["-c", start, "--db-path", database])
+    stdio(&python_with_old_sdk(), &["-c", start, "--db-path", database])
 }
 
 /// npm `@modelcontextprotocol/server-memory`, which keeps its graph in one file.

@@ -167,7 +167,8 @@ fn the_server_shows_none_and_programs_get_what_was_said() {
         let mut server = Server::of(leaky.command(&[&flags[..], &LIMITS].concat()));
         let mut all = server.request("logging/setLevel", json!({ "level": "debug" })).to_string();
         all += &server.request("tools/list", json!({})).to_string();
-        for program in leaky.programs() {
+        // The second profile is another way to say the same.
+        for program in leaky.programs().into_iter().step_by(if profile == "slim" { 1 } else { 3 }) {
             all.push('\n');
             all += &server.run(&program).to_string();
         }

@@ -1,11 +1,15 @@
 //! MCP servers that we did not write, over HTTP: npm server-everything, the examples of the TypeScript SDK with and
-//! without sessions, PyPI fastmcp in the stateless era.
+//! without sessions, PyPI fastmcp and mcp 1.x and 2.x.
 
-use ptc_tests::binary::{eval, value};
+use ptc_tests::binary::{eval, run_ptc, value};
 use ptc_tests::remote::RemoteProcess;
 use ptc_tests::third_party::everything;
 use ptc_tests::upstreams::Upstreams;
 use serde_json::Value;
+
+/// How `ptc doctor` names the eras.
+const HANDSHAKE: &str = "protocol 2025-11-25";
+const STATELESS: &str = "protocol 2026-07-28";
 
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
@@ -45,6 +49,28 @@ fn one_program_joins_servers_of_every_transport_and_era() {
         "[\"Echo: a\" \"Echo: b\" \"Echo: c\" \"Hello, d!\" \"Started sending periodic notifications every 1ms\" \
          \"Hello, e!\" 3 7 11]"
     );
+}
+
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn python_servers_are_spoken_to_in_their_era() {
+    let servers = [
+        ("old", RemoteProcess::python_sdk(1, "http"), "mcp_http", HANDSHAKE),
+        ("old-stateless", RemoteProcess::python_sdk(1, "stateless-http"), "mcp_http", HANDSHAKE),
+        ("old-sse", RemoteProcess::python_sdk(1, "sse"), "sse", HANDSHAKE),
+        ("new", RemoteProcess::python_sdk(2, "http"), "mcp_http", STATELESS),
+        ("new-stateless", RemoteProcess::python_sdk(2, "stateless-http"), "mcp_http", STATELESS),
+        ("new-sse", RemoteProcess::python_sdk(2, "sse"), "sse", HANDSHAKE),
+        ("fast", RemoteProcess::fastmcp("http"), "mcp_http", STATELESS),
+    ];
+    for (name, process, transport, protocol) in servers {
+        let path = if transport == "sse" { "/sse" } else { "/mcp" };
+        let config = Upstreams::default().add(name, process.entry(transport, path)).write();
+        let doctor = run_ptc(&[&["doctor"][..], &config.flags(&[])].concat(), "");
+        assert!(doctor.code == Some(0) && doctor.stdout.contains(protocol), "{name}: {doctor:?}");
+        let program = format!("(map (fn [n] (:value (tool/call '{name}/add {{:a n :b 40}}))) (range 3))");
+        assert_eq!(value(&program, &config.flags(&[])), "[40 41 42]", "{name}");
+    }
 }
 
 #[test]

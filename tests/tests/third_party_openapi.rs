@@ -2,8 +2,9 @@
 //! the document it generates.
 
 use ptc_tests::binary::{eval, run_ptc, value};
+use ptc_tests::remote::RemoteProcess;
 use ptc_tests::third_party::{JsonService, document, everything};
-use ptc_tests::upstreams::{ConfigFile, Upstreams};
+use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
 
 /// An entry of operations of a document in a package, of a service that nobody reaches.
@@ -67,8 +68,8 @@ fn operations_of_real_documents_become_tools() {
     assert_eq!(fault, ":upstream_unavailable");
 }
 
-/// The service behind `items`, and a server of MCP over stdio.
-fn mixed(service: &JsonService, token: &str) -> ConfigFile {
+/// The service behind `items`, and a server of MCP that is a process.
+fn mixed(service: &JsonService, token: &str) -> Upstreams {
     let entry = json!({ "transport": "openapi", "base_url": service.url(""), "schema_url": service.url("/openapi.json"),
         "allow_insecure_http": true, "allow_insecure_auth": true, "handshake_timeout_ms": 120_000,
         "include_operations": ["list_items_items_get", "read_item_items__item_id__get", "nothing_nothing_get"],
@@ -82,14 +83,33 @@ fn mixed(service: &JsonService, token: &str) -> ConfigFile {
         .credential("items", json!({ "source": "literal", "value": token }))
         .add("items", entry)
         .add("everything", everything())
-        .write()
+}
+
+/// Rows of a JSON service, each looked at by a server over another transport.
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn one_program_joins_all_four_transports() {
+    let service = JsonService::start("t0ken-of-items");
+    let (remote, old) = (RemoteProcess::everything("streamableHttp"), RemoteProcess::everything("sse"));
+    let config = mixed(&service, "t0ken-of-items")
+        .add("remote", remote.entry("mcp_http", "/mcp"))
+        .add("old", old.entry("sse", "/sse"))
+        .write();
+    let program = r#"
+        (pmap (fn [row server]
+                (:value (tool/call {:server server :tool "echo" :args {:message (str server " " (:id row) " " (:kind row))}})))
+          (:value (tool/call 'items/list-items {:limit 3})) ["everything" "remote" "old"])"#;
+    assert_eq!(
+        value(program, &config.flags(&[])),
+        "[\"Echo: everything 1 tool\" \"Echo: remote 2 part\" \"Echo: old 3 tool\"]"
+    );
 }
 
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_service_is_called_by_the_document_that_it_generates() {
     let service = JsonService::start("t0ken-of-items");
-    let config = mixed(&service, "t0ken-of-items");
+    let config = mixed(&service, "t0ken-of-items").write();
     let flags = config.flags(&[]);
     let cases = [
         ("(map :id (:value (tool/call 'items/list-items {})))", "[1 2 3]"),
@@ -112,7 +132,7 @@ fn a_service_is_called_by_the_document_that_it_generates() {
     let wrong = eval("(tool/call 'items/list-items {:kind \"tol\"})", &flags);
     assert!(wrong["ok"] == false && wrong.to_string().contains("must be enum<string>"), "{wrong:#}");
     // One that asks for more than it may is told what the service wants.
-    let config = mixed(&service, "another-token");
+    let config = mixed(&service, "another-token").write();
     let finished = run_ptc(&[&["doctor"][..], &config.flags(&[])].concat(), "");
     assert!(finished.stdout.contains("http 401") && finished.stdout.contains("Bearer"), "{finished:?}");
     assert!(!finished.stdout.contains("another-token"));

@@ -7,7 +7,7 @@
 
 Scenarios that need neither OAuth nor elicitation: initialize, tools_call, sse-retry, request-metadata,
 http-standard-headers, http-custom-headers, http-invalid-tool-headers, json-schema-2020-12-preservation,
-json-schema-ref-no-deref.
+json-schema-ref-no-deref. docs/conformance.md has their results.
 """
 
 import json
@@ -36,6 +36,7 @@ calls = [call(one["name"], lisp(one["arguments"])) for one in context.get("toolC
 programs = {
     "tools_call": call("add_numbers", "{:a 5 :b 3}"),
     "sse-retry": call("test_reconnection", "{}"),
+    "http-standard-headers": call("test_headers", "{}"),
     "http-custom-headers": "[" + " ".join(calls) + "]",
     "http-invalid-tool-headers": call("valid_tool", '{:region "us-west1"}'),
     "json-schema-2020-12-preservation": call("json_schema_echo", schema),

@@ -20,9 +20,18 @@ const SAME: [&str; 5] = ["command", "args", "env", "cwd", "description"];
 /// Approvals of hosts, which nothing here has.
 const APPROVALS: [&str; 5] = ["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"];
 
-/// Names of the address of a remote server, and the transport that they stand for.
-const ADDRESSES: [(&str, &str); 4] =
-    [("url", "http"), ("serverUrl", "http"), ("httpUrl", "http"), ("uri", "http")];
+/// Names of the address of a remote server.
+const ADDRESSES: [&str; 4] = ["url", "serverUrl", "httpUrl", "uri"];
+
+/// What the address alone does not say; without it both transports are tried.
+fn remote_kind(theirs: &Map<String, Value>, address: &str) -> Option<&'static str> {
+    let kind = theirs.get("type").and_then(Value::as_str).unwrap_or_default();
+    match kind.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
+        "sse" => Some("sse"),
+        "http" | "streamablehttp" => Some("http"),
+        _ => (address == "httpUrl").then_some("http"),
+    }
+}
 
 /// Converts an entry of a file; the error says why it cannot be used at all. `base` is the folder that relative paths
 /// of a project's own file are meant from.
@@ -44,17 +53,17 @@ pub fn convert(
     let theirs = &theirs;
     let mut ours = Map::new();
     let mut notes = Vec::new();
-    let address = ADDRESSES.iter().find_map(|(key, kind)| Some((theirs.get(*key)?.as_str()?, *kind)));
+    let address = ADDRESSES.iter().find_map(|key| Some((theirs.get(*key)?.as_str()?, *key)));
     match address {
-        Some((url, kind)) if !theirs.contains_key("command") => {
-            let kind = if theirs.get("type").is_some_and(|kind| kind == "sse") { "sse" } else { kind };
-            ours.insert("type".into(), kind.into());
+        Some((url, key)) if !theirs.contains_key("command") => {
+            ours.extend(remote_kind(theirs, key).map(|kind| ("type".to_owned(), kind.into())));
             ours.insert("url".into(), fill_text(url, places, &mut notes).into());
             for key in ["headers", "description"] {
                 if let Some(value) = theirs.get(key) {
                     ours.insert(key.into(), fill(value, places, &mut notes));
                 }
             }
+            headers_of_codex(theirs, &mut ours);
         }
         _ => {
             if !theirs.get("command").is_some_and(Value::is_string) {
@@ -227,6 +236,25 @@ fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value
     }
 }
 
+/// Codex writes headers apart, and names the variables that hold secret ones.
+fn headers_of_codex(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
+    let named = |key: &str| theirs.get(key).and_then(Value::as_object).into_iter().flatten();
+    let reference = |variable: &Value| variable.as_str().map(|name| format!("${{{name}}}"));
+    let mut headers: Map<String, Value> =
+        named("http_headers").map(|(name, value)| (name.clone(), value.clone())).collect();
+    for (name, variable) in named("env_http_headers") {
+        headers.extend(reference(variable).map(|value| (name.clone(), value.into())));
+    }
+    if let Some(value) = theirs.get("bearer_token_env_var").and_then(reference) {
+        headers.insert("Authorization".into(), format!("Bearer {value}").into());
+    }
+    if !headers.is_empty()
+        && let Value::Object(all) = ours.entry("headers").or_insert_with(|| json!({}))
+    {
+        all.extend(headers);
+    }
+}
+
 /// Replaces the placeholders that only editors know: folders, and questions to the user.
 fn fill(value: &Value, places: &HostFolders, notes: &mut Vec<String>) -> Value {
     match value {
@@ -293,6 +321,16 @@ mod tests {
     }
 
     #[test]
+    fn codex_headers_are_headers() {
+        let entry = json!({ "url": "https://h/mcp", "bearer_token_env_var": "TOKEN",
+            "http_headers": { "X-Region": "eu" }, "env_http_headers": { "X-Key": "KEY" } });
+        let (ours, notes) = converted(entry);
+        let headers = json!({ "X-Region": "eu", "X-Key": "${KEY}", "Authorization": "Bearer ${TOKEN}" });
+        assert_eq!(ours, json!({ "url": "https://h/mcp", "headers": headers }));
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+
+    #[test]
     fn codex_settings_have_their_counterparts() {
         let entry = json!({ "command": "x", "env_vars": ["HOST"], "startup_timeout_sec": 2.5,
             "tool_timeout_sec": 60, "enabled_tools": ["a"], "enabled": false });
@@ -309,8 +347,19 @@ mod tests {
         let (ours, notes) =
             converted(json!({ "serverUrl": "https://x/mcp", "headers": { "Authorization": "Bearer s" } }));
         let headers = json!({ "Authorization": "Bearer s" });
-        assert_eq!(ours, json!({ "type": "http", "url": "https://x/mcp", "headers": headers }));
+        assert_eq!(ours, json!({ "url": "https://x/mcp", "headers": headers }));
         assert!(notes[0].starts_with("headers Authorization was copied"), "{notes:?}");
+        // Where a host does not say which transport a server speaks, neither do we.
+        for (theirs, kind) in [
+            (json!({ "url": "https://x" }), Value::Null),
+            (json!({ "url": "https://x", "type": "remote" }), Value::Null),
+            (json!({ "url": "https://x", "type": "sse" }), json!("sse")),
+            (json!({ "url": "https://x", "type": "streamableHttp" }), json!("http")),
+            (json!({ "uri": "https://x", "type": "streamable_http" }), json!("http")),
+            (json!({ "httpUrl": "https://x" }), json!("http")),
+        ] {
+            assert_eq!(converted(theirs).0["type"], kind);
+        }
         let convert = |entry: Value| convert(&entry, EntryDialect::Usual, &places(), None);
         assert!(convert(json!({})).is_err() && convert(json!(1)).is_err());
     }

@@ -135,6 +135,23 @@ fn servers_are_added_used_and_removed() {
 }
 
 #[test]
+fn a_remote_server_is_added_to_a_file_of_upstreams_in_its_words() {
+    let home = tempfile::tempdir().expect("temporary folder");
+    let home = home.path();
+    std::fs::create_dir_all(home.join("project")).expect("a folder");
+    let file = home.join("mine.json");
+    write(&file, "{ \"upstreams\": {} }");
+    let to = ["--to", file.to_str().expect("UTF-8")];
+    let add = |arguments: &[&str]| at(home, &[&["add"], arguments, &to].concat()).status.code();
+    assert_eq!(add(&["near", "http://127.0.0.1:1/mcp"]), Some(0));
+    assert_eq!(add(&["far", "https://example.com/mcp", "-H", "Authorization: Bearer x"]), Some(2));
+    let read: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
+    let near = &read["upstreams"]["near"];
+    assert!(near["transport"] == "mcp_http" && near["allow_insecure_http"] == true, "{read}");
+    assert!(near.get("type").is_none() && read["upstreams"].get("far").is_none(), "{read}");
+}
+
+#[test]
 fn a_client_gets_ptc_and_loses_it_again() {
     let home = tempfile::tempdir().expect("temporary folder");
     let home = home.path();

@@ -27,12 +27,12 @@ pub fn explain_challenges<'h>(headers: impl Iterator<Item = &'h str>) -> Option<
                 _ => (Some(part), ""),
             };
             if let Some(scheme) = scheme {
-                schemes.push((cut(scheme), Vec::new()));
+                schemes.push((shown(scheme), Vec::new()));
             }
             let Some((name, value)) = parameter.split_once('=') else { continue };
             let told = TOLD.iter().find(|(known, _)| name.trim().eq_ignore_ascii_case(known));
             if let (Some((_, word)), Some((_, told))) = (told, schemes.last_mut()) {
-                told.push(format!("{word} \"{}\"", cut(value.trim().trim_matches('"'))));
+                told.push(format!("{word} \"{}\"", shown(value.trim().trim_matches('"'))));
             }
         }
     }
@@ -62,8 +62,18 @@ fn parts(header: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-fn cut(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect()
+fn shown(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).take(SHOWN + 1).collect();
+    excerpt(&text, SHOWN)
+}
+
+/// The beginning of what a server says. That something is missing shows, and so whoever looks for secrets knows that
+/// one of them may have been cut.
+pub(crate) fn excerpt(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +96,9 @@ mod tests {
             (&["Bearer nonce=\"abc\""], "Bearer"),
             (&[",,"], ""),
         ];
+        // That a value was cut shows: whoever looks for secrets must know.
+        let long = explain_challenges([format!("Basic realm=\"{}\"", "r".repeat(300)).as_str()].into_iter());
+        assert_eq!(long.unwrap(), format!("Basic (realm \"{}…\")", "r".repeat(SHOWN)));
         for (headers, words) in table {
             let told = explain_challenges(headers.iter().copied());
             assert_eq!(told.unwrap_or_default(), *words, "{headers:?}");

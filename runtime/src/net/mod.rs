@@ -15,6 +15,7 @@ mod payload;
 mod response;
 mod tls;
 
+pub(crate) use challenge::excerpt;
 pub use challenge::explain_challenges;
 pub use client::{ClientOptions, HttpClient, Request};
 pub use error::{NetError, NetFault, remedy};

@@ -71,7 +71,6 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
                 "{url} is no address; a program comes after --: ptc add {name} -- {url}"
             )));
         }
-        entry.insert("type".into(), "http".into());
         entry.insert("url".into(), url.into());
         pairs(&mut entry, "headers", &header, ':')?;
     } else {

@@ -49,10 +49,21 @@ impl Target {
     /// Sets a server, written as hosts do.
     pub(super) fn set(&self, name: &str, mut entry: Map<String, Value>) -> Result<(), Abort> {
         if self.shape == Shape::Upstreams {
-            let transport = match entry.remove("type") {
-                Some(kind) if kind == "http" || kind == "sse" => "mcp_http",
-                _ => "mcp_stdio",
+            if entry.contains_key("headers") {
+                let path = self.path.display();
+                return Err(Abort::usage(format!(
+                    "{path} has the shape of upstreams, where headers are static_headers and secrets are credentials: \
+                    write {name} there by hand, or leave --header out"
+                )));
+            }
+            let transport = match (entry.remove("type"), entry.get("url").and_then(Value::as_str)) {
+                (Some(kind), _) if kind == "sse" => "sse",
+                (_, Some(_)) => "mcp_http",
+                (_, None) => "mcp_stdio",
             };
+            if entry.get("url").and_then(Value::as_str).is_some_and(|url| url.starts_with("http://")) {
+                entry.insert("allow_insecure_http".into(), true.into());
+            }
             entry.insert("transport".into(), transport.into());
         }
         let set = self.file.set(self.shape.key(), name, &entry.into());

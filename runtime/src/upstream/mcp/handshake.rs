@@ -3,6 +3,7 @@
 use super::client::RpcClient;
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::listing::{Listing, PAGE_BYTES};
+use crate::net::excerpt;
 use crate::secrets::{DocumentShape, KeyClass, SecretRegistry};
 use crate::tools::Listed;
 use crate::upstream::UpstreamFault;
@@ -17,6 +18,12 @@ use tokio::time::sleep;
 
 /// How long a server may think about `server/discover` before it is sent `initialize` as well.
 const PROBE_GRACE: Duration = Duration::from_secs(3);
+
+/// Bytes of a version: it is said again in each request.
+const LONGEST_VERSION: usize = 64;
+
+/// Characters of how a server introduces itself.
+const LONGEST_INFO: usize = 200;
 
 /// JSON-RPC code: the server is of the stateless era, but does not speak the version asked for.
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -220,6 +227,12 @@ impl Opening<'_> {
         });
         let answer = self.request("initialize", &params.to_string(), RequestEra::Opening).await?;
         let result: InitializeResult = self.decode(&answer, "initialize")?;
+        let bytes = result.protocol_version.len();
+        if bytes > LONGEST_VERSION {
+            return Err(UpstreamFault::Protocol(format!(
+                "initialize named a protocolVersion of {bytes} bytes"
+            )));
+        }
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
         self.client.notify("notifications/initialized", dialect.era());
         // In this era notifications come unasked.
@@ -272,7 +285,7 @@ impl Opening<'_> {
 
 impl ServerInfo {
     fn text(&self) -> String {
-        format!("{} {}", self.name, self.version).trim().to_owned()
+        excerpt(format!("{} {}", self.name, self.version).trim(), LONGEST_INFO)
     }
 }
 

@@ -6,7 +6,7 @@ use super::parameter::{Parameter, Place, STYLES, Style};
 use super::plan::{BODY, Part, Plan};
 use super::schema::{SchemaBuilder, short};
 use super::spec::{OpenApiSpec, OperationOverride};
-use crate::net::{Method, Url};
+use crate::net::{Method, Url, excerpt};
 use ptc_similar::nearest_of;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Problems that are told at once.
 const MOST_PROBLEMS: usize = 20;
 
+/// Characters of all of them.
+const LONGEST_PROBLEMS: usize = 8_000;
+
 /// Parameters that the specification gives no meaning: other parts of the document describe these headers.
 const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
 
@@ -24,8 +27,8 @@ const IGNORED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
 pub(super) struct Compiled {
     /// How each tool is called.
     pub(super) plans: BTreeMap<String, Plan>,
-    /// The tools, as a server of MCP would list them.
-    pub(super) tools: Vec<Value>,
+    /// The tools, as a server of MCP would list them: JSON texts, many times smaller than what they say.
+    pub(super) tools: Vec<String>,
     /// What whoever cares for the server should know.
     pub(super) notes: Vec<String>,
     /// What the document calls itself.
@@ -76,7 +79,7 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
                     ));
                 }
                 compiled.notes.extend(made.notes);
-                compiled.tools.push(made.tool);
+                compiled.tools.push(made.tool.to_string());
                 compiled.plans.insert(made.name, made.plan);
             }
         }
@@ -92,7 +95,8 @@ pub(super) fn compile(text: &str, spec: &OpenApiSpec) -> Result<Compiled, String
     if more > 0 {
         problems.push(format!("{more} more problems"));
     }
-    Err(problems.join("; "))
+    // Names in them are the document's.
+    Err(excerpt(&problems.join("; "), LONGEST_PROBLEMS))
 }
 
 /// Compiles one operation.
@@ -378,6 +382,10 @@ impl<'a> Input<'_, 'a> {
 fn parts(path: &str, parameters: &mut BTreeMap<String, Parameter>) -> Result<Vec<Part>, String> {
     if path.contains(['?', '#']) {
         return Err(format!("has a path with a query: {path}"));
+    }
+    // An address takes these for slashes, or leaves them out.
+    if path.contains(|letter: char| letter == '\\' || letter.is_control()) {
+        return Err(format!("has a path with a backslash or control character: {path:?}"));
     }
     let mut parts = Vec::new();
     let mut missing = Vec::new();

@@ -1,17 +1,27 @@
 //! An OpenAPI document, borrowed from its text: what nobody asks for stays text.
 
+use crate::net::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 /// References followed before giving up: they may point in a circle.
 const MOST_REFERENCES: usize = 16;
 
+/// Characters of what a document calls itself.
+const LONGEST_INFO: usize = 200;
+
 /// Levels of a reference whose members are kept: `#/components/schemas` is asked for again and again.
 const KEPT_LEVELS: usize = 2;
+
+/// Times a whole document that may be read for following references, and the least that always may.
+const MOST_WALKED: (usize, usize) = (32, 16 << 20);
+
+/// Bytes of schemas that are read for all tools together.
+const MOST_SCHEMAS: usize = 32 << 20;
 
 /// The members of an object.
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
@@ -24,6 +34,10 @@ pub(super) struct Document<'a> {
     root: Rc<Members<'a>>,
     /// Members by the reference to their object.
     kept: RefCell<HashMap<String, Rc<Members<'a>>>>,
+    /// Bytes that may still be read for following references: each may read what many others have read.
+    walk: Cell<usize>,
+    /// Bytes of schemas that may still be read.
+    pub(super) schemas: Cell<usize>,
     pub(super) version: Version,
     /// `title version` as the document calls itself.
     pub(super) info: String,
@@ -173,8 +187,10 @@ impl<'a> Document<'a> {
         };
         let info: Option<Info> = root.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let Info { title, version: own } = info.unwrap_or_default();
-        let info = format!("{title} {own}").trim().to_owned();
-        Ok(Document { root: Rc::new(root), kept: RefCell::default(), version, info })
+        let info = excerpt(format!("{title} {own}").trim(), LONGEST_INFO);
+        let walk = text.len().saturating_mul(MOST_WALKED.0).max(MOST_WALKED.1).into();
+        let schemas = MOST_SCHEMAS.into();
+        Ok(Document { root: Rc::new(root), kept: RefCell::default(), walk, schemas, version, info })
     }
 
     /// Every operation.
@@ -220,7 +236,7 @@ impl<'a> Document<'a> {
         // A step into an array is a member by its index.
         for (level, step) in pointer.strip_prefix('/').ok_or_else(nowhere)?.split('/').enumerate() {
             if let Some(raw) = found {
-                members = self.members(raw, &so_far, level).ok_or_else(nowhere)?;
+                members = self.members(raw, &so_far, level)?.ok_or_else(nowhere)?;
             }
             so_far = format!("{so_far}/{step}");
             let step = percent_encoding::percent_decode_str(step).decode_utf8_lossy();
@@ -230,22 +246,31 @@ impl<'a> Document<'a> {
         found.ok_or_else(nowhere)
     }
 
-    fn members(&self, raw: &'a RawValue, reference: &str, level: usize) -> Option<Rc<Members<'a>>> {
+    fn members(
+        &self,
+        raw: &'a RawValue,
+        reference: &str,
+        level: usize,
+    ) -> Result<Option<Rc<Members<'a>>>, String> {
         if let Some(kept) = self.kept.borrow().get(reference) {
-            return Some(kept.clone());
+            return Ok(Some(kept.clone()));
         }
+        let left = self.walk.get().checked_sub(raw.get().len());
+        self.walk.set(left.ok_or("references in the document are too costly to follow")?);
         let members: Members<'a> = match serde_json::from_str(raw.get()) {
             Ok(members) => members,
-            Err(_) => {
-                let items: Vec<&'a RawValue> = serde_json::from_str(raw.get()).ok()?;
-                items.into_iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect()
-            }
+            Err(_) => match serde_json::from_str::<Vec<&'a RawValue>>(raw.get()) {
+                Ok(items) => {
+                    items.into_iter().enumerate().map(|(at, item)| (at.to_string().into(), item)).collect()
+                }
+                Err(_) => return Ok(None),
+            },
         };
         let members = Rc::new(members);
         if level <= KEPT_LEVELS {
             self.kept.borrow_mut().insert(reference.to_owned(), members.clone());
         }
-        Some(members)
+        Ok(Some(members))
     }
 
     /// Addresses of the servers of an operation, its path or the document's own.
@@ -287,6 +312,20 @@ mod tests {
         assert!(at("other.json#/x").unwrap_err().contains("another document"));
         let circle = document.at("#/components/schemas/loop").unwrap();
         assert!(document.resolve(circle).unwrap_err().contains("circle"));
+    }
+
+    /// Each reference reads a part that is too deep to be kept.
+    #[test]
+    fn references_that_read_the_document_again_and_again_are_given_up() {
+        let bulk = "x".repeat(400 << 10);
+        let paths: Vec<String> =
+            (0..100).map(|at| format!(r##""/{at}": {{"$ref": "#/x-a/b/c/d"}}"##)).collect();
+        let text = format!(
+            r#"{{"openapi": "3.1.0", "paths": {{{}}}, "x-a": {{"b": {{"c": {{"bulk": "{bulk}", "d": {{"get": {{}}}}}}}}}}}}"#,
+            paths.join(",")
+        );
+        let error = Document::read(&text).unwrap().operations().err().unwrap();
+        assert!(error.contains("too costly to follow"), "{error}");
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! A service over HTTP: requests on their way, and the end of all of them.
 
 use super::spec::OpenApiSpec;
-use crate::net::{HttpClient, Method, Payload, Request, Response, StatusCode, Url, explain_challenges};
+use crate::net::{
+    HttpClient, Method, Payload, Request, Response, StatusCode, Url, excerpt, explain_challenges,
+};
 use crate::upstream::UpstreamFault;
 use crate::upstream::transport::{Line, Link, LinkEnd, PeerEvents, Transport};
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Characters of a header that are shown.
+const SHOWN: usize = 200;
 
 /// Opens links to one service.
 pub(in crate::upstream) struct OpenApiTransport {
@@ -110,7 +115,7 @@ impl OpenApiService {
 
     /// What a refusal asks for, as the end of a sentence.
     pub(super) fn advice(&self, response: &Response) -> String {
-        let after = |name: &str| response.header(name).map(str::to_owned);
+        let after = |name: &str| response.header(name).map(|text| excerpt(text, SHOWN));
         match response.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let asked = explain_challenges(response.headers("www-authenticate"));

@@ -2,6 +2,7 @@
 
 use super::parameter::Parameter;
 use crate::net::{Method, Url};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// The argument that holds the body of a request.
@@ -59,10 +60,9 @@ impl Plan {
                 }
             }
         }
-        // An address has these removed, and would lead elsewhere.
-        let is_dots =
-            |step: &str| matches!(step.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
-        if path.split('/').any(is_dots) {
+        // An address has these removed, and would lead elsewhere; where slashes are encoded, many a service does it.
+        let decoded = percent_decode_str(&path).decode_utf8_lossy();
+        if decoded.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
             return Err(format!(
                 "the arguments make {path} of the path, and no part of a path may be . or .."
             ));
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(url(json!({"q": 1})).unwrap_err(), "missing path args: id");
         assert_eq!(url(json!({"id": 1, "z": 1})).unwrap_err(), "there is no argument z");
         assert_eq!(url(json!({"id": 1, "body": 1})).unwrap_err(), "there is no argument body");
-        for dots in ["..", "."] {
+        for dots in ["..", ".", "../..", "a/../../b", "..\\b", "a/.", "x\\..\\.."] {
             assert!(url(json!({"id": dots})).unwrap_err().contains("may be . or .."));
         }
         // Encoded, so it stays one step.

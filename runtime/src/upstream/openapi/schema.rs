@@ -4,12 +4,20 @@
 //! who read the document is left out, and a schema is bounded in size: what is beyond accepts anything.
 
 use super::document::{Document, Version};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Most bytes of the schemas that one refers to.
 const MOST_REFERRED: usize = 48 << 10;
+
+/// Most bytes of the document that are read for one tool: references may multiply them.
+const MOST_READ: usize = 512 << 10;
+
+/// Most schemas that one refers to.
+const MOST_NAMES: usize = 1_000;
 
 /// Levels of `allOf` that are looked through.
 const DEEPEST_ALL_OF: usize = 8;
@@ -71,20 +79,37 @@ pub(super) struct SchemaBuilder<'d, 'a> {
     document: &'d Document<'a>,
     /// Names in `$defs` by reference.
     names: HashMap<String, String>,
+    taken: HashSet<String>,
     /// References that were met and not made yet.
     open: VecDeque<String>,
+    /// Bytes that may still be read.
+    left: Cell<usize>,
 }
 
 impl<'d, 'a> SchemaBuilder<'d, 'a> {
     /// For a schema of this document.
     pub(super) fn new(document: &'d Document<'a>) -> SchemaBuilder<'d, 'a> {
-        SchemaBuilder { document, names: HashMap::new(), open: VecDeque::new() }
+        SchemaBuilder {
+            document,
+            names: HashMap::new(),
+            taken: HashSet::new(),
+            open: VecDeque::new(),
+            left: MOST_READ.into(),
+        }
     }
 
     /// A schema; references in it are to be found in [`SchemaBuilder::definitions`].
     pub(super) fn schema(&mut self, raw: &RawValue) -> Value {
         // What nests too deeply to be read accepts anything.
-        serde_json::from_str(raw.get()).map_or(Value::Bool(true), |value| self.convert(value, 0))
+        self.read(raw).map_or(Value::Bool(true), |value| self.convert(value, 0))
+    }
+
+    /// Reads a part of the document, unless too much has been read.
+    fn read<T: DeserializeOwned>(&self, raw: &RawValue) -> Option<T> {
+        for left in [&self.left, &self.document.schemas] {
+            left.set(left.get().checked_sub(raw.get().len())?);
+        }
+        serde_json::from_str(raw.get()).ok()
     }
 
     /// The schemas that were referred to, and those they refer to.
@@ -159,13 +184,16 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
         if let Some(name) = self.names.get(reference) {
             return Some(name.clone());
         }
+        if self.names.len() == MOST_NAMES {
+            return None;
+        }
         self.document.at(reference).ok()?;
         let last = reference.rsplit('/').next().unwrap_or_default();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let base: String = last.chars().map(plain).collect();
         let mut name = base.clone();
         let mut count = 1;
-        while self.names.values().any(|known| *known == name) {
+        while !self.taken.insert(name.clone()) {
             count += 1;
             name = format!("{base}_{count}");
         }
@@ -189,7 +217,7 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
             let part = match part.get("$ref").and_then(Value::as_str) {
                 Some(reference) => {
                     let raw = self.document.at(reference).ok()?;
-                    serde_json::from_str::<Map<String, Value>>(raw.get()).ok()?
+                    self.read::<Map<String, Value>>(raw)?
                 }
                 None => part,
             };
@@ -205,13 +233,8 @@ impl<'d, 'a> SchemaBuilder<'d, 'a> {
                     }
                     (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
                         known.extend(more);
-                        let mut seen = Vec::new();
-                        known.retain(|name| {
-                            !seen.contains(name) && {
-                                seen.push(name.clone());
-                                true
-                            }
-                        });
+                        let mut seen = HashSet::new();
+                        known.retain(|name| seen.insert(name.to_string()));
                     }
                     // What is said outside of allOf counts more.
                     (Some(_), _) => {}
@@ -342,6 +365,34 @@ mod tests {
         assert_eq!(schema, json!({"allOf": [{"type": "string"}, {"minLength": 1}]}));
         let (schema, _) = built("3.0.0", json!({"s": {"allOf": [{"$ref": "#/components/schemas/s"}]}}));
         assert_eq!(schema, json!({"allOf": [{"$ref": "#/$defs/s"}]}));
+    }
+
+    /// Without a bound the first takes a thousand years, the second a day, the third fills the memory.
+    #[test]
+    fn references_do_not_multiply_work() {
+        let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let mut schemas = Map::new();
+        for at in 0..12 {
+            let name = if at == 0 { "s".to_owned() } else { format!("x{at}") };
+            schemas.insert(
+                name,
+                json!({"type": "object", "allOf": vec![reference(&format!("x{}", at + 1)); 100]}),
+            );
+        }
+        schemas.insert("x12".to_owned(), json!({"type": "object", "required": ["a"]}));
+        built("3.1.0", Value::Object(schemas));
+
+        let names = |name: &dyn Fn(usize) -> (String, Value)| (0..2_000).map(name).collect::<Map<_, _>>();
+        let all = names(&|at| (format!("p{at}"), json!({"$ref": format!("#/x/p{at}/x")})));
+        let parts = names(&|at| (format!("p{at}"), json!({"x": {"type": "string"}})));
+        let text = json!({"openapi": "3.1.0", "x": parts, "s": {"properties": all}}).to_string();
+        let document = Document::read(&text).unwrap();
+        let mut builder = SchemaBuilder::new(&document);
+        builder.schema(document.at("#/s").unwrap());
+        assert_eq!(builder.definitions().len(), MOST_NAMES);
+
+        let wide = json!({"enum": vec![0; 1 << 20]});
+        assert_eq!(built("3.1.0", json!({"s": wide})).0, json!(true));
     }
 
     #[test]

@@ -4,12 +4,12 @@ use super::compile::{compile, is_json};
 use super::link::{Exchange, OpenApiService};
 use super::load::load;
 use super::plan::Plan;
-use crate::net::{Method, Response, StatusCode};
+use crate::net::{Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
 use crate::tools::Listed;
 use crate::upstream::mcp::Listing;
 use crate::upstream::{CallRequest, CallResult, RawAnswer, ResultBody, ResultSink, UpstreamFault};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl OpenApiSession {
             .unwrap_or_else(|_| Err("the document could not be compiled".to_owned()))
             .map_err(UpstreamFault::Protocol)?;
         // Read as the list of any other server: bounded, and without secrets.
-        let page = RawAnswer::from_bytes(json!({ "tools": compiled.tools }).to_string());
+        let page = RawAnswer::from_bytes(format!("{{\"tools\":[{}]}}", compiled.tools.join(",")));
         let (listing, _) = Listing::default().take(page, secrets).await?;
         let mut listed = listing.finish();
         listed.notes.extend(compiled.notes);
@@ -167,9 +167,6 @@ impl OpenApiSession {
             Err(_) => String::from_utf8_lossy(body).trim().to_owned(),
         };
         let clean = self.secrets.scrub_cut(&text);
-        match clean.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}…", &clean[..end]),
-            None => clean.into_owned(),
-        }
+        excerpt(&clean, SHOWN)
     }
 }

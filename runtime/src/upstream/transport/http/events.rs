@@ -11,7 +11,8 @@ const HEAD: usize = 4_096;
 /// The longest id that is sent back.
 const LONGEST_ID: usize = 1_024;
 
-/// The longest pause that a server may ask for.
+/// The pauses that a server may ask for: without the least it could keep us asking all the time.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
 /// Something of a stream.
@@ -52,6 +53,8 @@ pub(super) struct EventParser {
     /// The last id; an empty one means none.
     last_id: String,
     retry: Option<Duration>,
+    /// Bytes that became part of no event, and nobody has been told of.
+    noise: usize,
 }
 
 impl EventParser {
@@ -73,6 +76,7 @@ impl EventParser {
             let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
                 let rest = std::mem::take(&mut self.chunk);
                 if self.is_skipping {
+                    self.noise += rest.len();
                     self.is_in_skipped_line |= !rest.is_empty();
                     return None;
                 }
@@ -85,6 +89,7 @@ impl EventParser {
             self.after_return = self.chunk[0] == b'\r';
             let _ = self.chunk.split_to(1);
             if std::mem::take(&mut self.is_in_skipped_line) {
+                self.noise += text.len() + 1;
                 continue;
             }
             let parsed = if self.line.is_empty() {
@@ -115,7 +120,11 @@ impl EventParser {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         if line.is_empty() {
+            self.noise += 1;
             return self.dispatch();
+        }
+        if self.is_skipping || !line.starts_with(b"data") {
+            self.noise += line.len() + 1;
         }
         if self.is_skipping {
             return None;
@@ -141,7 +150,7 @@ impl EventParser {
                 let digits =
                     std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
                 if let Some(pause) = digits.and_then(|text| text.parse().ok()) {
-                    self.retry = Some(Duration::from_millis(pause).min(LONGEST_RETRY));
+                    self.retry = Some(Duration::from_millis(pause).clamp(SHORTEST_RETRY, LONGEST_RETRY));
                 }
             }
             _ => {}
@@ -194,7 +203,7 @@ impl EventStream {
         EventStream { body, parser, pace: before.pace }
     }
 
-    /// The next event; `None` at the end. Cancel safe.
+    /// The next event; `None` at the end. What belongs to none, comments above all, costs the server time. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,
@@ -202,6 +211,10 @@ impl EventStream {
         loop {
             if let Some(parsed) = self.parser.next(cap()) {
                 return Ok(Some(parsed));
+            }
+            let noise = std::mem::take(&mut self.parser.noise);
+            if noise > 0 {
+                self.pace.unasked(noise as u64).await;
             }
             match self.body.chunk().await? {
                 Some(chunk) => self.parser.push(chunk),
@@ -283,6 +296,18 @@ mod tests {
         assert_eq!((parser.last_id.as_str(), parser.retry), ("7", Some(Duration::from_millis(250))));
         let (_, parser) = parse(b"id: 7\ndata:\n\nid\n\nretry: 99999999999\n\n", 100, 100);
         assert_eq!((parser.last_id.as_str(), parser.retry), ("", Some(LONGEST_RETRY)));
+    }
+
+    #[test]
+    fn what_belongs_to_no_event_is_counted_and_no_pause_is_none() {
+        let noise = |text: &str, cap| parse(text.as_bytes(), 7, cap).1.noise;
+        let comments = ": nothing\n\n".repeat(1_000);
+        assert_eq!(noise(&comments, 100), comments.len());
+        let endless = "x".repeat(10_000);
+        assert!(noise(&format!("data: {endless}"), 100) > 8_000);
+        assert_eq!(noise(&format!("data: {endless}\n\n"), 100_000), 1);
+        let (_, parser) = parse(b"retry: 0\n\n", 100, 100);
+        assert_eq!(parser.retry, Some(SHORTEST_RETRY));
     }
 
     #[test]

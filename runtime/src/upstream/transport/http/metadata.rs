@@ -1,6 +1,6 @@
 //! What stands in the headers of a message beside its text.
 
-use crate::net::{HeaderName, Headers};
+use crate::net::{HeaderName, Headers, Response};
 use crate::upstream::transport::{Mirrored, RequestEra};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,15 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// Of the eras with a handshake: the session that a message belongs to.
-pub(super) const SESSION: &str = "mcp-session-id";
+const SESSION: &str = "mcp-session-id";
+
+/// The longest name of a session: it is said again in each request.
+const LONGEST_SESSION: usize = 4_096;
+
+/// The session that a server begins with an answer.
+pub(super) fn session_of(response: &Response) -> Option<&str> {
+    response.header(SESSION).filter(|id| !id.is_empty() && id.len() <= LONGEST_SESSION)
+}
 
 /// Headers of one request in the making.
 pub(super) struct MessageHeaders(Headers);

@@ -1,6 +1,6 @@
 //! What a status means that is no success.
 
-use crate::net::{Response, StatusCode, explain_challenges};
+use crate::net::{Response, StatusCode, excerpt, explain_challenges};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::message::{self, Incoming};
 use crate::upstream::jsonrpc::{ErrorObject, error};
@@ -34,11 +34,8 @@ impl HttpRefusal {
         let status = response.status;
         let body = timeout(PATIENCE, response.body.beginning(BODY)).await.unwrap_or_default();
         let is_text = !response.media_type().contains("html");
-        let text = if is_text {
-            String::from_utf8_lossy(&body).trim().chars().take(SHOWN).collect()
-        } else {
-            String::new()
-        };
+        let text =
+            if is_text { excerpt(String::from_utf8_lossy(&body).trim(), SHOWN) } else { String::new() };
         let error = match message::parse(body) {
             Incoming::Response { body: Err(error), .. } => Some(error),
             Incoming::Broken { why, .. } => Some(ErrorObject::about(why)),
@@ -104,7 +101,7 @@ impl HttpRefusal {
         let mut words = format!("http {}", self.status);
         let said = self.error.as_ref().map_or(self.text.as_str(), |error| &error.message);
         if !said.is_empty() {
-            words += &format!(": {}", said.chars().take(SHOWN).collect::<String>());
+            words += &format!(": {}", excerpt(said, SHOWN + 1));
         }
         if let Some(challenge) = &self.challenge {
             words += &format!("; the server asks for {challenge}");

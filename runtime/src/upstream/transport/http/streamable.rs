@@ -4,7 +4,7 @@ use super::events::{EventStream, ServerSentEvent};
 use super::incoming;
 use super::life::Life;
 use super::listener;
-use super::metadata::{MessageHeaders, SESSION};
+use super::metadata::{MessageHeaders, session_of};
 use super::refusal::HttpRefusal;
 use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
@@ -157,7 +157,7 @@ impl Streamable {
         };
         drop(body);
         if let Some(greeting) = greeting {
-            self.sessions.begin(&greeting, response.header(SESSION));
+            self.sessions.begin(&greeting, session_of(&response));
         }
         let can_resume = !matches!(era, RequestEra::Stateless(_));
         self.answer(response, id, max_bytes, can_resume.then_some(session)).await
@@ -305,7 +305,7 @@ impl Streamable {
         if !response.status.is_success() {
             return Err(HttpRefusal::read(response).await.words());
         }
-        let session = response.header(SESSION).map(str::to_owned);
+        let session = session_of(&response).map(str::to_owned);
         let answer = self.answer(response, id, SMALL_ANSWER, None).await;
         let answer =
             answer.map_err(|failure| UpstreamFault::from(failure.fault("initialize")).to_string())?;
