@@ -40,6 +40,6 @@ pub use guest::lisp::discovery;
 pub use guest::lisp::prelude::Prelude;
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
-    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Run, Runtime, RuntimeConfig, ServerStatus, StartPolicy,
+    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Reconfigured, Run, Runtime, RuntimeConfig, ServerStatus,
 };
-pub use startup::{Observer, StartError, StartEvent, StartProgress};
+pub use startup::{Observer, StartError, StartEvent, StartPolicy, StartProgress};

@@ -1,6 +1,6 @@
 //! The public face: start servers and workers, run programs, shut down.
 
-use crate::broker::ToolBroker;
+use crate::broker::{ToolBroker, Upstreams};
 use crate::config::{ServerEntry, Startup};
 use crate::exec::commitment::Commitments;
 use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
@@ -19,13 +19,11 @@ use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::RunWatcher;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
-use crate::startup::{self, Observer, StartError, Starts};
+use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
-use crate::upstream::{
-    FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamState,
-};
+use crate::upstream::{Guardian, StartPlaces, UpstreamState};
 use ptc_vm::Interrupt;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,18 +37,6 @@ pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
 
 /// The pause before a server that did not start is tried again.
 pub const DEFAULT_TRY_AGAIN: Duration = Duration::from_secs(1);
-
-/// Which servers are started at once; the others start with their first call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum StartPolicy {
-    /// All.
-    #[default]
-    All,
-    /// Those a program names.
-    Named(BTreeSet<String>),
-    /// None.
-    Lazy,
-}
 
 /// How much runs at once, in the whole runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +148,8 @@ pub struct ServerStatus {
 /// [`Runtime::shutdown`] waits for both.
 pub struct Runtime {
     broker: Arc<ToolBroker>,
-    /// How each server is reached, scrubbed.
-    descriptors: BTreeMap<Arc<str>, serde_json::Value>,
-    guardian: Arc<Guardian>,
+    configured: Mutex<Configured>,
+    supervision: Supervision,
     lisp: Arc<Lisp>,
     engine: Arc<Engine>,
     dispatcher: Arc<Dispatcher>,
@@ -215,55 +200,28 @@ impl Runtime {
         } = config;
         startup::check(&servers)?;
         let io = tokio::runtime::Handle::current();
-        let described = servers.iter().map(|entry| {
-            let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
-            (entry.name.clone(), description)
-        });
-        let catalog = SharedCatalog::new(described);
+        let catalog = SharedCatalog::new(described(&servers, &secrets));
         let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
-        if !servers.is_empty() {
-            tokio::spawn(Guardian::keep(Arc::downgrade(&guardian)));
-        }
-        let (mut upstreams, mut descriptors) = (BTreeMap::new(), BTreeMap::new());
+        let supervision = Supervision {
+            startup,
+            start,
+            places,
+            try_again,
+            snapshot,
+            read_only,
+            guardian,
+            secrets: secrets.clone(),
+        };
+        let mut configured = Configured { entries: BTreeMap::new(), is_guarded: false };
+        let mut upstreams = Upstreams::new();
         let mut starting = Vec::new();
+        configured.guard(&supervision.guardian, &servers);
         for entry in servers {
-            let policy = match startup {
-                Some(policy) if !entry.startup_is_explicit => policy,
-                _ => entry.startup,
-            };
-            descriptors.insert(entry.name.clone(), scrubbed(entry.transport.descriptor(), &secrets));
-            let at_once = match &start {
-                StartPolicy::All => true,
-                StartPolicy::Named(names) => names.contains(&*entry.name),
-                StartPolicy::Lazy => false,
-            };
-            let upstream: Arc<dyn Upstream> = Arc::new(SupervisedUpstream::new(SupervisorOptions {
-                name: entry.name.clone(),
-                description: entry.description,
-                transport: entry.transport,
-                handshake_timeout: entry.handshake_timeout,
-                places: places.clone(),
-                failed_start: match (at_once, policy, try_again) {
-                    (true, Startup::Strict, _) => FailedStart::Reported,
-                    (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
-                    (true, Startup::Lenient, None) | (false, ..) => FailedStart::NextCall,
-                },
-                unresponsive_timeout: entry.unresponsive_timeout,
-                guardian: guardian.clone(),
-                mode: match snapshot {
-                    Some(mode) => mode,
-                    None if policy == Startup::Strict && start == StartPolicy::All => SnapshotMode::Frozen,
-                    None => SnapshotMode::Live,
-                },
-                policy: entry.tools.read_only(read_only),
-                limits: entry.limits,
-                catalog: catalog.clone(),
-                secrets: secrets.clone(),
-            }));
-            upstreams.insert(entry.name, upstream.clone());
-            if at_once {
-                starting.push((upstream, policy));
-            }
+            configured.entries.insert(entry.name.clone(), entry.clone());
+            let name = entry.name.clone();
+            let (upstream, at_once) = supervision.supervise(entry, &catalog);
+            starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
+            upstreams.insert(name, upstream);
         }
         let starting = Mutex::new(startup::start_all(starting, observer.as_ref()));
         let workers = match workers {
@@ -277,8 +235,8 @@ impl Runtime {
         let mut runtime = Runtime {
             lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes)),
             broker,
-            descriptors,
-            guardian,
+            configured: Mutex::new(configured),
+            supervision,
             engine,
             dispatcher: Arc::new(Dispatcher::new(queue.clone(), secrets)),
             watchdog,
@@ -386,6 +344,7 @@ impl Runtime {
     /// Every configured server, sorted by name.
     pub fn servers(&self) -> Vec<ServerStatus> {
         let catalog = self.catalog();
+        let descriptors = self.descriptors();
         self.broker
             .upstreams()
             .iter()
@@ -402,7 +361,7 @@ impl Runtime {
                     start_duration: status.start_duration,
                     server_info: status.server_info,
                     protocol: status.protocol,
-                    descriptor: self.descriptors.get(name).cloned().unwrap_or_default(),
+                    descriptor: descriptors.get(name).cloned().unwrap_or_default(),
                     listed_at: catalog.server(name).and_then(|server| server.listed_at),
                     tools_loaded: tools.is_some(),
                     notes: tools.iter().flat_map(|tools| tools.notes().to_vec()).collect(),
@@ -410,6 +369,62 @@ impl Runtime {
                 }
             })
             .collect()
+    }
+
+    /// How each server is reached, scrubbed.
+    fn descriptors(&self) -> BTreeMap<Arc<str>, serde_json::Value> {
+        let configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let descriptor =
+            |entry: &ServerEntry| scrubbed(entry.transport.descriptor(), &self.supervision.secrets);
+        configured.entries.iter().map(|(name, entry)| (name.clone(), descriptor(entry))).collect()
+    }
+
+    /// Runs these servers from now on. Those that are new or written otherwise than before are started; those that are
+    /// not among them any more, or were replaced, take no more calls and end when the last one in flight has; those
+    /// that are as they were go on. Nobody waits for a start: one that fails is tried again, if the runtime tries
+    /// again at all. Must be called on the runtime that this one was started on.
+    ///
+    /// # Errors
+    /// A server that is this very program, two of one name; the servers are those from before then.
+    pub fn reconfigure(&self, servers: Vec<ServerEntry>) -> Result<Reconfigured, StartError> {
+        startup::check(&servers)?;
+        let mut configured = self.configured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut upstreams = Upstreams::clone(&self.broker.upstreams());
+        let mut told = Reconfigured::default();
+        configured.guard(&self.supervision.guardian, &servers);
+        let is_gone = |name: &&Arc<str>| !servers.iter().any(|entry| entry.name == **name);
+        told.removed = configured.entries.keys().filter(is_gone).cloned().collect();
+        for name in &told.removed {
+            configured.entries.remove(name);
+            upstreams.remove(name);
+        }
+        let is_new = |entry: &ServerEntry| match configured.entries.get(&entry.name) {
+            Some(old) => !old.is_as_written(entry),
+            None => true,
+        };
+        let new: Vec<ServerEntry> = servers.into_iter().filter(is_new).collect();
+        if told.removed.is_empty() && new.is_empty() {
+            return Ok(told);
+        }
+        let catalog =
+            self.broker.catalog().reconfigure(&told.removed, described(&new, &self.supervision.secrets));
+        let mut starting = Vec::new();
+        for mut entry in new {
+            // Whoever waited for strict servers has been told; what comes later may be late.
+            (entry.startup, entry.startup_is_explicit) = (Startup::Lenient, true);
+            let name = entry.name.clone();
+            match configured.entries.insert(name.clone(), entry.clone()) {
+                Some(_) => told.changed.push(name.clone()),
+                None => told.added.push(name.clone()),
+            }
+            let (upstream, at_once) = self.supervision.supervise(entry, &catalog);
+            starting.extend(at_once.map(|policy| (upstream.clone(), policy)));
+            upstreams.insert(name, upstream);
+        }
+        self.broker.replace_upstreams(upstreams);
+        let started = startup::start_all(starting, None);
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).lenient.extend(started.lenient);
+        Ok(told)
     }
 
     /// The tools of all servers at this moment.
@@ -431,9 +446,8 @@ impl Runtime {
         };
         futures_util::future::join_all(background).await;
         // A program's first call may have begun another start.
-        let starting = self
-            .broker
-            .upstreams()
+        let upstreams = self.broker.upstreams();
+        let starting = upstreams
             .values()
             .filter(|upstream| upstream.status().state == UpstreamState::Starting)
             .map(|upstream| async move {
@@ -453,7 +467,7 @@ impl Runtime {
         self.stop_threads();
         startup::stop_all(self.broker.upstreams().values()).await;
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let guardian = self.guardian.clone();
+        let guardian = self.supervision.guardian.clone();
         // Workers end within one slice of their programs; joining them must not block the I/O runtime.
         let _ = tokio::task::spawn_blocking(move || {
             for thread in threads {
@@ -468,6 +482,42 @@ impl Runtime {
         self.dispatcher.queue.close();
         self.watchdog.stop();
     }
+}
+
+/// The entries that are in force.
+struct Configured {
+    entries: BTreeMap<Arc<str>, ServerEntry>,
+    /// Processes of servers are kept from outliving this one.
+    is_guarded: bool,
+}
+
+impl Configured {
+    /// Guards the processes of servers, once there are any.
+    fn guard(&mut self, guardian: &Arc<Guardian>, servers: &[ServerEntry]) {
+        if !servers.is_empty() && !std::mem::replace(&mut self.is_guarded, true) {
+            tokio::spawn(Guardian::keep(Arc::downgrade(guardian)));
+        }
+    }
+}
+
+/// What a new configuration changed, by server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconfigured {
+    /// Were not there before.
+    pub added: Vec<Arc<str>>,
+    /// Are written otherwise than before.
+    pub changed: Vec<Arc<str>>,
+    /// Are not there any more.
+    pub removed: Vec<Arc<str>>,
+}
+
+/// Names and descriptions as the catalog has them.
+fn described(servers: &[ServerEntry], secrets: &SecretRegistry) -> Vec<(Arc<str>, Option<Arc<str>>)> {
+    let described = servers.iter().map(|entry| {
+        let description = entry.description.as_deref().map(|text| secrets.scrub(text).into());
+        (entry.name.clone(), description)
+    });
+    described.collect()
 }
 
 fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::Value {

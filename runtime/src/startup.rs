@@ -1,7 +1,12 @@
 //! Starting servers side by side under their policies, and stopping them (decision 27).
 
 use crate::config::{ServerEntry, Startup};
-use crate::upstream::{Upstream, UpstreamFault};
+use crate::secrets::SecretRegistry;
+use crate::tools::{SharedCatalog, SnapshotMode};
+use crate::upstream::{
+    FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
+};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,6 +81,74 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+/// Which servers are started at once; the others start with their first call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StartPolicy {
+    /// All.
+    #[default]
+    All,
+    /// Those a program names.
+    Named(BTreeSet<String>),
+    /// None.
+    Lazy,
+}
+
+/// How the servers of one runtime are run, those that are configured later as well.
+pub(crate) struct Supervision {
+    /// Policy for all entries that do not say `required` themselves.
+    pub(crate) startup: Option<Startup>,
+    pub(crate) start: StartPolicy,
+    pub(crate) places: StartPlaces,
+    pub(crate) try_again: Option<Duration>,
+    pub(crate) snapshot: Option<SnapshotMode>,
+    pub(crate) read_only: bool,
+    pub(crate) guardian: Arc<Guardian>,
+    pub(crate) secrets: SecretRegistry,
+}
+
+impl Supervision {
+    /// A server that publishes its tools in `catalog`, and, if it is to start at once, under which policy.
+    pub(crate) fn supervise(
+        &self,
+        entry: ServerEntry,
+        catalog: &SharedCatalog,
+    ) -> (Arc<dyn Upstream>, Option<Startup>) {
+        let policy = match self.startup {
+            Some(policy) if !entry.startup_is_explicit => policy,
+            _ => entry.startup,
+        };
+        let at_once = match &self.start {
+            StartPolicy::All => true,
+            StartPolicy::Named(names) => names.contains(&*entry.name),
+            StartPolicy::Lazy => false,
+        };
+        let upstream = Arc::new(SupervisedUpstream::new(SupervisorOptions {
+            name: entry.name,
+            description: entry.description,
+            transport: entry.transport,
+            handshake_timeout: entry.handshake_timeout,
+            places: self.places.clone(),
+            failed_start: match (at_once, policy, self.try_again) {
+                (true, Startup::Strict, _) => FailedStart::Reported,
+                (true, Startup::Lenient, Some(pause)) => FailedStart::TriedAgain(pause),
+                (true, Startup::Lenient, None) | (false, ..) => FailedStart::NextCall,
+            },
+            unresponsive_timeout: entry.unresponsive_timeout,
+            guardian: self.guardian.clone(),
+            mode: match self.snapshot {
+                Some(mode) => mode,
+                None if policy == Startup::Strict && self.start == StartPolicy::All => SnapshotMode::Frozen,
+                None => SnapshotMode::Live,
+            },
+            policy: entry.tools.read_only(self.read_only),
+            limits: entry.limits,
+            catalog: catalog.clone(),
+            secrets: self.secrets.clone(),
+        }));
+        (upstream, at_once.then_some(policy))
+    }
+}
 
 /// Refuses what must never run.
 pub(crate) fn check(servers: &[ServerEntry]) -> Result<(), StartError> {

@@ -121,6 +121,12 @@ impl Server {
         text_of(&self.run(program))
     }
 
+    /// Waits until the log holds this text.
+    pub fn has_logged(&self, text: &str) {
+        let is_there = || self.log.lock().unwrap().iter().any(|line| line.contains(text));
+        crate::processes::eventually(text, is_there);
+    }
+
     /// Waits for the end; gives back the exit code.
     pub fn ended(mut self) -> Option<i32> {
         self.wait()

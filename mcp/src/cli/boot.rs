@@ -73,7 +73,7 @@ impl UpstreamFlags {
         Ok(self.aggregator_read_only || variable()?.unwrap_or(false))
     }
 
-    fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
+    pub(super) fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
         let flag = match self.catalog_snapshot_mode {
             Some(flag) => Some(flag),
             None => variables::read("catalog-snapshot-mode", |text| SnapshotFlag::from_str(text, true))?,
@@ -114,6 +114,18 @@ impl UpstreamFlags {
             Ok(ServerEntry::stdio(&name, program, arguments))
         };
         self.stdio.iter().enumerate().map(entry).collect()
+    }
+
+    /// All servers of these files and of the flags; what is odd in the files goes to the log.
+    pub(super) fn entries(&self, files: &[PathBuf]) -> Result<Vec<ServerEntry>, Abort> {
+        let mut servers = self.commands()?;
+        for config in self.load(files)? {
+            for warning in &config.warnings {
+                tracing::warn!("{warning}");
+            }
+            servers.extend(config.servers);
+        }
+        Ok(servers)
     }
 
     /// Reads these files; servers that do not say how long their start may take get what the flag says.
@@ -227,14 +239,8 @@ fn configuration(
     workers: usize,
 ) -> Result<(RuntimeConfig, bool), Abort> {
     let files = flags.files();
-    let mut servers = flags.commands()?;
+    let mut servers = flags.entries(&files)?;
     let has_upstreams = !files.is_empty() || !servers.is_empty();
-    for config in flags.load(&files)? {
-        for warning in &config.warnings {
-            tracing::warn!("{warning}");
-        }
-        servers.extend(config.servers);
-    }
     if matches!(need, Need::State | Need::StateOf(_)) {
         for server in &mut servers {
             server.startup = Startup::Lenient;
@@ -342,7 +348,7 @@ fn watch_starts(config: &mut RuntimeConfig) -> (Arc<ProgressLine>, oneshot::Rece
     (progress, settled)
 }
 
-fn abort(error: StartError) -> Abort {
+pub(super) fn abort(error: StartError) -> Abort {
     let exit = match error {
         StartError::Upstreams(_) => Exit::Upstream,
         StartError::Threads(_) => Exit::Io,
@@ -352,11 +358,6 @@ fn abort(error: StartError) -> Abort {
 }
 
 impl Booted {
-    /// True with at least one server.
-    pub fn has_servers(&self) -> bool {
-        !self.runtime.servers().is_empty()
-    }
-
     /// What the description of `lisp_eval` lists.
     pub fn catalog(&self) -> CatalogView {
         CatalogView::of(&self.runtime.catalog())

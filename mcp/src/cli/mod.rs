@@ -7,7 +7,7 @@
 //!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
-//! - `stop`: signals, and an input that ends early.
+//! - `reload`: configuration files that are edited while `serve` runs; `stop`: signals, and an input that ends early.
 
 pub mod batch;
 pub mod boot;
@@ -21,6 +21,7 @@ pub mod eval;
 pub mod exec;
 pub mod flags;
 pub mod manual;
+mod reload;
 pub mod serve;
 mod stop;
 pub mod tools;

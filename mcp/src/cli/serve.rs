@@ -7,6 +7,7 @@ use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::session::SessionFlags;
 use super::flags::variables;
+use super::reload::ConfigFiles;
 use super::stop::{GRACE, Stop, input_gone};
 use crate::answer::caps::Profile;
 use crate::console;
@@ -47,7 +48,11 @@ const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's m
 
 stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
 requests in flight are answered within 2 s, then the server exits with 0.
-SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once.")]
+SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once.
+
+Configuration files may be edited at any time: servers that are new or changed start,
+those that are gone end after their calls in flight, the others stay. A file that is
+wrong changes nothing, and the log says so.")]
 pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
@@ -83,6 +88,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
     let stop = Stop::listen();
+    let files = ConfigFiles::followed(&args.upstreams)?;
     let launched = launch(&args.upstreams)?;
     let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
@@ -118,7 +124,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let surface = Surface {
         registry,
         facts,
-        changes: booted.has_servers(),
+        changes: booted.has_upstreams,
         instructions: INSTRUCTIONS.into(),
         ready: booted.runtime.is_started(),
     };
@@ -151,6 +157,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             tokio::select! {
                 served = serving => served.map_err(Abort::from),
                 () = described.follow(changes, publish) => Ok(()),
+                () = files.follow(&args.upstreams, &booted.runtime) => Ok(()),
             }
         }
         Ok(false) => Ok(()),

@@ -30,14 +30,22 @@ use crate::secrets::SecretRegistry;
 use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// The servers of a runtime, as callers of tools see them.
 pub struct ToolBroker {
-    upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
+    upstreams: RwLock<Arc<Upstreams>>,
     catalog: SharedCatalog,
     secrets: SecretRegistry,
+}
+
+/// The configured servers by name.
+pub(crate) type Upstreams = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
+
+/// Their names, sorted.
+pub(crate) fn names(upstreams: &Upstreams) -> Vec<&str> {
+    upstreams.keys().map(|name| &**name).collect()
 }
 
 /// A call whose arguments are JSON already.
@@ -87,17 +95,13 @@ impl From<WorldFault> for CallError {
 }
 
 impl ToolBroker {
-    pub(crate) fn new(
-        upstreams: BTreeMap<Arc<str>, Arc<dyn Upstream>>,
-        catalog: SharedCatalog,
-        secrets: SecretRegistry,
-    ) -> ToolBroker {
-        ToolBroker { upstreams, catalog, secrets }
+    pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
+        ToolBroker { upstreams: RwLock::new(Arc::new(upstreams)), catalog, secrets }
     }
 
     /// What is known about a tool at this moment.
     pub fn look_up(&self, server: &str, tool: &str) -> LookUp {
-        match (self.catalog.snapshot().look_up(server, tool), self.upstreams.get(server)) {
+        match (self.catalog.snapshot().look_up(server, tool), self.upstream(server)) {
             (_, None) => LookUp::NoServer,
             // Only a healthy upstream's list proves that a tool does not exist.
             (LookUp::NoTool(_), Some(upstream)) if upstream.status().state != UpstreamState::Ready => {
@@ -136,7 +140,8 @@ impl ToolBroker {
     /// Starts the servers whose names are `wanted` and that are not ready, all at once, for at most so long. Whether
     /// they did shows in the catalog.
     pub async fn start(&self, wanted: impl Fn(&str) -> bool, patience: Duration) {
-        let upstreams = self.upstreams.iter().filter(|(name, _)| wanted(name)).map(|(_, upstream)| upstream);
+        let upstreams = self.upstreams();
+        let upstreams = upstreams.iter().filter(|(name, _)| wanted(name)).map(|(_, upstream)| upstream);
         let missing = upstreams.filter(|upstream| upstream.status().state != UpstreamState::Ready);
         let starts = futures_util::future::join_all(missing.map(|upstream| upstream.start()));
         let _ = tokio::time::timeout(patience, starts).await;
@@ -152,14 +157,19 @@ impl ToolBroker {
         &self.secrets
     }
 
-    /// Every configured server, in name order.
-    pub(crate) fn upstreams(&self) -> &BTreeMap<Arc<str>, Arc<dyn Upstream>> {
-        &self.upstreams
+    /// Every configured server, in name order. Whoever holds this keeps them running.
+    pub(crate) fn upstreams(&self) -> Arc<Upstreams> {
+        self.upstreams.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Names of the configured servers, sorted.
-    pub(crate) fn server_names(&self) -> Vec<&str> {
-        self.upstreams.keys().map(|name| &**name).collect()
+    /// The server of this name.
+    pub(crate) fn upstream(&self, name: &str) -> Option<Arc<dyn Upstream>> {
+        self.upstreams.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// From now on these are the servers. One that is left out ends when its last call in flight has.
+    pub(crate) fn replace_upstreams(&self, upstreams: Upstreams) {
+        *self.upstreams.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(upstreams);
     }
 
     /// A fault as whoever made the call is told.

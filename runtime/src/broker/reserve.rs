@@ -67,7 +67,7 @@ impl ToolBroker {
     ) -> Result<Reserved, CallError> {
         let found = self.find(server, tool, notation)?;
         // What was found has an upstream.
-        let Some(upstream) = self.upstreams().get(server).cloned() else {
+        let Some(upstream) = self.upstream(server) else {
             return Err(CallError::Wrong(no_such_server(server, tool, &self.catalog.snapshot(), notation)));
         };
         let wanted = upstream.limits().timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());

@@ -47,6 +47,8 @@ pub struct ServerEntry {
     pub startup_is_explicit: bool,
     /// May start this very program. No configuration file can set it.
     own_binary: bool,
+    /// Fingerprint of what a configuration file says of it; `None` when it is from no file.
+    pub(super) written: Option<u64>,
 }
 
 impl ServerEntry {
@@ -89,7 +91,13 @@ impl ServerEntry {
             startup: Startup::Strict,
             startup_is_explicit: false,
             own_binary: false,
+            written: None,
         }
+    }
+
+    /// True when a configuration says the same of both. What is from no file is told apart by how it is reached.
+    pub(crate) fn is_as_written(&self, other: &ServerEntry) -> bool {
+        self.written == other.written && self.transport.descriptor() == other.transport.descriptor()
     }
 
     /// True when the command is this very program, reached through configuration.

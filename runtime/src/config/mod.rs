@@ -28,6 +28,7 @@ use crate::secrets::SecretRegistry;
 use credentials::CredentialReader;
 use place::Document;
 use serde_json::{Map, Value};
+use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 /// How entries are written; the shape also decides the default start-up policy.
@@ -164,11 +165,26 @@ impl Config {
                 unprotected: std::cell::RefCell::default(),
             };
             warnings.extend(reader.unknown_keys(value));
-            servers.extend(reader.read_for_its_shape(value)?);
+            let mut read = reader.read_for_its_shape(value)?;
+            if let Some(entry) = &mut read {
+                entry.written = Some(fingerprint(&document, &root, value));
+            }
+            servers.extend(read);
             warnings.extend(reader.unprotected.into_inner());
         }
         Ok(Config { shape, servers, warnings })
     }
+}
+
+/// All that the file says of an entry, as a number: what it holds of secrets is not kept.
+fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    document.name.hash(&mut hasher);
+    entry.to_string().hash(&mut hasher);
+    for shared in ["tools", credentials::KEY] {
+        root.get(shared).map(Value::to_string).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Finds the one top-level key that holds servers.

@@ -41,6 +41,8 @@ pub struct CatalogServer {
     pub is_current: bool,
     /// When its server gave a list last, the same or another one.
     pub listed_at: Option<SystemTime>,
+    /// Which of the servers that were configured under this name it is about.
+    era: u64,
 }
 
 impl CatalogServer {
@@ -124,19 +126,38 @@ impl LookUp {
 #[derive(Clone)]
 pub struct SharedCatalog {
     current: Arc<watch::Sender<Arc<Catalog>>>,
+    /// Writes are about the servers of this era: what the owner of a server that was replaced still has to say is void.
+    era: u64,
 }
 
 impl SharedCatalog {
     /// A catalog of servers whose tools are not known yet: names and descriptions.
     pub fn new(servers: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>) -> SharedCatalog {
-        let entry = |(name, description): (Arc<str>, _)| {
-            (
-                name.clone(),
-                CatalogServer { name, description, tools: None, is_current: false, listed_at: None },
-            )
-        };
+        let entry = |(name, description): (Arc<str>, _)| (name.clone(), unknown(name, description, 0));
         let catalog = Catalog { servers: servers.into_iter().map(entry).collect(), ..Catalog::default() };
-        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))) }
+        SharedCatalog { current: Arc::new(watch::Sender::new(Arc::new(catalog))), era: 0 }
+    }
+
+    /// Other servers are configured: `gone` are not any more, `new` are, and replace those of their names. What is
+    /// returned takes the lists of the new ones.
+    pub(crate) fn reconfigure(
+        &self,
+        gone: &[Arc<str>],
+        new: impl IntoIterator<Item = (Arc<str>, Option<Arc<str>>)>,
+    ) -> SharedCatalog {
+        let mut era = 0;
+        self.current.send_modify(|current| {
+            let mut next = Catalog::clone(current);
+            next.version += 1;
+            next.surface += 1;
+            era = next.version;
+            gone.iter().for_each(|name| drop(next.servers.remove(name)));
+            for (name, description) in new {
+                next.servers.insert(name.clone(), unknown(name, description, era));
+            }
+            *current = Arc::new(next);
+        });
+        SharedCatalog { current: self.current.clone(), era }
     }
 
     /// The catalog at this moment.
@@ -175,7 +196,8 @@ impl SharedCatalog {
     fn change(&self, server: &str, work: impl FnOnce(&mut CatalogServer) -> Change) {
         self.current.send_if_modified(|current| {
             let mut next = Catalog::clone(current);
-            let Some(entry) = next.servers.get_mut(server) else { return false };
+            let entry = next.servers.get_mut(server).filter(|entry| entry.era == self.era);
+            let Some(entry) = entry else { return false };
             let change = work(entry);
             next.version += u64::from(change != Change::None);
             next.surface += u64::from(change == Change::Surface);
@@ -183,6 +205,11 @@ impl SharedCatalog {
             change != Change::None
         });
     }
+}
+
+/// A server whose tools nobody has listed yet.
+fn unknown(name: Arc<str>, description: Option<Arc<str>>, era: u64) -> CatalogServer {
+    CatalogServer { name, description, tools: None, is_current: false, listed_at: None, era }
 }
 
 /// What a writer did.
@@ -248,6 +275,23 @@ mod tests {
         step(true);
         let want = [(1, 1, true), (1, 1, false), (2, 1, true), (2, 1, false), (3, 1, true), (4, 2, true)];
         assert_eq!(steps, want);
+    }
+
+    #[test]
+    fn what_a_replaced_server_says_is_void() {
+        let old = catalog();
+        old.publish("fs", list(&["a"]), SnapshotMode::Live);
+        let new = old.reconfigure(&["db".into()], [("fs".into(), None), ("web".into(), None)]);
+        old.publish("fs", list(&["b"]), SnapshotMode::Live);
+        new.publish("fs", list(&["c"]), SnapshotMode::Live);
+        old.outdate("fs");
+        let now = old.snapshot();
+        let servers: Vec<&str> = now.servers().map(|server| &*server.name).collect();
+        assert_eq!(servers, ["fs", "web"]);
+        let tools: Vec<&str> =
+            now.server("fs").unwrap().proven().unwrap().iter().map(|tool| &*tool.name).collect();
+        assert_eq!(tools, ["c"]);
+        assert_eq!((now.version(), now.surface()), (3, 3));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::environment::CompileEnvironment;
 use super::program_cache::{CachedProgram, CheckedLists, ProgramKey};
 use super::tool_call::StaticCheck;
 use super::{Lisp, rendering};
+use crate::broker::names;
 use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
 use ptc_compiler::CompileBudget;
@@ -44,7 +45,8 @@ pub(super) fn compile(
     {
         return Ok(program);
     }
-    let servers = lisp.broker.server_names();
+    let upstreams = lisp.broker.upstreams();
+    let servers = names(&upstreams);
     let catalog = lisp.broker.catalog().snapshot();
     let check = StaticCheck { catalog: &catalog };
     // Without any server a call has nothing to be checked against, and says so when it is made.

@@ -3,7 +3,7 @@
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
 use super::tool_call::{Encoded, ParsedCall, encode, parse, programmer_fault};
-use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault};
+use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
 use crate::tools::Notation;
 use crate::upstream::Upstream;
@@ -63,7 +63,7 @@ pub(super) fn plan(
             ))
         }
         HostFunction::ToolCall => {
-            let (call, args) = parse(cx, arguments, &broker.server_names())?;
+            let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
             match broker.reserve(account, &call.server, &call.tool, Notation::Lisp) {
                 Ok(Reserved::Permit(permit)) => load(cx, account, permit, &call, &args),
                 Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
@@ -83,7 +83,7 @@ pub(super) fn granted(
 ) -> Result<Plan, Box<Fault>> {
     match permit.in_time() {
         Ok(permit) => {
-            let (call, args) = parse(cx, arguments, &broker.server_names())?;
+            let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
             load(cx, account, permit, &call, &args)
         }
         Err(fault) => Ok(Plan::Refuse(fault)),
@@ -135,9 +135,9 @@ pub(super) fn budget(cx: &mut Context, calls_left: u64) -> Result<Value, Box<Fau
 /// The value of `(tool/servers)`: one map a server, sorted by name.
 pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Box<Fault>> {
     let catalog = broker.catalog().snapshot();
-    let mut rows = Vec::with_capacity(broker.upstreams().len());
+    let mut rows = Vec::with_capacity(catalog.servers().len());
     for server in catalog.servers() {
-        let status = broker.upstreams().get(&server.name).map(|upstream| upstream.status());
+        let status = broker.upstream(&server.name).map(|upstream| upstream.status());
         let count = server.tools.as_ref().map_or(0, |tools| tools.len());
         let description = match &server.description {
             Some(text) => cx.host_text(text)?,

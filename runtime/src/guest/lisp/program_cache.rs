@@ -1,8 +1,8 @@
 //! Compiled programs by environment and source text, bounded by bytes (decision 18). Rejections are not kept.
 //!
-//! What else compilation depends on (builtin table, configured servers) is fixed for the lifetime of a runtime, except the
-//! length limit, which is checked before the cache is asked, and the tool lists that literal calls were checked against:
-//! a program remembers those, and counts only while they are current.
+//! What else compilation depends on (the builtin table) is fixed for the lifetime of a runtime, except the length limit,
+//! which is checked before the cache is asked, and the tool lists that literal calls were checked against: a program
+//! remembers those, and counts only while they are current. A server that has gone since is noticed by the call.
 
 use super::environment::{CompileEnvironment, Fingerprint};
 use crate::run::options::RunOptions;

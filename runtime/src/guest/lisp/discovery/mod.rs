@@ -99,8 +99,7 @@ impl Lookup<'_> {
         }
         if load && !self.loaded {
             let unknown = self.catalog.servers().filter(|server| server.tools.is_none());
-            let unknown: Vec<_> =
-                unknown.filter_map(|server| self.broker.upstreams().get(&server.name)).cloned().collect();
+            let unknown: Vec<_> = unknown.filter_map(|server| self.broker.upstream(&server.name)).collect();
             if !unknown.is_empty() {
                 return Ok(Step::Load(unknown));
             }
@@ -221,8 +220,8 @@ impl Lookup<'_> {
 
     /// Starts the server of a form that needs it; nil when that did not help.
     fn load(&self, server: &CatalogServer) -> Step {
-        let upstream = self.broker.upstreams().get(&server.name);
-        match upstream.filter(|_| !self.loaded) {
+        let upstream = self.broker.upstream(&server.name);
+        match upstream.as_ref().filter(|_| !self.loaded) {
             Some(upstream) => Step::Load(vec![upstream.clone()]),
             None => {
                 let why = upstream.and_then(|upstream| upstream.status().error).unwrap_or_default();
