@@ -6,7 +6,7 @@ usage: run.py [--rounds N] [--work w1,w3] [--ptc PATH] [--with 'NAME=COMMAND' ..
 Prints, per workload, the median over the rounds of each side's median run, and the ratio to Lua within a round, with the geometric
 mean. A COMMAND given by --with gets the workload's name as its last argument, runs in a folder with issues.json, and prints
 `RES <workload> <result> <ms> <ms> …`. --latency prints microseconds from source text to value instead.
-Build the binary first: cargo build --release. Needs lua5.4 and lua-cjson; without cjson the JSON rows are left out."""
+Build the binary first: cargo build --profile bench -p ptc. Needs lua5.4 and lua-cjson; without cjson the JSON rows are left out."""
 import argparse, json, math, os, re, shlex, shutil, statistics, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))

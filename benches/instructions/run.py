@@ -5,7 +5,8 @@ usage: run.py [--only PREFIX] [--bless] [--growth] [--binary PATH] [--ptc PATH]
 
 Prints a table of all cases beside baseline.json and exits with 1 when one is more than 3 % off, in either direction: the commit that
 moves a case explains why and writes the new baseline with --bless. Counts do not depend on what else the machine does, but on the
-compiler: the baseline says which one made it. --growth runs the workloads, and the compiler on a long program, at 1/16, 1/4
+compiler and the profile: the baseline says which compiler made it, and `bench` is the profile (target/release/ptc is
+what was built last, so build it with --profile bench as well). --growth runs the workloads, and the compiler on a long program, at 1/16, 1/4
 and 1 of their size instead and exits with 1 when one grows faster than n to the 1.1. The request path is counted in the binary given by --ptc, and left out without it.
 Needs valgrind."""
 import argparse, importlib.util, json, math, os, re, subprocess, sys, tempfile
@@ -28,7 +29,7 @@ spec.loader.exec_module(compare)
 
 def build():
     """The path of the binary with the cases."""
-    command = ["cargo", "build", "--release", "--locked", "-p", "ptc-benches", "--bin", "instructions", "--message-format=json"]
+    command = ["cargo", "build", "--profile", "bench", "--locked", "-p", "ptc-benches", "--bin", "instructions", "--message-format=json"]
     out = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     artifacts = (json.loads(line) for line in out.splitlines() if line.startswith("{"))
     return next(path for path in (a.get("executable") for a in artifacts if a.get("target", {}).get("name") == "instructions") if path)
