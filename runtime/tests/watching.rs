@@ -121,6 +121,22 @@ async fn a_program_known_to_be_tiny_runs_on_its_callers_thread() {
 }
 
 #[tokio::test]
+async fn a_context_that_has_to_be_refused_is_left_to_who_submits_it() {
+    let runtime = runtime_of(vec![], StartPolicy::All, 1).await;
+    let with = |context: &str| RunOptions {
+        context: Some(context.into()),
+        limits: Limits { max_context_bytes: 8, ..Limits::default() },
+        ..RunOptions::default()
+    };
+    for refused in ["{\"n\": 11}", "{\"\":1}", "{\"/\":1}", "[1]", "{"] {
+        let program = format!("(str {})", refused.len());
+        runtime.run(program.as_str(), with("{}")).await;
+        assert!(here(&runtime, &program, &with("{\"n\":1}")).is_some(), "{refused}");
+        assert!(here(&runtime, &program, &with(refused)).is_none(), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_tiny_program_that_grows_is_handed_over_with_nothing_done() {
     let runtime = runtime_of(vec![entry("fake", &[])], StartPolicy::All, 1).await;
     let with = |n: u64| RunOptions {

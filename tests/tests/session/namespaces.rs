@@ -123,3 +123,22 @@ async fn what_a_program_was_compiled_with_belongs_to_its_key() {
     options.limits.max_symbols = 1;
     assert_eq!(now(&options), None);
 }
+
+/// Defining its names is no work of a program, wherever that runs.
+#[tokio::test]
+async fn what_it_takes_to_attach_it_is_nowhere_on_a_programs_account() {
+    let prelude = "(def table (mapv inc (range 200))) (defn third [] (nth table 3))";
+    let prelude = Arc::new(Prelude::compile("rows", prelude).expect("it compiles"));
+    let (bare, attached) = (runtime(vec![]).await, runtime(vec![prelude]).await);
+    let source = "(+ 1 (nth [1 2 3 4] 3))";
+    let fuel = run(&bare, source).await.usage.fuel;
+    assert_eq!(run(&attached, source).await.usage.fuel, fuel);
+    for source in [source, "(rows/third)"] {
+        let learnt = run(&attached, source).await.usage;
+        for _ in 0..2 {
+            let now = attached.try_run(source, None, &RunOptions::default(), |outcome| outcome.usage);
+            let now = now.expect("it is tiny");
+            assert_eq!((now.fuel, now.peak_bytes), (learnt.fuel, learnt.peak_bytes), "{source}");
+        }
+    }
+}

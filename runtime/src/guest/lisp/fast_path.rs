@@ -12,8 +12,8 @@ use super::rendering;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Ending, Outcome, RenderedValue};
 use crate::run::release::release;
-use ptc_vm::Exit;
 use ptc_vm::print::pr_str_into;
+use ptc_vm::{Exit, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,7 +50,12 @@ pub(crate) fn try_run<T>(
     options: &RunOptions,
     look: impl FnOnce(&Outcome) -> T,
 ) -> Option<T> {
-    if source.len() as u64 > options.limits.max_program_bytes || !is_tiny_context(context) {
+    let limits = &options.limits;
+    let context_bytes = context.map_or(0, str::len) as u64;
+    if source.len() as u64 > limits.max_program_bytes
+        || context_bytes > limits.max_context_bytes
+        || !is_tiny_context(context)
+    {
         return None;
     }
     let begun = options.timed.then(Instant::now);
@@ -59,9 +64,7 @@ pub(crate) fn try_run<T>(
     let Ok(true) = ran else {
         // A defect is left to a worker as well, which knows how to tell its caller.
         prepared.program.set_tiny(None);
-        if catch_unwind(AssertUnwindSafe(|| prepared.close())).is_err() {
-            tracing::error!("a defect while freeing a program");
-        }
+        prepared.close();
         return None;
     };
     prepared.outcome.usage.duration = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
@@ -85,12 +88,21 @@ fn prepare(lisp: &Arc<Lisp>, source: &str, options: &RunOptions) -> Option<Box<P
         .cache
         .get(allowance.key, source, lisp.broker.catalog())
         .filter(|program| program.is_tiny(options.caller_fuel))?;
-    let prepared = Prepared::new(lisp, source, program.clone(), options, allowance);
+    let load = || Prepared::new(lisp, source, program.clone(), options, allowance);
+    let prepared = catch_unwind(AssertUnwindSafe(load)).unwrap_or_default();
     if prepared.is_none() {
-        // What cannot be loaded within the allowance is not tiny.
+        // What cannot be loaded within the allowance is not tiny, and a defect is left to a worker.
         program.set_tiny(None);
     }
     prepared
+}
+
+/// True for keys that can be written as `data/<key>`, and without a context. What is wrong with others is said by whoever
+/// submits them.
+fn are_names(context: &Value) -> bool {
+    let Value::Map(map) = context else { return true };
+    let is_name = |key: &Value| key.as_str().is_some_and(|key| !key.is_empty() && !key.contains('/'));
+    map.keys().iter().all(is_name)
 }
 
 impl Prepared {
@@ -99,6 +111,10 @@ impl Prepared {
         let Prepared { isolate, unit, outcome, .. } = self;
         isolate.attempt(*unit, context, ALLOWED_FUEL, |cx, ended| {
             let Outcome { result: Ok(answer), prints, usage, .. } = outcome else { return false };
+            // Only now: the keys of a context are known when it has been decoded, and nobody has seen the run yet.
+            if !are_names(&cx.data) {
+                return false;
+            }
             let RenderedValue { completion, text, truncated, text_bytes, is_nil, json } = answer;
             *completion = match ended.exit {
                 Exit::Done => Completion::Value,

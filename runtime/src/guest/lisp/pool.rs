@@ -10,6 +10,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RenderedValue};
 use ptc_vm::{Budget, Interrupt, Isolate, UnitId};
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
 /// Isolates that a thread keeps.
@@ -77,11 +78,12 @@ impl Prepared {
         Some(Box::new(Prepared { source: source.into(), allowance, program, isolate, unit, outcome }))
     }
 
-    /// Frees it. Logical bytes left on its account are a defect of the language core.
+    /// Frees it. Logical bytes left on its account are a defect of the language core, and not the caller's.
     pub(super) fn close(self) {
-        let leaked = self.isolate.close();
-        if leaked != 0 {
-            tracing::error!(leaked, "a program left bytes on its account");
+        match catch_unwind(AssertUnwindSafe(|| self.isolate.close())) {
+            Ok(0) => {}
+            Ok(leaked) => tracing::error!(leaked, "a program left bytes on its account"),
+            Err(_) => tracing::error!("a defect while freeing a program"),
         }
     }
 }
@@ -106,8 +108,9 @@ pub(super) fn take(lisp: &Arc<Lisp>, source: &str, allowance: &Allowance) -> Opt
             return None;
         }
         let mut idle = pool.idle.iter();
-        let place = idle.rposition(|idle| idle.allowance == *allowance && *idle.source == *source)?;
-        Some(pool.idle.remove(place))
+        let place = idle.rposition(|idle| *idle.source == *source && idle.allowance == *allowance)?;
+        // The order is that of the last use.
+        if place + 1 == pool.idle.len() { pool.idle.pop() } else { Some(pool.idle.remove(place)) }
     })
 }
 
@@ -119,18 +122,15 @@ pub(super) fn put(lisp: &Arc<Lisp>, mut prepared: Box<Prepared>) {
     {
         *text = String::new();
     }
-    let freed = POOL.with_borrow_mut(|pool| {
-        let mut freed = Vec::new();
+    POOL.with_borrow_mut(|pool| {
         if !std::ptr::eq(pool.owner.as_ptr(), Arc::as_ptr(lisp)) {
             pool.owner = Arc::downgrade(lisp);
-            freed.append(&mut pool.idle);
+            pool.idle.drain(..).for_each(|prepared| prepared.close());
         } else if pool.idle.len() >= KEPT {
-            freed.push(pool.idle.remove(0));
+            pool.idle.remove(0).close();
         }
         pool.idle.push(prepared);
-        freed
     });
-    freed.into_iter().for_each(|prepared| prepared.close());
 }
 
 #[cfg(test)]
