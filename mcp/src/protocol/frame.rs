@@ -111,9 +111,16 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// What is not a message.
-    pub fn read(&mut self, text: &'a [u8]) -> Result<Message<'_, 'a>, FrameError> {
+    pub fn read(&mut self, message: &'a [u8]) -> Result<Message<'_, 'a>, FrameError> {
         // Looked through once, instead of each string by itself.
-        let text = std::str::from_utf8(text).map_err(|_| FrameError::Parse)?;
+        self.read_text(std::str::from_utf8(message).map_err(|_| FrameError::Parse)?)
+    }
+
+    /// [`Frame::read`] for what is known to be text.
+    ///
+    /// # Errors
+    /// What is not a message.
+    pub fn read_text(&mut self, text: &'a str) -> Result<Message<'_, 'a>, FrameError> {
         if usual::read(text, &mut self.members) {
             return self.classify(None);
         }

@@ -29,16 +29,16 @@ impl<'a> Scanner<'a> {
     /// An object, each of its members taken by `member`.
     #[inline]
     pub(crate) fn object(&mut self, mut member: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        self.blanks();
-        self.take(b'{')?;
+        if self.token()? != b'{' {
+            return None;
+        }
         self.blanks();
         if self.peek()? == b'}' {
             return self.take(b'}');
         }
         loop {
             member(self)?;
-            self.blanks();
-            match self.next()? {
+            match self.token()? {
                 b',' => self.blanks(),
                 b'}' => return Some(()),
                 _ => return None,
@@ -46,20 +46,29 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// True when the key of this member, given in quotes, comes next; then it is taken, and its value is next. To
-    /// ask for the keys that there may be is less work than to look for the end of one.
+    /// True when the key of this member, given in quotes and with its colon, comes next; then it is taken, and its value
+    /// is next. To ask for the keys that there may be is less work than to look for the end of one.
     #[inline]
-    pub(crate) fn is_at<const N: usize>(&mut self, quoted: &[u8; N]) -> Option<bool> {
-        if !self.takes(quoted) {
-            return Some(false);
+    pub(crate) fn is_at<const N: usize>(&mut self, quoted: &[u8; N]) -> bool {
+        let is_at = self.takes(quoted);
+        if is_at {
+            self.blanks();
         }
-        self.colon().map(|()| true)
+        is_at
     }
 
-    /// Any member: its key, without escapes; its value is next.
-    pub(crate) fn any_key(&mut self) -> Option<&'a str> {
-        let key = self.plain()?;
-        self.colon().map(|()| key)
+    /// Any member: its key, without escapes and without a blank before the colon, so that none that was asked for gets
+    /// here; its value is next.
+    #[inline]
+    pub(crate) fn any_key(&mut self) -> Option<&'a [u8]> {
+        self.take(b'"')?;
+        let start = self.rest;
+        self.run();
+        let key = start.get(..start.len() - self.rest.len())?;
+        self.take(b'"')?;
+        self.take(b':')?;
+        self.blanks();
+        Some(key)
     }
 
     /// True when this ASCII text comes next, and is taken. An array, which is compared without a call.
@@ -99,19 +108,19 @@ impl<'a> Scanner<'a> {
     /// Any value.
     #[inline]
     pub(crate) fn value(&mut self) -> Option<Raw<'a>> {
-        self.span(|scanner| match scanner.peek()? {
-            b'"' => scanner.string(),
-            b'{' | b'[' => scanner.nested(),
-            _ => scanner.word(),
-        })
+        let start = self.rest;
+        self.skip_value()?;
+        self.since(start).map(Raw::scanned)
     }
 
-    /// A value that `read` takes.
+    /// Any value, which nobody wants.
     #[inline]
-    pub(crate) fn span(&mut self, read: impl FnOnce(&mut Self) -> Option<()>) -> Option<Raw<'a>> {
-        let start = self.rest;
-        read(self)?;
-        self.since(start).map(Raw::scanned)
+    pub(crate) fn skip_value(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string(),
+            b'{' | b'[' => self.nested(),
+            _ => self.word(),
+        }
     }
 
     /// The text from there on that has been taken.
@@ -156,13 +165,22 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The next byte that is no blank.
+    #[inline]
+    fn token(&mut self) -> Option<u8> {
+        match self.next()? {
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                self.blanks();
+                self.next()
+            }
+            byte => Some(byte),
+        }
+    }
+
     /// What is between a key and its value.
     #[inline]
     fn colon(&mut self) -> Option<()> {
-        self.blanks();
-        self.take(b':')?;
-        self.blanks();
-        Some(())
+        (self.token()? == b':').then(|| self.blanks())
     }
 
     /// What a string may hold as it is, up to its next quote, backslash or control character.
@@ -245,8 +263,7 @@ impl<'a> Scanner<'a> {
                 if open == NONE {
                     return Some(());
                 }
-                self.blanks();
-                match (self.next()?, open & 1 == 1) {
+                match (self.token()?, open & 1 == 1) {
                     (b'}', true) | (b']', false) => open >>= 1,
                     (b',', is_object) => {
                         self.blanks();
@@ -261,6 +278,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn key(&mut self) -> Option<()> {
         self.string()?;
         self.colon()

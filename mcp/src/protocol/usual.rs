@@ -16,21 +16,21 @@ pub(super) fn read<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> bo
 fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()> {
     let mut scanner = Scanner::new(text);
     scanner.object(|scanner| {
-        if scanner.is_at(b"\"jsonrpc\"")? {
+        if scanner.is_at(b"\"jsonrpc\":") {
             fill(&mut found.jsonrpc, scanner.takes(b"\"2.0\"").then(|| Text::plain("2.0"))?)
-        } else if scanner.is_at(b"\"id\"")? {
+        } else if scanner.is_at(b"\"id\":") {
             fill(&mut found.id, scanner.value()?)
-        } else if scanner.is_at(b"\"method\"")? {
+        } else if scanner.is_at(b"\"method\":") {
             fill(&mut found.method, Text::plain(scanner.plain()?))
-        } else if scanner.is_at(b"\"params\"")? {
+        } else if scanner.is_at(b"\"params\":") {
             // Filled where it stays: it is large.
             fill(&mut found.params, Params::default())?;
             params(scanner, found.params.as_mut()?)
         } else {
             match scanner.any_key()? {
                 // We never ask, so nobody answers.
-                "result" | "error" => None,
-                _ => scanner.value().map(drop),
+                b"result" | b"error" => None,
+                _ => scanner.skip_value(),
             }
         }
     })?;
@@ -39,36 +39,38 @@ fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()>
 
 fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> {
     scanner.object(|scanner| {
-        if scanner.is_at(b"\"name\"")? {
+        if scanner.is_at(b"\"name\":") {
             return fill(&mut params.name, Text::plain(scanner.plain()?));
-        } else if scanner.is_at(b"\"arguments\"")? {
+        } else if scanner.is_at(b"\"arguments\":") {
             return fill(&mut params.arguments, present(scanner)?);
-        } else if scanner.is_at(b"\"_meta\"")? {
+        } else if scanner.is_at(b"\"_meta\":") {
             fill(&mut params.meta, Meta::default())?;
             return meta(scanner, params.meta.as_mut()?);
         }
         match scanner.any_key()? {
-            "requestId" => fill(&mut params.request_id, present(scanner)?),
-            "cursor" => fill(&mut params.cursor, present(scanner)?),
-            "protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
-            "level" | "notifications" => None,
-            _ => scanner.value().map(drop),
+            b"requestId" => fill(&mut params.request_id, present(scanner)?),
+            b"cursor" => fill(&mut params.cursor, present(scanner)?),
+            b"protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
+            b"level" | b"notifications" => None,
+            _ => scanner.skip_value(),
         }
     })
 }
 
+const LOG_LEVEL: &[u8] = META_LOG_LEVEL.as_bytes();
+
 fn meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
     scanner.object(|scanner| {
-        if scanner.is_at(b"\"progressToken\"")? {
+        if scanner.is_at(b"\"progressToken\":") {
             return fill(&mut meta.progress_token, present(scanner)?);
-        } else if scanner.is_at(b"\"io.modelcontextprotocol/protocolVersion\"")? {
+        } else if scanner.is_at(b"\"io.modelcontextprotocol/protocolVersion\":") {
             return fill(&mut meta.protocol_version, Text::plain(scanner.plain()?));
-        } else if scanner.is_at(b"\"io.modelcontextprotocol/clientCapabilities\"")? {
+        } else if scanner.is_at(b"\"io.modelcontextprotocol/clientCapabilities\":") {
             return fill(&mut meta.client_capabilities, present(scanner)?);
         }
         match scanner.any_key()? {
-            META_LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
-            _ => scanner.value().map(drop),
+            LOG_LEVEL => fill(&mut meta.log_level, Text::plain(scanner.plain()?)),
+            _ => scanner.skip_value(),
         }
     })
 }
@@ -110,7 +112,7 @@ mod tests {
         let long = "ä ".repeat(100);
         let messages = [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lisp_eval","arguments":{"program":"(+ 1 2)"}}}"#,
-            r#" { "method" : "ping" , "id" : "a\u00e4" , "jsonrpc" : "2.0" } "#,
+            r#" { "method": "ping" , "id":	"a\u00e4" , "jsonrpc":"2.0", "x": { "y" : [ ] } } "#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":-1.5e+3,"why":[[],{},[1,true,{"a\n":null}]]}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"x":"\\"},"name":"é","arguments":[]}}"#,
             &format!(
@@ -131,6 +133,7 @@ mod tests {
             "[]",
             r#"{"id":1,"id":2}"#,
             r#"{"\u0069d":1}"#,
+            r#"{"id" :1}"#,
             r#"{"id":1} x"#,
             r#"{"id":01}"#,
             r#"{"id":1.}"#,

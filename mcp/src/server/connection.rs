@@ -83,18 +83,26 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
     /// behind it.
-    pub fn must_wait(&self, text: &[u8]) -> bool {
+    pub fn must_wait(&self, text: &str) -> bool {
         !self.handler.is_ready()
-            && Frame::default().read(text).is_ok_and(|message| self.handler.must_wait(&message))
+            && Frame::default().read_text(text).is_ok_and(|message| self.handler.must_wait(&message))
+    }
+
+    /// [`ClientConnection::text`] for what may be no text.
+    pub fn message(&mut self, message: &[u8]) {
+        match std::str::from_utf8(message) {
+            Ok(text) => self.text(text),
+            Err(_) => self.reject(FrameError::Parse),
+        }
     }
 
     /// Takes one message. Without room a job is answered with `busy`.
-    pub fn message(&mut self, text: &[u8]) {
+    pub fn text(&mut self, text: &str) {
         if text.len() > self.max_message_bytes {
             return self.reject(FrameError::Parse);
         }
         let mut frame = Frame::default();
-        let message = match frame.read(text) {
+        let message = match frame.read_text(text) {
             Ok(message) => message,
             Err(error) => return self.reject(error),
         };

@@ -75,6 +75,35 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
     }
 }
 
+/// Whole lines that were read together. Mostly all of them are text, which is found out once for all.
+#[derive(Debug)]
+pub struct Batch(Result<String, Vec<u8>>);
+
+impl From<Vec<u8>> for Batch {
+    fn from(lines: Vec<u8>) -> Batch {
+        Batch(String::from_utf8(lines).map_err(|error| error.into_bytes()))
+    }
+}
+
+impl Batch {
+    /// The lines from this byte on, which one begins at: each as text if it is, and where the next one begins.
+    pub fn lines_from(&self, start: usize) -> impl Iterator<Item = (Option<&str>, usize)> {
+        let (text, bytes) = match &self.0 {
+            Ok(text) => (Some(&text[start..]), &text.as_bytes()[start..]),
+            Err(bytes) => (None, &bytes[start..]),
+        };
+        let mut begin = 0;
+        split_ends(bytes).map(move |(line, end)| {
+            let read = match text {
+                Some(text) => text.get(begin..begin + line.len()),
+                None => std::str::from_utf8(line).ok(),
+            };
+            begin = end;
+            (read, start + end)
+        })
+    }
+}
+
 /// The lines of a batch, without newline and carriage return.
 pub fn split(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     split_ends(batch).map(|(line, _)| line)
@@ -126,6 +155,19 @@ mod tests {
         assert_eq!(read(&["a\nb", "c\r\n", "d"], 100), ["a", "bc", "d"]);
         assert_eq!(read(&["\n", "x\n"], 100), ["", "x"]);
         assert_eq!(read(&[], 100), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_costs_only_itself() {
+        let read = |bytes: &[u8], start| {
+            let batch = Batch::from(bytes.to_vec());
+            batch.lines_from(start).map(|(text, end)| (text.map(str::to_owned), end)).collect::<Vec<_>>()
+        };
+        let text = |text: &str, end| (Some(text.to_owned()), end);
+        assert_eq!(read("ä\r\nb\n".as_bytes(), 0), [text("ä", 4), text("b", 6)]);
+        assert_eq!(read("ä\r\nb\n".as_bytes(), 4), [text("b", 6)]);
+        assert_eq!(read(b"a\n\xff\nc", 0), [text("a", 2), (None, 4), text("c", 6)]);
+        assert_eq!(read(b"a\n\xff\nc", 4), [text("c", 6)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::connection::ClientConnection;
 use super::gate::Gate;
 use super::handler::Handler;
-use super::lines::{self, Input};
+use super::lines::{self, Batch, Input};
 use super::outbox::Lines;
 use super::output::Output;
 use crate::edge::Filtered;
@@ -57,7 +57,7 @@ struct Loop<'l> {
     handler: Arc<Handler>,
     output: &'l Output,
     /// A batch for the rest of which there was no room, and where that begins.
-    unread: Option<(Vec<u8>, usize)>,
+    unread: Option<(Batch, usize)>,
 }
 
 impl Loop<'_> {
@@ -132,26 +132,29 @@ impl Loop<'_> {
         match batch {
             None => self.connection.close(),
             Some(Input::Oversize) => self.connection.reject(FrameError::Parse),
-            Some(Input::Lines(lines)) => self.take_lines(lines, 0),
+            Some(Input::Lines(lines)) => self.take_lines(lines.into(), 0),
         }
     }
 
     /// Takes the lines of a batch from there on, and keeps those for which there is no room.
-    fn take_lines(&mut self, lines: Vec<u8>, from: usize) {
-        if let Some(unread) = self.take_while_room(&lines[from..]) {
-            self.unread = Some((lines, from + unread));
+    fn take_lines(&mut self, lines: Batch, from: usize) {
+        if let Some(unread) = self.take_while_room(&lines, from) {
+            self.unread = Some((lines, unread));
         }
     }
 
     /// Takes lines as long as there is room; where the first one that was not taken begins.
-    fn take_while_room(&mut self, lines: &[u8]) -> Option<usize> {
-        let mut next = 0;
-        for (line, end) in lines::split_ends(lines) {
+    fn take_while_room(&mut self, lines: &Batch, from: usize) -> Option<usize> {
+        let mut next = from;
+        for (line, end) in lines.lines_from(from) {
             let has_room = self.connection.has_room() && self.output.has_room();
-            if !has_room || self.connection.must_wait(line) {
+            if !has_room || line.is_some_and(|line| self.connection.must_wait(line)) {
                 return Some(next);
             }
-            self.connection.message(line);
+            match line {
+                Some(line) => self.connection.text(line),
+                None => self.connection.reject(FrameError::Parse),
+            }
             if !self.connection.is_open() {
                 return None;
             }

@@ -101,9 +101,13 @@ impl Memos {
 
     /// Forgets what the run has added.
     pub(crate) fn roll_back(&mut self) {
-        self.added.clear();
-        account::release((self.tables.len() - self.kept) * TABLE_BYTES);
-        self.tables.truncate(self.kept);
+        if !self.added.is_empty() {
+            self.added.clear();
+        }
+        if self.tables.len() > self.kept {
+            account::release((self.tables.len() - self.kept) * TABLE_BYTES);
+            self.tables.truncate(self.kept);
+        }
     }
 }
 

@@ -72,6 +72,9 @@ impl Prints {
 
     /// Takes all lines out.
     pub fn take(&mut self) -> Vec<String> {
+        if self.lines.is_empty() {
+            return Vec::new();
+        }
         let lines = std::mem::take(&mut self.lines);
         account::release(lines.iter().map(|line| cost(line)).sum());
         self.bytes = 0;

@@ -23,6 +23,9 @@ impl Remarks {
 
     /// Takes what there is to say.
     pub fn take(&mut self) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
         let Remarks { not_json, first } = std::mem::take(self);
         let first = first?;
         let times = if not_json == 1 { String::new() } else { format!("; {not_json} texts in all") };

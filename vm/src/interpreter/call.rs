@@ -2,7 +2,7 @@
 
 use super::fiber::{Fiber, Frame};
 use super::run::After;
-use super::{Machine, Stop};
+use super::{HostRequest, Machine, Stop};
 use crate::apply::{apply, call_data, check_arity, given_first, is_direct};
 use crate::builtins::functions::transducers;
 use crate::builtins::{HostFunction, Implementation};
@@ -90,7 +90,8 @@ impl Machine<'_> {
                             HostFunction::Tool
                         }
                     };
-                    return Ok(Called::Stop(Stop::Host { function, arguments, dst }));
+                    let request = Box::new(HostRequest { function, arguments, dst });
+                    return Ok(Called::Stop(Stop::Host(request)));
                 }
                 other => return call_data(self.cx, &other, &mut arguments).map(Called::Value),
             }
@@ -148,7 +149,7 @@ impl Machine<'_> {
             Implementation::Plain(run) => Called::Value(run(self.cx, arguments)?),
             Implementation::Host(function) => {
                 let arguments = Arguments::taken(self.cx, arguments)?;
-                Called::Stop(Stop::Host { function, arguments, dst })
+                Called::Stop(Stop::Host(Box::new(HostRequest { function, arguments, dst })))
             }
             Implementation::Callback(run) => match run(self.cx, arguments)? {
                 Step::Return(value) => Called::Value(value),

@@ -78,13 +78,15 @@ impl Globals {
 
     /// Takes everything back that the run has changed. Returns the number of slots that there are again.
     pub(crate) fn roll_back(&mut self) -> usize {
-        for (slot, before) in self.before.drain(..) {
+        while let Some((slot, before)) = self.before.pop() {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
                 *slot = before;
             }
         }
-        account::release((self.slots.len() - self.kept) * SLOT_BYTES);
-        self.slots.truncate(self.kept);
+        if self.slots.len() > self.kept {
+            account::release((self.slots.len() - self.kept) * SLOT_BYTES);
+            self.slots.truncate(self.kept);
+        }
         self.run = self.run.wrapping_add(1).max(1);
         self.kept
     }

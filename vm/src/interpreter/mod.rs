@@ -41,14 +41,22 @@ pub(crate) enum Stop {
     Done(Value),
     /// It called `(return v)` or `(fail v)`.
     Signal(Signal, Value),
-    /// It waits for the host; the answer goes to `dst`.
-    Host { function: HostFunction, arguments: Arguments, dst: u32 },
+    /// It waits for the host. Boxed, so that the other reasons are small to hand on.
+    Host(Box<HostRequest>),
     /// The parallel machine on top waits for its branches.
     Fork,
     /// The slice is used up.
     SliceEnd,
     /// It faulted.
     Fault(Box<Fault>),
+}
+
+/// What a fiber wants of the host.
+pub(crate) struct HostRequest {
+    pub(crate) function: HostFunction,
+    pub(crate) arguments: Arguments,
+    /// Where the answer goes.
+    pub(crate) dst: u32,
 }
 
 /// Why the hot loop ends.

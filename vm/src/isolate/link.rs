@@ -59,7 +59,9 @@ impl GlobalSlots {
 
     /// Forgets all but the first names.
     pub(crate) fn truncate(&mut self, kept: usize) {
-        for name in self.names.drain(kept..) {
+        while self.names.len() > kept
+            && let Some(name) = self.names.pop()
+        {
             self.slots.remove(&name);
         }
     }

@@ -358,8 +358,8 @@ impl World {
                         Exit::SliceEnd
                     };
                 }
-                Stop::Host { function, arguments, dst } => {
-                    break Exit::HostCall(self.schedule.suspend(fiber, function, arguments, dst, &self.cx));
+                Stop::Host(request) => {
+                    break Exit::HostCall(self.schedule.suspend(fiber, *request, &self.cx));
                 }
                 Stop::Fork => {
                     if let Err(fault) = self.schedule.fork(fiber, &mut self.cx) {

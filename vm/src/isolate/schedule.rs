@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::fault::{CallSite, Fault, Reason, Result, UnitId};
 use crate::interpreter::fiber::{Delivery, FIRST_SLOT, Fiber, Frame};
 use crate::interpreter::globals::Globals;
-use crate::interpreter::{Machine, Stop};
+use crate::interpreter::{HostRequest, Machine, Stop};
 use crate::native::Native;
 use crate::native::parallel::Parallel;
 use crate::value::Value;
@@ -161,14 +161,8 @@ impl Schedule {
     }
 
     /// The fiber waits for the host.
-    pub(super) fn suspend(
-        &mut self,
-        id: FiberId,
-        function: HostFunction,
-        arguments: Arguments,
-        dst: u32,
-        cx: &Context,
-    ) -> CallId {
+    pub(super) fn suspend(&mut self, id: FiberId, request: HostRequest, cx: &Context) -> CallId {
+        let HostRequest { function, arguments, dst } = request;
         let call = CallId(self.next_call);
         self.next_call += 1;
         self.calls.insert(call, PendingCall { fiber: id, function, arguments, dst });

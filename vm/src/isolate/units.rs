@@ -69,9 +69,11 @@ impl Units {
 
     /// Forgets the programs of the run.
     pub(super) fn roll_back(&mut self, cx: &mut Context) {
-        for unit in self.released.take() {
-            if let Some(loaded) = cx.units.get(unit.0 as usize) {
-                loaded.code.unlist();
+        if !self.released.is_empty() {
+            for unit in self.released.take() {
+                if let Some(loaded) = cx.units.get(unit.0 as usize) {
+                    loaded.code.unlist();
+                }
             }
         }
         while let Some(unit) = self.loaded.pop() {

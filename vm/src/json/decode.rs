@@ -16,6 +16,7 @@ use crate::value::string::StringNode;
 use crate::value::symbol::Symbol;
 use crate::value::vector::VectorNode;
 use crate::value::{Value, garbage};
+use smallvec::SmallVec;
 use std::fmt;
 use std::rc::Rc;
 
@@ -81,7 +82,7 @@ struct Decoder<'b> {
     at: usize,
     /// Position up to which fuel is paid.
     paid: usize,
-    open: Vec<Open>,
+    open: SmallVec<[Open; SHALLOW]>,
     elements: Vec<Value>,
     /// The key that came after each key last time, by symbol; objects begin with the key after none.
     successors: Vec<Option<Symbol>>,
@@ -92,6 +93,9 @@ struct Decoder<'b> {
     /// Elements until memory is looked at again.
     unchecked: u32,
 }
+
+/// Open collections that need no memory of their own.
+const SHALLOW: usize = 4;
 
 /// Elements between two looks at memory.
 const CHECK_EVERY: u32 = 256;
@@ -130,13 +134,14 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         cx.fuel.poll()?;
     }
     let bytes = text.as_bytes();
+    let elements = cx.take_stack();
     let mut decoder = Decoder {
         text,
         bytes,
         at: 0,
         paid: 0,
-        open: Vec::new(),
-        elements: Vec::new(),
+        open: SmallVec::new(),
+        elements,
         successors: Vec::new(),
         recent: RecentStrings::for_text(bytes.len()),
         known_keys: KnownKeys::default(),
@@ -149,6 +154,7 @@ pub(crate) fn decode_text(cx: &mut Context, text: &str) -> Result<Value, DecodeF
         return invalid(decoder.at, "unexpected text after the value");
     }
     decoder.pay(cx)?;
+    cx.keep_stack(decoder.elements);
     Ok(value)
 }
 

@@ -466,8 +466,10 @@ impl RegexCache {
     /// Forgets what the run has remembered of its searches, so that neither fuel nor memory of the next shows it.
     pub(crate) fn end_run(&mut self) {
         self.rows.clear();
-        for automata in self.automata.drain(..).filter_map(|automata| automata.upgrade()) {
-            automata.take();
+        while let Some(automata) = self.automata.pop() {
+            if let Some(automata) = automata.upgrade() {
+                automata.take();
+            }
         }
     }
 }

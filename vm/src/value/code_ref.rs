@@ -24,6 +24,11 @@ impl Released {
     pub(crate) fn take(&self) -> Vec<UnitId> {
         self.0.take()
     }
+
+    /// There is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
 }
 
 impl CodeRef {

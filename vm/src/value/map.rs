@@ -7,7 +7,8 @@
 use crate::fault::Result;
 use crate::memory::{Run, STEP, account};
 use crate::value::garbage::drop_children;
-use crate::value::set::SetNode;
+use crate::value::set::{SCAN, SetNode};
+use crate::value::string::{SHORT_TEXT, StringNode};
 use crate::value::symbol::Symbol;
 use crate::value::{Store, Value};
 use std::cell::Cell;
@@ -184,6 +185,10 @@ impl MapNode {
     /// # Errors
     /// Comparing keys pays fuel.
     pub(crate) fn from_pairs(cx: &mut Store, pairs: &mut [Value]) -> Result<Rc<MapNode>> {
+        if are_few_names(pairs) {
+            let keys = SetNode::from_distinct(pairs.iter_mut().step_by(2).map(take));
+            return Ok(MapNode::from_keys(keys, pairs.iter_mut().skip(1).step_by(2).map(take)));
+        }
         let mut map = MapNode::with_capacity(pairs.len() / 2);
         let Some(node) = Rc::get_mut(&mut map) else { return Ok(map) };
         for (at, pair) in pairs.chunks_exact_mut(2).enumerate() {
@@ -489,6 +494,25 @@ impl MapNode {
     pub fn ordered(&self, cx: &mut Store) -> Result<impl ExactSizeIterator<Item = Entry<'_>>> {
         Ok(self.order(cx)?.iter().map(|&row| self.entry(row as usize)))
     }
+}
+
+/// True for keys and values, alternating, whose keys are short strings, all different, and so few that maps scan them: they
+/// need not be looked for one after the other.
+fn are_few_names(pairs: &[Value]) -> bool {
+    if pairs.len() > 2 * SCAN {
+        return false;
+    }
+    let differ = |key: &StringNode, earlier: &Value| match (earlier, key.symbol()) {
+        (Value::Str(other), Some(symbol)) if other.symbol().is_some() => other.symbol() != Some(symbol),
+        (Value::Str(other), _) => other.as_str() != key.as_str(),
+        _ => false,
+    };
+    pairs.iter().step_by(2).enumerate().all(|(at, key)| match key {
+        Value::Str(key) if key.len() <= SHORT_TEXT => {
+            pairs.iter().step_by(2).take(at).all(|earlier| differ(key, earlier))
+        }
+        _ => false,
+    })
 }
 
 impl Drop for MapNode {

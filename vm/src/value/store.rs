@@ -7,6 +7,7 @@ use super::symbol::{Symbol, Symbols};
 use crate::bytecode::Builtins;
 use crate::fault::{Fault, Reason, Result};
 use crate::memory::Meter;
+use std::mem;
 use std::ops::{Deref, DerefMut};
 
 /// What the values of one isolate need.
@@ -23,7 +24,12 @@ pub struct Store {
     pub(crate) extensions: Extensions,
     /// Memory for short texts under construction.
     pub(crate) scratch: String,
+    /// An empty stack of [`STACK`] values, or none.
+    stack: Vec<Value>,
 }
+
+/// Values that a stack has room for in the beginning.
+const STACK: usize = 16;
 
 /// Deepest nesting of collections used as keys that ordering and equality follow: the only place
 /// where an operation on values calls itself.
@@ -55,6 +61,21 @@ impl Store {
             key_depth: 0,
             extensions: Extensions::default(),
             scratch: String::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// A stack for values under construction, which is not on the account. It begins with the same room whether it was
+    /// kept or not, so that no program can tell.
+    pub(crate) fn take_stack(&mut self) -> Vec<Value> {
+        let kept = mem::take(&mut self.stack);
+        if kept.capacity() > 0 { kept } else { Vec::with_capacity(STACK) }
+    }
+
+    /// Keeps a stack for the next time if it is empty and has not grown.
+    pub(crate) fn keep_stack(&mut self, stack: Vec<Value>) {
+        if stack.is_empty() && stack.capacity() == STACK {
+            self.stack = stack;
         }
     }
 

@@ -14,8 +14,8 @@ use std::fmt;
 pub struct EvalCall<'a> {
     /// Source text.
     pub program: Cow<'a, str>,
-    /// JSON object text.
-    pub context: Option<&'a str>,
+    /// What may become `data/…`; whoever submits it has looked at it by [`read_context`].
+    pub context: Option<Raw<'a>>,
     /// The shape the result must have.
     pub schema: Option<Schema>,
 }
@@ -26,9 +26,6 @@ struct EvalArguments<'a> {
     program: ProgramArgument<'a>,
     #[serde(borrow, default)]
     context: Option<Raw<'a>>,
-    /// The context was looked through already.
-    #[serde(skip)]
-    has_usual_keys: bool,
     #[serde(borrow, default, deserialize_with = "present")]
     output_schema: Option<Raw<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -56,14 +53,15 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
         Some(text) => return Err(format!("arguments must be a JSON object, got {}", json_type(text))),
     };
     let program = check_program(arguments.program, limits.max_program_bytes)?;
-    let context = match arguments.context {
-        Some(raw) if arguments.has_usual_keys => Some(sized_context(raw.get(), limits.max_context_bytes)?),
-        raw => raw.map(|raw| read_context(raw, limits.max_context_bytes)).transpose()?,
-    };
-    if arguments.signature.is_some() {
+    let EvalArguments { context, output_schema, signature, .. } = arguments;
+    if let (Some(context), true) = (context, signature.is_some() || output_schema.is_some()) {
+        // The first fault is told, and the context comes before these.
+        read_context(context, limits.max_context_bytes)?;
+    }
+    if signature.is_some() {
         return Err("argument `signature` is no longer supported; use `output_schema`".into());
     }
-    let schema = arguments.output_schema.map(read_schema).transpose()?;
+    let schema = output_schema.map(read_schema).transpose()?;
     Ok(EvalCall { program, context, schema })
 }
 
@@ -72,20 +70,18 @@ pub fn read<'a>(arguments: Option<Raw<'a>>, limits: &Limits) -> Result<EvalCall<
 fn scan(text: &str) -> Option<EvalArguments<'_>> {
     let mut arguments = EvalArguments::default();
     Scanner::new(text).object(|scanner| {
-        if scanner.is_at(b"\"program\"")? {
+        if scanner.is_at(b"\"program\":") {
             let ProgramArgument::Absent = arguments.program else { return None };
             arguments.program = ProgramArgument::Text(scanner.text()?);
             return Some(());
         }
-        let (place, value) = match scanner.any_key()? {
-            "context" => {
-                arguments.has_usual_keys = true;
-                (&mut arguments.context, scanner.span(usual_keys)?)
-            }
-            "output_schema" => (&mut arguments.output_schema, scanner.value()?),
-            "signature" => return None,
-            _ => return scanner.value().map(drop),
+        let place = match scanner.any_key()? {
+            b"context" => &mut arguments.context,
+            b"output_schema" => &mut arguments.output_schema,
+            b"signature" => return None,
+            _ => return scanner.skip_value(),
         };
+        let value = scanner.value()?;
         // A second one is a fault, and null has a meaning of its own.
         if place.is_some() || value.get() == "null" {
             return None;
@@ -171,9 +167,8 @@ pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<&str, String> {
     if !text.starts_with('{') {
         return Err(format!("argument `context` must be a JSON object, got {}", json_type(text)));
     }
-    let text = sized_context(text, cap)?;
-    if usual_keys(&mut Scanner::new(text)).is_some() {
-        return Ok(text);
+    if text.len() as u64 > cap {
+        return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
     }
     let keys: Keys =
         serde_json::from_str(text).map_err(|error| format!("argument `context` is invalid: {error}"))?;
@@ -181,22 +176,6 @@ pub fn read_context(raw: Raw<'_>, cap: u64) -> Result<&str, String> {
         Some(fault) => Err(fault),
         None => Ok(text),
     }
-}
-
-fn sized_context(text: &str, cap: u64) -> Result<&str, String> {
-    if text.len() as u64 > cap {
-        return Err(format!("argument `context` exceeds max_context_bytes ({} > {cap})", text.len()));
-    }
-    Ok(text)
-}
-
-/// An object whose keys are all right; `None` means that serde has to look at it.
-fn usual_keys(scanner: &mut Scanner<'_>) -> Option<()> {
-    scanner.object(|scanner| {
-        let key = scanner.any_key()?;
-        scanner.value()?;
-        (!key.is_empty() && !key.contains('/')).then_some(())
-    })
 }
 
 fn read_schema(raw: Raw<'_>) -> Result<Schema, String> {
@@ -269,10 +248,10 @@ mod tests {
     fn message(arguments: &str) -> String {
         let raw: Raw<'_> = serde_json::from_str(arguments).expect("JSON");
         let limits = Limits { max_program_bytes: 10, max_context_bytes: 40, ..Limits::default() };
-        match read(Some(raw), &limits) {
-            Ok(_) => "ok".into(),
-            Err(message) => message,
-        }
+        let call = read(Some(raw), &limits);
+        let context =
+            call.and_then(|call| Ok(call.context.map(|raw| read_context(raw, 40).map(drop)).transpose()?));
+        context.map_or_else(|message| message, |_| "ok".into())
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ptc_runtime::watcher::RunWatcher;
 /// Runs programs.
 pub trait Evaluator: Send + Sync {
     /// Runs a program that is known to be over at once, on this thread, and shows its outcome; false, and nothing
-    /// shown, means to submit it.
+    /// shown, means to submit it. So it does with a context that is too large, no object or has keys that are no names.
     fn try_run(
         &self,
         _program: &str,

@@ -24,7 +24,7 @@ use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
 use crate::answer::{EdgeReason, refused};
 use crate::protocol::borrowed::Raw;
-use arguments::EvalCall;
+use arguments::{EvalCall, read_context};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::Outcome;
@@ -81,13 +81,21 @@ impl Tool for LispEval {
             run_options(call.profile, schema.as_ref(), options);
         }
         let (mut reply, mut begun) = (Some(reply), None);
-        self.evaluator.try_run(&program, context, &options, &mut |outcome| {
+        self.evaluator.try_run(&program, context.map(Raw::get), &options, &mut |outcome| {
             begun =
                 reply.take().map(|reply| render(call, schema.as_ref(), outcome, |answer| reply.with(answer)));
         });
         if let Some(begun) = begun {
             return begun;
         }
+        // What ran had a context that is as it should be.
+        let context = context.map(|raw| read_context(raw, self.limits.max_context_bytes)).transpose();
+        let context = match (context, reply) {
+            (Err(message), Some(reply)) => {
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
+            }
+            (context, _) => context.unwrap_or_default(),
+        };
         let (evaluator, program) = (self.evaluator.clone(), program.into_owned());
         let options = RunOptions {
             context: context.map(str::to_owned),
