@@ -77,15 +77,15 @@ fn read_all(mut input: impl Read, cap: usize, mut send: impl FnMut(Input) -> boo
 
 /// Whole lines that were read together. Mostly all of them are text, which is found out once for all.
 #[derive(Debug)]
-pub struct Batch(Result<String, Vec<u8>>);
+pub struct ReadLines(Result<String, Vec<u8>>);
 
-impl From<Vec<u8>> for Batch {
-    fn from(lines: Vec<u8>) -> Batch {
-        Batch(String::from_utf8(lines).map_err(|error| error.into_bytes()))
+impl From<Vec<u8>> for ReadLines {
+    fn from(lines: Vec<u8>) -> ReadLines {
+        ReadLines(String::from_utf8(lines).map_err(|error| error.into_bytes()))
     }
 }
 
-impl Batch {
+impl ReadLines {
     /// The lines from this byte on, which one begins at: each as text if it is, and where the next one begins.
     pub fn lines_from(&self, start: usize) -> impl Iterator<Item = (Option<&str>, usize)> {
         let (text, bytes) = match &self.0 {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_line_that_is_no_text_costs_only_itself() {
         let read = |bytes: &[u8], start| {
-            let batch = Batch::from(bytes.to_vec());
+            let batch = ReadLines::from(bytes.to_vec());
             batch.lines_from(start).map(|(text, end)| (text.map(str::to_owned), end)).collect::<Vec<_>>()
         };
         let text = |text: &str, end| (Some(text.to_owned()), end);

@@ -7,7 +7,7 @@
 use super::connection::ClientConnection;
 use super::gate::Gate;
 use super::handler::Handler;
-use super::lines::{self, Batch, Input};
+use super::lines::{self, Input, ReadLines};
 use super::outbox::Lines;
 use super::output::Output;
 use crate::edge::Filtered;
@@ -57,7 +57,7 @@ struct Loop<'l> {
     handler: Arc<Handler>,
     output: &'l Output,
     /// A batch for the rest of which there was no room, and where that begins.
-    unread: Option<(Batch, usize)>,
+    unread: Option<(ReadLines, usize)>,
 }
 
 impl Loop<'_> {
@@ -137,14 +137,14 @@ impl Loop<'_> {
     }
 
     /// Takes the lines of a batch from there on, and keeps those for which there is no room.
-    fn take_lines(&mut self, lines: Batch, from: usize) {
+    fn take_lines(&mut self, lines: ReadLines, from: usize) {
         if let Some(unread) = self.take_while_room(&lines, from) {
             self.unread = Some((lines, unread));
         }
     }
 
     /// Takes lines as long as there is room; where the first one that was not taken begins.
-    fn take_while_room(&mut self, lines: &Batch, from: usize) -> Option<usize> {
+    fn take_while_room(&mut self, lines: &ReadLines, from: usize) -> Option<usize> {
         let mut next = from;
         for (line, end) in lines.lines_from(from) {
             let has_room = self.connection.has_room() && self.output.has_room();
