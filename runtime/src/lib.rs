@@ -13,6 +13,7 @@
 //! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
 //! - [`tools`]: tools as data: the catalog, policies, schemas, and what is wrong with a call in words.
 //! - [`run`]: one run: options, limits, account, outcome, metrics, watcher.
+//! - [`spill`]: results that are too large to carry, in files.
 //! - [`net`]: HTTP as a client speaks it.
 //! - [`secrets`]: what must not leave the process.
 //!
@@ -31,6 +32,7 @@ pub mod run;
 mod runtime;
 pub mod secrets;
 pub mod session;
+pub mod spill;
 mod startup;
 pub mod tools;
 pub mod upstream;

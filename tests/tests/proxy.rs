@@ -117,3 +117,175 @@ fn it_stands_beside_other_tools_and_starts_servers_when_they_are_needed() {
     let call = json!({ "action": "call", "connection": "two", "tool": "echo", "arguments": { "v": 7 } });
     assert_eq!(text_of(&dispatch(&mut server, call)), "7");
 }
+
+/// A server with a folder for temporary files of its own.
+fn server_in(dir: &std::path::Path, flags: &[&str]) -> Server {
+    let mut command = ptc_tests::binary::ptc(&[&["serve"], flags].concat());
+    command.env("TMPDIR", dir);
+    Server::of(command)
+}
+
+/// What is in the folders of kept results.
+fn kept(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let inside = |path: &std::path::Path| -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
+    };
+    let bases = inside(dir).into_iter().filter(|path| path.is_dir());
+    bases
+        .flat_map(|base| inside(&base))
+        .filter(|path| path.is_dir())
+        .flat_map(|folder| inside(&folder))
+        .collect()
+}
+
+fn results(dir: &std::path::Path) -> usize {
+    kept(dir).iter().filter(|path| path.extension().is_some_and(|kind| kind == "json")).count()
+}
+
+#[test]
+fn large_results_are_kept_and_looked_at_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let flags = config.flags(&[&ONLY_PROXY[..], &["--proxy-threshold", "2000"]].concat());
+    let mut server = server_in(dir.path(), &flags);
+    let rows: Vec<Value> = (0..500).map(|id| json!({ "id": id, "name": format!("foo{id}.txt") })).collect();
+    let value = json!({ "files": rows, "metadata": {}, "summary": "s" });
+    let call = |more: Value| {
+        let mut arguments = json!({ "action": "call", "tool": "echo", "arguments": { "v": value.clone() } });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let result = dispatch(&mut server, call(json!({})));
+    assert_eq!(
+        (&result["autoSpilled"], result.get("estimatedTokens"), result.get("result")),
+        (&json!(true), None, None)
+    );
+    let file = result["resultFile"].as_str().unwrap().to_owned();
+    let text = text_of(&result);
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    let beginning = format!(
+        "Result auto-spilled to temporary JSON file (exceeded 2000 bytes): {file} (auto-deleted at \
+        shutdown).\nSize: {bytes} bytes (~{} tokens).\nTop-level keys: [files, metadata, summary]\nPreview: \
+        {{\"files\":[{{\"id\":0,\"name\":\"foo0.txt\"}},",
+        (bytes + 2) / 4
+    );
+    assert!(text.starts_with(&beginning), "{text}");
+    // No threshold for this call, and another one; a file all the same.
+    assert!(dispatch(&mut server, call(json!({ "resultSizeThreshold": 0 }))).get("resultFile").is_none());
+    assert!(
+        dispatch(&mut server, call(json!({ "resultSizeThreshold": 100_000 }))).get("resultFile").is_none()
+    );
+    let wanted = dispatch(&mut server, call(json!({ "resultSizeThreshold": 0, "resultToFile": true })));
+    assert!(wanted["resultFile"].is_string() && wanted.get("autoSpilled").is_none(), "{wanted}");
+    assert!(text_of(&wanted).starts_with("Result written to temporary JSON file: "), "{wanted}");
+    let read = |more: Value| {
+        let mut arguments = json!({ "action": "readresult", "resultFile": file });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let stat = data(&mut server, read(json!({})));
+    assert_eq!(stat["byteSize"], bytes);
+    let lines = stat["lineCount"].as_u64().unwrap();
+    assert!(lines > 500 && stat["estimatedTokens"] == (bytes + 2) / 4, "{stat}");
+    let text = |server: &mut Server, more: Value| text_of(&dispatch(server, read(more)));
+    let head = text(&mut server, json!({ "op": "head" }));
+    assert!(head.lines().count() == 50 && head.starts_with("{\n \"files\":[\n  {\"id\":0,"), "{head}");
+    assert_eq!(text(&mut server, json!({ "op": "tail", "lines": 1 })), "}\n");
+    let slice = text(&mut server, json!({ "op": "slice", "fromLine": 3, "toLine": 4 }));
+    assert_eq!(slice, "  {\"id\":0,\"name\":\"foo0.txt\"},\n  {\"id\":1,\"name\":\"foo1.txt\"},\n");
+    let found = dispatch(&mut server, read(json!({ "op": "grep", "pattern": "FOO12\\.txt", "context": 1 })));
+    assert_eq!(found["matchCount"], 1);
+    assert!(text_of(&found).contains("\n15:  {\"id\":12,"), "{found}");
+    let whole = text(&mut server, json!({ "op": "read" }));
+    assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), value);
+    let cut = dispatch(&mut server, read(json!({ "op": "read", "maxBytes": 10 })));
+    assert_eq!((text_of(&cut), &cut["truncated"]), ("{\n \"files\"".to_owned(), &json!(true)));
+    // A kept result is the arguments of the next call.
+    let arguments = json!({ "v": { "from": "a file" } });
+    let first =
+        json!({ "action": "call", "tool": "echo", "resultToFile": true, "arguments": { "v": arguments } });
+    let first = dispatch(&mut server, first)["resultFile"].as_str().unwrap().to_owned();
+    let next = dispatch(&mut server, json!({ "action": "call", "tool": "echo", "argumentsFile": first }));
+    assert_eq!(
+        (&next["arguments"]["_fromFile"], text_of(&next)),
+        (&json!(first), "{\"from\":\"a file\"}".to_owned())
+    );
+    assert!(results(dir.path()) >= 3);
+    assert_eq!(server.end(), Some(0));
+    assert_eq!(kept(dir.path()), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn files_are_named_in_given_folders_only() {
+    let (dir, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let config = Upstreams::probe().write();
+    let path = |name: &str| root.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("args.json"), r#"{"v": [1, 2]}"#).unwrap();
+    std::fs::write(path("list.json"), "[1]").unwrap();
+    std::fs::write(dir.path().join("outside.json"), r#"{"v": "outside"}"#).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("outside.json"), path("link.json")).unwrap();
+    let roots = ["--files-root", root.path().to_str().unwrap()];
+    let mut server = server_in(dir.path(), &config.flags(&[&ONLY_PROXY[..], &roots[..]].concat()));
+    let call = |file: &str| json!({ "action": "call", "tool": "echo", "argumentsFile": file });
+    for file in [&path("args.json"), "args.json"] {
+        assert_eq!(text_of(&dispatch(&mut server, call(file))), "[1,2]");
+    }
+    let outside = dir.path().join("outside.json").to_str().unwrap().to_owned();
+    for file in [
+        &path("link.json"),
+        "link.json",
+        &outside,
+        "/etc/passwd",
+        "../x",
+        &path("list.json"),
+        &path("none.json"),
+    ] {
+        let why = wrong(&mut server, call(file));
+        assert!(!why.contains("outside\"") && !why.contains("root:"), "{why}");
+    }
+    for file in [&path("args.json"), "/etc/passwd", "../r1.json", ".lock"] {
+        let why = wrong(&mut server, json!({ "action": "readresult", "resultFile": file }));
+        assert!(why.starts_with("there is no kept result"), "{why}");
+    }
+}
+
+#[test]
+fn what_is_too_large_to_be_carried_goes_to_a_file_as_it_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let flags = [&ONLY_PROXY[..], &["--max-spill-bytes", "16M"]].concat();
+    let mut server = server_in(dir.path(), &config.flags(&flags));
+    let flood = |bytes: u64| json!({ "action": "call", "tool": "flood", "arguments": { "bytes": bytes } });
+    let result = dispatch(&mut server, flood(6 << 20));
+    assert_eq!((&result["isError"], &result["autoSpilled"]), (&json!(false), &json!(true)), "{result}");
+    let stat = data(&mut server, json!({ "action": "readresult", "resultFile": result["resultFile"] }));
+    assert_eq!((&stat["byteSize"], &stat["lineCount"]), (&json!(6 << 20), &json!(1)));
+    let why = wrong(&mut server, flood(20 << 20));
+    assert!(why.contains("response_too_large"), "{why}");
+    // The connection is as good as before.
+    assert!(text_of(&dispatch(&mut server, flood(10))) == "xxxxxxxxxx");
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_behind_for_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let mut server = server_in(dir.path(), &config.flags(&ONLY_PROXY));
+    let call = |bytes: u64| {
+        json!({ "name": "proxy-dispatch",
+        "arguments": { "action": "call", "tool": "flood", "resultToFile": true, "arguments": { "bytes": bytes } } })
+    };
+    server.request("tools/call", call(1_000));
+    assert_eq!(results(dir.path()), 1);
+    let before = kept(dir.path()).len();
+    server.begin("tools/call", call(30 << 20));
+    // The message has no name while it comes; what is made of it has one.
+    ptc_tests::processes::eventually("it is being written", || kept(dir.path()).len() > before);
+    let id = server.id();
+    ptc_tests::processes::signal(id, "KILL");
+    server.ended();
+    assert!(results(dir.path()) >= 1, "nobody could remove it");
+    let mut again = server_in(dir.path(), &config.flags(&ONLY_PROXY));
+    again.request("tools/list", json!({}));
+    assert_eq!(results(dir.path()), 0);
+}

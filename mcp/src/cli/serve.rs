@@ -3,6 +3,7 @@
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
 use super::flags::limits::LimitFlags;
+use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::session::SessionFlags;
@@ -70,6 +71,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     sessions: SessionFlags,
     #[command(flatten)]
+    proxy: ProxyFlags,
+    #[command(flatten)]
     server: LimitFlags<ServerLimits>,
     #[command(flatten)]
     limits: LimitFlags,
@@ -111,8 +114,11 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let engine = args.python.engine(&limits).await?;
         registry = registry.with(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
     }
+    let mut kept = None;
     if args.tools.iter().any(|name| name == proxy::NAME) {
-        registry = registry.with(ProxyDispatch::new(booted.runtime.clone(), limits));
+        let place = args.proxy.place(booted.runtime.secrets())?;
+        kept = Some(place.store.clone());
+        registry = registry.with(ProxyDispatch::new(booted.runtime.clone(), limits, place));
     }
     if !args.tools.is_empty() {
         registry = registry.only(&args.tools);
@@ -163,6 +169,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Ok(false) => Ok(()),
         Err(abort) => Err(abort),
     };
+    if let Some(kept) = kept {
+        kept.close();
+    }
     booted.runtime.shutdown().await;
     served.map(|()| Exit::Ok)
 }

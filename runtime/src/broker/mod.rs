@@ -27,6 +27,7 @@ pub use send::{CallResponse, Parcel};
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::secrets::SecretRegistry;
+use crate::spill::SpillStore;
 use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
@@ -121,6 +122,20 @@ impl ToolBroker {
         account: &Arc<RunAccount>,
         call: ToolCall,
     ) -> Result<CallPayload, CallError> {
+        self.call_spilling(account, call, None).await
+    }
+
+    /// [`ToolBroker::call`], with a place for a result that is too large to be carried
+    /// ([`CallPayload::spilled`]).
+    ///
+    /// # Errors
+    /// As for [`ToolBroker::call`].
+    pub async fn call_spilling(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        call: ToolCall,
+        store: Option<SpillStore>,
+    ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments } = call;
         let permit = match self.reserve(account, &server, &tool, Notation::Json)? {
             Reserved::Permit(permit) => permit,
@@ -134,7 +149,7 @@ impl ToolBroker {
                 return Err(wrong.into());
             }
         }
-        Ok(permit.load(arguments)?.send().await?.settled())
+        Ok(permit.load_spilling(arguments, store)?.send().await?.settled())
     }
 
     /// Starts the servers whose names are `wanted` and that are not ready, all at once, for at most so long. Whether

@@ -6,12 +6,14 @@
 
 use crate::run::account::Held;
 use crate::run::outcome::CallFault;
+use crate::spill::{RawSpill, Spilled, form_raw};
 use crate::upstream::{CallResult, RawAnswer, ResultBody, shorten};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Results above this size are read off the I/O threads.
 const READ_INLINE: usize = 64 * 1024;
@@ -24,6 +26,8 @@ pub struct CallPayload {
     bytes: u64,
     /// The answer, when a part of it is needed.
     raw: Option<RawAnswer>,
+    /// The result, when it is kept in a file; there is no other value then.
+    spilled: Option<Arc<Spilled>>,
     /// Its bytes on the account of a run.
     _held: Option<Held>,
 }
@@ -108,15 +112,48 @@ struct Blocks {
 impl CallPayload {
     /// Takes a result apart; large ones on a thread for blocking work.
     pub(crate) async fn read(result: CallResult, wrapped_in: Option<&'static str>) -> CallPayload {
-        let (CallResult::Mcp(ResultBody::Inline(answer))
-        | CallResult::Json(ResultBody::Inline(answer))
-        | CallResult::Text(ResultBody::Inline(answer))
-        | CallResult::Failed { body: ResultBody::Inline(answer), .. }) = &result;
+        let (CallResult::Mcp(body)
+        | CallResult::Json(body)
+        | CallResult::Text(body)
+        | CallResult::Failed { body, .. }) = &result;
+        let answer = match body {
+            ResultBody::Inline(answer) => answer,
+            ResultBody::Spilled(raw) => {
+                let (raw, is_mcp) = (raw.clone(), matches!(result, CallResult::Mcp(_)));
+                let formed =
+                    tokio::task::spawn_blocking(move || CallPayload::formed(&raw, is_mcp, wrapped_in));
+                return formed.await.unwrap_or_else(|_| malformed("the result could not be read"));
+            }
+        };
         if answer.bytes().len() <= READ_INLINE {
             return CallPayload::of(result, wrapped_in);
         }
         let read = tokio::task::spawn_blocking(move || CallPayload::of(result, wrapped_in)).await;
         read.unwrap_or_else(|_| malformed("the result could not be read"))
+    }
+
+    /// A result that went to a file.
+    fn formed(raw: &RawSpill, is_mcp: bool, wrapped_in: Option<&str>) -> CallPayload {
+        let (spilled, located) = match form_raw(raw, is_mcp, wrapped_in) {
+            Ok(formed) => formed,
+            Err(message) => {
+                let content = PayloadContent::ToolError { message, blocks: None, structured: None };
+                return CallPayload { content, ..malformed("") };
+            }
+        };
+        let content = match located.is_error {
+            true => {
+                let message = "the tool failed, and says more than can be carried".to_owned();
+                PayloadContent::ToolError { message, blocks: None, structured: None }
+            }
+            false => PayloadContent::Success { value: Chosen::Nothing, blocks: None },
+        };
+        CallPayload { content, bytes: spilled.bytes(), raw: None, spilled: Some(spilled), _held: None }
+    }
+
+    /// The result, when it was too large to be carried: there is no other value then.
+    pub fn spilled(&self) -> Option<&Arc<Spilled>> {
+        self.spilled.as_ref()
     }
 
     /// What it is, for whoever makes values of it.
@@ -201,12 +238,16 @@ impl CallPayload {
                 let bytes = answer.bytes().len();
                 let structured = (bytes > 0).then_some(0..bytes);
                 let content = PayloadContent::ToolError { message, blocks: None, structured };
-                Self { content, bytes: bytes as u64, raw: Some(answer), _held: None }
+                Self { content, bytes: bytes as u64, raw: Some(answer), spilled: None, _held: None }
             }
             CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
                 malformed(NOT_UTF8)
             }
             CallResult::Text(ResultBody::Inline(answer)) => CallPayload::whole(answer, Chosen::Verbatim),
+            CallResult::Mcp(ResultBody::Spilled(_))
+            | CallResult::Json(ResultBody::Spilled(_))
+            | CallResult::Text(ResultBody::Spilled(_))
+            | CallResult::Failed { body: ResultBody::Spilled(_), .. } => malformed("the result is in a file"),
         }
     }
 }
@@ -216,7 +257,7 @@ impl CallPayload {
     fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> CallPayload {
         let bytes = answer.bytes().len();
         let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
-        CallPayload { content, bytes: bytes as u64, raw: Some(answer), _held: None }
+        CallPayload { content, bytes: bytes as u64, raw: Some(answer), spilled: None, _held: None }
     }
 
     fn from_mcp(answer: RawAnswer, wrapped_in: Option<&str>) -> CallPayload {
@@ -248,7 +289,7 @@ impl CallPayload {
             PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
             PayloadContent::Malformed(_) => false,
         };
-        CallPayload { content, bytes, raw: needs_answer.then_some(answer), _held: None }
+        CallPayload { content, bytes, raw: needs_answer.then_some(answer), spilled: None, _held: None }
     }
 }
 
@@ -369,7 +410,7 @@ impl Blocks {
 }
 
 fn malformed(why: &'static str) -> CallPayload {
-    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, _held: None }
+    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, spilled: None, _held: None }
 }
 
 /// The derived reader would take an array for the members in order.

@@ -5,6 +5,7 @@ use crate::run::account::{CallLabel, CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::Turn;
+use crate::spill::SpillStore;
 use crate::tools::words::{no_such_server, no_such_tool, refused_tool};
 use crate::tools::{LookUp, Notation, UpstreamTool};
 use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamStatus};
@@ -222,6 +223,15 @@ impl Permit {
     /// # Errors
     /// The budget or the time of the call is used up.
     pub fn load(self, arguments: String) -> Result<Parcel, WorldFault> {
+        self.load_spilling(arguments, None)
+    }
+
+    /// [`Permit::load`], with a place for a result that is too large.
+    pub(super) fn load_spilling(
+        self,
+        arguments: String,
+        store: Option<SpillStore>,
+    ) -> Result<Parcel, WorldFault> {
         let Permit { terms, tool, turn, call, since } = self;
         let took = since.elapsed();
         terms.account.encoded_in(took);
@@ -245,7 +255,10 @@ impl Permit {
             tool: tool.name.clone(),
             arguments: turn.charge(arguments),
             timeout: left,
-            sink: ResultSink::Inline { max_bytes },
+            sink: match store {
+                Some(store) => ResultSink::Spill { max_bytes, store },
+                None => ResultSink::Inline { max_bytes },
+            },
         };
         let Terms { broker, account, upstream, whole } = terms;
         let wrapped_in = tool.wraps_result_in();

@@ -4,9 +4,7 @@ use super::*;
 use crate::run::limits::Limits;
 use crate::run::outcome::CallStatus;
 use crate::tools::{SnapshotMode, ToolList, ToolPolicy, UpstreamTool};
-use crate::upstream::{
-    CallLimits, CallRequest, CallResult, RawAnswer, ResultBody, ResultSink, UpstreamStatus,
-};
+use crate::upstream::{CallLimits, CallRequest, CallResult, RawAnswer, ResultBody, UpstreamStatus};
 use ptc_vm::Interrupt;
 use serde_json::json;
 
@@ -60,7 +58,7 @@ impl Upstream for Plain {
 
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
         let (_, form, body) = RESULTS.iter().find(|(name, ..)| **name == *request.tool).unwrap();
-        let ResultSink::Inline { max_bytes } = request.sink;
+        let (max_bytes, _) = request.sink.parts();
         if body.len() > max_bytes {
             return Err(UpstreamFault::TooLarge { bytes: body.len() as u64, cap: max_bytes as u64 });
         }

@@ -14,6 +14,7 @@
 mod jsonrpc;
 mod mcp;
 mod openapi;
+mod overflow;
 mod request;
 mod session;
 mod supervisor;

@@ -1,6 +1,7 @@
 //! A call on its way to an upstream, what comes back, and the limits an upstream puts on calls.
 
 use super::{Arguments, RawAnswer};
+use crate::spill::{RawSpill, SpillStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +18,31 @@ pub struct CallRequest {
     pub sink: ResultSink,
 }
 
-/// Where the result of a call goes. Spilling to a file is another sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where the result of a call goes.
+#[derive(Clone, Debug)]
 pub enum ResultSink {
     /// Into memory; a larger answer is refused before it is decoded.
     Inline {
         /// Most bytes of the answer.
         max_bytes: usize,
     },
+    /// Into memory, or as it comes into a file if it is larger.
+    Spill {
+        /// Most bytes of an answer in memory.
+        max_bytes: usize,
+        /// Where the file is made.
+        store: SpillStore,
+    },
+}
+
+impl ResultSink {
+    /// Most bytes in memory, and where more of them go, if anywhere.
+    pub fn parts(self) -> (usize, Option<SpillStore>) {
+        match self {
+            ResultSink::Inline { max_bytes } => (max_bytes, None),
+            ResultSink::Spill { max_bytes, store } => (max_bytes, Some(store)),
+        }
+    }
 }
 
 /// The result of a call: what it is, as its server speaks, with its bytes as they came.
@@ -50,6 +68,17 @@ pub enum CallResult {
 pub enum ResultBody {
     /// In memory.
     Inline(RawAnswer),
+    /// In a file, as it came: of MCP, the whole message.
+    Spilled(Arc<RawSpill>),
+}
+
+impl From<RawAnswer> for ResultBody {
+    fn from(answer: RawAnswer) -> ResultBody {
+        match answer.spilled() {
+            Some(raw) => ResultBody::Spilled(raw.clone()),
+            None => ResultBody::Inline(answer),
+        }
+    }
 }
 
 /// What one upstream's configuration says about calls to it. What it leaves open the program's own limits

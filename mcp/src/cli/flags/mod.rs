@@ -10,6 +10,7 @@
 
 pub mod catalog;
 pub mod limits;
+pub mod proxy;
 pub mod python;
 pub mod server;
 pub mod session;

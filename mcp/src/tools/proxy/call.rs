@@ -3,25 +3,35 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};
 use super::fields::Given;
+use super::place::ProxyPlace;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Calls the tool.
 pub(super) async fn call(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
+    place: &ProxyPlace,
     given: &Given,
 ) -> Result<ProxyAnswer, String> {
     let tool = given.text("tool").unwrap_or_default();
     let connection = connection_of(runtime, account, given.text("connection"), &tool).await?;
     let server = connection.status.name.to_string();
-    let arguments = given.raw("arguments").unwrap_or("{}").to_owned();
+    let file = given.text("argumentsFile");
+    let arguments = match &file {
+        Some(file) => place.arguments(file, account.limits().max_context_bytes).await?,
+        None => given.raw("arguments").unwrap_or("{}").to_owned(),
+    };
+    // A message is a line, and a break between the tokens of JSON is a blank like any other.
+    let arguments =
+        if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
     let call = ToolCall { server, tool: tool.clone(), arguments };
-    let answer = match runtime.broker().call(account, call).await {
-        Ok(payload) => inline(&payload),
+    let store = place.store.clone();
+    let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
+        Ok(payload) => place.answer(payload, given).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
             ProxyAnswer::error(lines.collect::<Vec<_>>().join("\n"))
@@ -33,6 +43,10 @@ pub(super) async fn call(
         Err(CallError::OverMemory { bytes }) => {
             ProxyAnswer::error(format!("the result has {bytes} bytes, more than fit beside others"))
         }
+    };
+    let answer = match file {
+        Some(file) => answer.with("arguments", json!({ "_fromFile": file })),
+        None => answer,
     };
     Ok(answer.with("action", "call").with("tool", tool).with("connection", connection.alias))
 }
@@ -81,7 +95,7 @@ async fn connection_of(
 }
 
 /// A result in the answer itself.
-fn inline(payload: &CallPayload) -> ProxyAnswer {
+pub(super) fn inline(payload: &CallPayload) -> ProxyAnswer {
     let mut answer = match (payload.value(), payload.blocks()) {
         (value, Some(blocks)) if payload.failure().is_none() => {
             let mut blocks: Vec<Value> = serde_json::from_slice(blocks).unwrap_or_default();

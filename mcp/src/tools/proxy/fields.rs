@@ -11,10 +11,11 @@ pub(super) enum Act {
     List,
     Search,
     Call,
+    ReadResult,
 }
 
 impl Act {
-    pub(super) const ALL: [Act; 3] = [Act::List, Act::Search, Act::Call];
+    pub(super) const ALL: [Act; 4] = [Act::List, Act::Search, Act::Call, Act::ReadResult];
 
     /// Its name on the wire.
     pub(super) const fn name(self) -> &'static str {
@@ -22,6 +23,7 @@ impl Act {
             Act::List => "list",
             Act::Search => "search",
             Act::Call => "call",
+            Act::ReadResult => "readresult",
         }
     }
 }
@@ -34,22 +36,39 @@ enum Holds {
     /// A whole number of at least this.
     Number(u64),
     Object,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
+
+/// How a kept result is looked at, the usual way first.
+const OPS: [&str; 6] = ["stat", "head", "tail", "slice", "grep", "read"];
 
 struct Field {
     name: &'static str,
     holds: Holds,
     acts: &'static [Act],
+    /// Of `readresult`, where not with every op.
+    ops: &'static [&'static str],
     is_required: bool,
     about: &'static str,
 }
 
 const fn field(name: &'static str, holds: Holds, acts: &'static [Act], about: &'static str) -> Field {
-    Field { name, holds, acts, is_required: false, about }
+    Field { name, holds, acts, ops: &[], is_required: false, about }
 }
 
 const fn required(field: Field) -> Field {
     Field { is_required: true, ..field }
+}
+
+/// A field of `readresult` that belongs to these ops.
+const fn of_ops(
+    ops: &'static [&'static str],
+    name: &'static str,
+    holds: Holds,
+    about: &'static str,
+) -> Field {
+    Field { ops, ..field(name, holds, &[Act::ReadResult], about) }
 }
 
 const FIELDS: &[Field] = &[
@@ -66,12 +85,49 @@ const FIELDS: &[Field] = &[
     field("limit", Holds::Number(1), &[Act::Search], "Most results (default 10)"),
     required(field("tool", Holds::Text, &[Act::Call], "Name of the tool to call")),
     field("arguments", Holds::Object, &[Act::Call], "Arguments of the tool"),
+    field(
+        "argumentsFile",
+        Holds::Text,
+        &[Act::Call],
+        "Instead of arguments: a JSON file that holds them, or the resultFile of an earlier call",
+    ),
+    field(
+        "resultToFile",
+        Holds::Flag,
+        &[Act::Call],
+        "Keep the result in a file and show its size, keys and beginning",
+    ),
+    field(
+        "resultSizeThreshold",
+        Holds::Number(0),
+        &[Act::Call],
+        "Bytes beyond which the result is kept in a file (0 = never), in place of the server's own threshold",
+    ),
+    required(field("resultFile", Holds::Text, &[Act::ReadResult], "The resultFile of a call")),
+    field(
+        "op",
+        Holds::Choice(&OPS),
+        &[Act::ReadResult],
+        "stat (default): bytes, lines, tokens; head, tail, slice, grep: lines; read: all, so look at stat first",
+    ),
+    of_ops(&["head", "tail"], "lines", Holds::Number(1), "How many (default 50)"),
+    of_ops(&["slice"], "fromLine", Holds::Number(1), "First line, from 1"),
+    of_ops(&["slice"], "toLine", Holds::Number(1), "Last line, included"),
+    required(of_ops(&["grep"], "pattern", Holds::Text, "Regular expression; case does not count")),
+    of_ops(&["grep"], "context", Holds::Number(0), "Lines around each match (default 0)"),
+    of_ops(
+        &["head", "tail", "slice", "grep", "read"],
+        "maxBytes",
+        Holds::Number(0),
+        "Cut the text (0 = do not)",
+    ),
 ];
 
 /// The fields of one call, whose names and types fit its action.
 #[derive(Debug)]
 pub(super) struct Given {
     pub(super) act: Act,
+    op: &'static str,
     values: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -91,14 +147,28 @@ impl Given {
             .map_err(|_| format!("`action` is no string; {}", all_actions()))?;
         let act = Act::ALL.into_iter().find(|act| act.name() == name);
         let act = act.ok_or_else(|| format!("there is no action {name:?}; {}", all_actions()))?;
+        let op = values.get("op").and_then(|op| serde_json::from_str::<String>(op.get()).ok());
+        let op = op.and_then(|op| OPS.into_iter().find(|known| *known == op)).unwrap_or(OPS[0]);
         for (name, value) in &values {
             let field = of(act).find(|field| field.name == *name).ok_or_else(|| unknown(act, name))?;
             field.holds.check(value).map_err(|what| format!("`{name}` must be {what}; {}", takes(act)))?;
         }
-        match of(act).find(|field| field.is_required && !values.contains_key(field.name)) {
-            Some(field) => Err(format!("`{}` is missing; {}", field.name, takes(act))),
-            None => Ok(Given { act, values }),
+        if let Some(field) = of(act).find(|field| values.contains_key(field.name) && !field.is_of(op)) {
+            let ops = field.ops.join(" and ");
+            return Err(format!("`{}` belongs to op {ops}, not to op {op}; {}", field.name, takes(act)));
         }
+        if values.contains_key("arguments") && values.contains_key("argumentsFile") {
+            return Err(format!("`arguments` and `argumentsFile` are alternatives; {}", takes(act)));
+        }
+        match of(act).find(|field| field.is_required && field.is_of(op) && !values.contains_key(field.name)) {
+            Some(field) => Err(format!("`{}` is missing; {}", field.name, takes(act))),
+            None => Ok(Given { act, op, values }),
+        }
+    }
+
+    /// How a kept result is looked at.
+    pub(super) fn op(&self) -> &'static str {
+        self.op
     }
 
     /// The JSON text of a field.
@@ -119,6 +189,12 @@ impl Given {
     }
 }
 
+impl Field {
+    fn is_of(&self, op: &str) -> bool {
+        self.ops.is_empty() || self.ops.contains(&op)
+    }
+}
+
 impl Holds {
     fn check(self, value: &RawValue) -> Result<(), String> {
         let text = value.get();
@@ -126,6 +202,11 @@ impl Holds {
             Holds::Text => (text.starts_with('"'), "a string".to_owned()),
             Holds::Flag => (matches!(text, "true" | "false"), "true or false".to_owned()),
             Holds::Object => (text.starts_with('{'), "an object".to_owned()),
+            Holds::Choice(words) => {
+                let word = serde_json::from_str::<String>(text);
+                let fits = word.is_ok_and(|word| words.contains(&word.as_str()));
+                (fits, format!("one of {}", words.join(", ")))
+            }
             Holds::Number(least) => {
                 let fits = text.parse::<u64>().is_ok_and(|number| number >= least);
                 (fits, format!("a whole number of at least {least}"))
@@ -139,6 +220,7 @@ impl Holds {
             Holds::Text => json!({ "type": "string", "description": about }),
             Holds::Flag => json!({ "type": "boolean", "description": about }),
             Holds::Object => json!({ "type": "object", "description": about }),
+            Holds::Choice(words) => json!({ "type": "string", "enum": words, "description": about }),
             Holds::Number(least) => json!({ "type": "integer", "minimum": least, "description": about }),
         }
     }
@@ -158,6 +240,9 @@ fn takes(act: Act) -> String {
     for (at, field) in of(act).enumerate() {
         let optional = if field.is_required { "" } else { "?" };
         let _ = write!(text, "{}{}{optional}", if at == 0 { "" } else { ", " }, field.name);
+        if !field.ops.is_empty() {
+            let _ = write!(text, " ({})", field.ops.join(", "));
+        }
     }
     text
 }
@@ -202,7 +287,7 @@ fn variant(act: Act) -> Value {
     let mut properties = Map::new();
     properties.insert("action".into(), json!({ "const": act.name() }));
     properties.extend(of(act).map(|field| (field.name.to_owned(), Value::Bool(true))));
-    let required = of(act).filter(|field| field.is_required).map(|field| field.name);
+    let required = of(act).filter(|field| field.is_required && field.ops.is_empty()).map(|field| field.name);
     let required: Vec<&str> = std::iter::once("action").chain(required).collect();
     json!({ "properties": properties, "required": required, "additionalProperties": false })
 }
@@ -245,6 +330,26 @@ mod tests {
             let message = wrong(&arguments);
             assert!(message.contains(list) && message.contains(search), "{message}");
         }
+        let read = "readresult takes resultFile, op?, lines? (head, tail), fromLine? (slice), toLine? (slice), \
+            pattern (grep), context? (grep), maxBytes? (head, tail, slice, grep, read)";
+        let call =
+            "call takes connection?, tool, arguments?, argumentsFile?, resultToFile?, resultSizeThreshold?";
+        let table = [
+            (json!({ "lines": 1 }), format!("`lines` belongs to op head and tail, not to op stat; {read}")),
+            (json!({ "op": "grep" }), format!("`pattern` is missing; {read}")),
+            (
+                json!({ "op": "cat" }),
+                format!("`op` must be one of stat, head, tail, slice, grep, read; {read}"),
+            ),
+            (json!({ "tool": "t" }), format!("`tool` belongs to call, not to readresult; {read}")),
+        ];
+        for (mut arguments, message) in table {
+            arguments["action"] = "readresult".into();
+            arguments["resultFile"] = "r1.json".into();
+            assert_eq!(wrong(&arguments), message);
+        }
+        let both = json!({ "action": "call", "tool": "t", "arguments": {}, "argumentsFile": "f" });
+        assert_eq!(wrong(&both), format!("`arguments` and `argumentsFile` are alternatives; {call}"));
         let given = Given::read(r#"{"action":"call","tool":"t","arguments":{"n":1e400},"connection":null}"#);
         let given = given.expect("it is right");
         assert_eq!(

@@ -5,6 +5,8 @@
 //!
 //! - [`fields`]: what a call may say, as one table; its schema.
 //! - [`connection`]: servers as the tool names them. [`listing`]: `list` and `search`. [`call`]: `call`.
+//! - [`place`]: where large results and arguments are; [`files`]: files that a call may name. [`read_result`]:
+//!   `readresult`.
 //! - [`answer`]: answers on their way through a run.
 //!
 //! Each call is a run of its own, so budgets, ledger, policies, checks, deadlines and redaction are those of programs.
@@ -13,7 +15,13 @@ mod answer;
 mod call;
 mod connection;
 mod fields;
+mod files;
 mod listing;
+mod place;
+mod read_result;
+
+pub use files::FileRoots;
+pub use place::ProxyPlace;
 
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
@@ -36,7 +44,8 @@ pub const NAME: &str = "proxy-dispatch";
 
 const DESCRIPTION: &str = "Lists, searches and calls the tools of all configured MCP servers (connections). Start with \
     {\"action\":\"search\",\"query\":\"words\"} or {\"action\":\"list\"}, then \
-    {\"action\":\"call\",\"tool\":\"name\",\"arguments\":{…}}.";
+    {\"action\":\"call\",\"tool\":\"name\",\"arguments\":{…}}. A large result is kept in a file: look into it with \
+    {\"action\":\"readresult\",\"resultFile\":…}, op stat first, or pass it on as argumentsFile.";
 
 /// Connections that the description names.
 const NAMED: usize = 20;
@@ -48,13 +57,14 @@ const BEYOND_MS: u64 = 5_000;
 pub struct ProxyDispatch {
     runtime: Arc<Runtime>,
     limits: Limits,
+    place: Arc<ProxyPlace>,
 }
 
 impl ProxyDispatch {
     /// Calls go to the servers of this runtime, each within what a program may use; its time is that of one call.
-    pub fn new(runtime: Arc<Runtime>, limits: Limits) -> ProxyDispatch {
+    pub fn new(runtime: Arc<Runtime>, limits: Limits, place: ProxyPlace) -> ProxyDispatch {
         let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
-        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits } }
+        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, place: Arc::new(place) }
     }
 }
 
@@ -96,9 +106,11 @@ impl Tool for ProxyDispatch {
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
+        let place = self.place.clone();
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
-            let guest = outside(move |account| async move { act(&worker, &account, &given).await.ending() });
+            let guest =
+                outside(move |account| async move { act(&worker, &account, &place, &given).await.ending() });
             let submitted =
                 runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
             Box::new(move || submitted.cancel())
@@ -106,11 +118,12 @@ impl Tool for ProxyDispatch {
     }
 }
 
-async fn act(runtime: &Runtime, account: &Arc<RunAccount>, given: &Given) -> ProxyAnswer {
+async fn act(runtime: &Runtime, account: &Arc<RunAccount>, place: &ProxyPlace, given: &Given) -> ProxyAnswer {
     let answer = match given.act {
         Act::List => listing::list(runtime, account, given).await,
         Act::Search => listing::search(runtime, account, given).await,
-        Act::Call => call::call(runtime, account, given).await,
+        Act::Call => call::call(runtime, account, place, given).await,
+        Act::ReadResult => read_result::read_result(&place.store, given).await,
     };
     answer.unwrap_or_else(|message| {
         ProxyAnswer::error(message)

@@ -5,7 +5,7 @@ use crate::upstream::jsonrpc::RawAnswer;
 use crate::upstream::transport::{
     Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
 };
-use crate::upstream::{CallRequest, ResultSink, UpstreamFault};
+use crate::upstream::{CallRequest, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -36,7 +36,8 @@ impl RpcClient {
         let deadline = deadline(Instant::now(), patience);
         let is_cancellable = era != RequestEra::Opening;
         let params = RequestParams::Own(params);
-        let request = PeerRequest { method, params, era, max_bytes, deadline, is_cancellable };
+        let request =
+            PeerRequest { method, params, era, max_bytes, overflow: None, deadline, is_cancellable };
         let answer = timeout_at(deadline, self.peer.request(request)).await;
         answer.unwrap_or(Err(RequestFault::Upstream(UpstreamFault::Timeout(patience))))
     }
@@ -49,7 +50,8 @@ impl RpcClient {
         mirrored: Vec<Mirrored>,
         begun: Instant,
     ) -> Result<RawAnswer, RequestFault> {
-        let CallRequest { tool, arguments, timeout, sink: ResultSink::Inline { max_bytes } } = request;
+        let CallRequest { tool, arguments, timeout, sink } = request;
+        let (max_bytes, overflow) = sink.parts();
         let (head, tail) = dialect.call(&tool);
         let deadline = deadline(begun, timeout);
         let request = PeerRequest {
@@ -57,6 +59,7 @@ impl RpcClient {
             params: RequestParams::Call { tool: &tool, head, arguments, tail, mirrored },
             era: dialect.era(),
             max_bytes,
+            overflow,
             deadline,
             is_cancellable: true,
         };

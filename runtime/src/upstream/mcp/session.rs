@@ -7,7 +7,7 @@ use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
 use crate::tools::Listed;
 use crate::upstream::transport::{Peer, PeerEvents, RequestFault};
-use crate::upstream::{CallRequest, CallResult, ResultBody, UpstreamFault};
+use crate::upstream::{CallRequest, CallResult, UpstreamFault};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -68,7 +68,7 @@ impl McpSession {
         let mirrored = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mirrored = mirrored.of_call(&request.tool, request.arguments.as_str());
         let answer = self.client.call(&self.hello.dialect, request, mirrored, begun).await?;
-        Ok(CallResult::Mcp(ResultBody::Inline(answer)))
+        Ok(CallResult::Mcp(answer.into()))
     }
 
     /// Loads the whole tool list again.

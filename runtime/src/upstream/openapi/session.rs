@@ -6,9 +6,11 @@ use super::load::load;
 use super::plan::Plan;
 use crate::net::{Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
+use crate::spill::SpillStore;
 use crate::tools::Listed;
 use crate::upstream::mcp::Listing;
-use crate::upstream::{CallRequest, CallResult, RawAnswer, ResultBody, ResultSink, UpstreamFault};
+use crate::upstream::overflow;
+use crate::upstream::{CallRequest, CallResult, RawAnswer, ResultBody, UpstreamFault};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +73,8 @@ impl OpenApiSession {
         request: CallRequest,
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
-        let CallRequest { tool, arguments, timeout, sink: ResultSink::Inline { max_bytes } } = request;
+        let CallRequest { tool, arguments, timeout, sink } = request;
+        let (max_bytes, store) = sink.parts();
         let Some(plan) = self.plans.get(&*tool) else {
             return Err(UpstreamFault::Protocol(format!("there is no operation for tool {tool}")));
         };
@@ -82,7 +85,7 @@ impl OpenApiSession {
             let response = self.service.send(exchange).await?;
             // What was sent is on its program's account until now.
             drop(arguments);
-            self.result(response, max_bytes).await
+            self.result(response, max_bytes, store.as_ref()).await
         };
         let answered = async {
             tokio::select! {
@@ -99,15 +102,21 @@ impl OpenApiSession {
     }
 
     /// What an answer means.
-    async fn result(&self, mut response: Response, max_bytes: usize) -> Result<CallResult, UpstreamFault> {
+    async fn result(
+        &self,
+        mut response: Response,
+        max_bytes: usize,
+        store: Option<&SpillStore>,
+    ) -> Result<CallResult, UpstreamFault> {
         let status = response.status;
         if !status.is_success() {
             return self.failure(response, max_bytes).await;
         }
         let media = response.media_type();
-        let body = response.body.read(max_bytes).await?;
-        if body.is_empty() || status == StatusCode::NO_CONTENT || media.is_empty() || is_json(&media) {
-            return Ok(CallResult::Json(ResultBody::Inline(RawAnswer::from_bytes(body))));
+        let body: ResultBody = overflow::read(&mut response.body, max_bytes, store).await?.into();
+        let is_empty = matches!(&body, ResultBody::Inline(text) if text.bytes().is_empty());
+        if is_empty || status == StatusCode::NO_CONTENT || media.is_empty() || is_json(&media) {
+            return Ok(CallResult::Json(body));
         }
         Err(UpstreamFault::Protocol(format!("http {status}: the answer is {media}, not JSON")))
     }

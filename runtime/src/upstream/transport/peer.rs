@@ -1,6 +1,7 @@
 //! One request to a server, and who takes it.
 
 use crate::run::outgoing::Arguments;
+use crate::spill::SpillStore;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::openapi::OpenApiService;
@@ -46,8 +47,10 @@ pub struct PeerRequest<'a> {
     pub params: RequestParams<'a>,
     /// What the protocol wants to know about each request, beside its text.
     pub era: RequestEra<'a>,
-    /// A larger answer is refused while it is read.
+    /// A larger answer is refused while it is read, or goes to a file.
     pub max_bytes: usize,
+    /// Where larger answers go, if anywhere. A transport that cannot do that refuses them.
+    pub overflow: Option<SpillStore>,
     /// When the future is dropped at the latest; one that is dropped earlier was cancelled.
     pub deadline: Instant,
     /// The server may be told that nobody wants the answer any more.

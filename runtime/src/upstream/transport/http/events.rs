@@ -2,6 +2,7 @@
 
 use super::super::pace::Pace;
 use crate::net::{Body, NetError};
+use crate::spill::{RawSpill, SpillStore};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
 /// Something of a stream.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum ServerSentEvent {
     /// An event with data.
     Event {
@@ -30,6 +31,8 @@ pub(super) enum ServerSentEvent {
         /// Bytes seen.
         bytes: u64,
     },
+    /// An event whose data is too large, on one line, went to a file.
+    Spilled(RawSpill),
 }
 
 /// Takes a stream apart, whatever chunks it comes in.
@@ -55,6 +58,10 @@ pub(super) struct EventParser {
     retry: Option<Duration>,
     /// Bytes that became part of no event, and nobody has been told of.
     noise: usize,
+    /// Where data goes that is too large.
+    overflow: Option<SpillStore>,
+    /// Such data.
+    spill: Option<RawSpill>,
 }
 
 impl EventParser {
@@ -76,20 +83,25 @@ impl EventParser {
             let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
                 let rest = std::mem::take(&mut self.chunk);
                 if self.is_skipping {
-                    self.noise += rest.len();
+                    if !self.keep(&rest) {
+                        self.noise += rest.len();
+                    }
                     self.is_in_skipped_line |= !rest.is_empty();
                     return None;
                 }
                 self.line.extend_from_slice(&rest);
                 let parsed = self.too_large(cap);
-                self.is_in_skipped_line = parsed.is_some();
+                self.is_in_skipped_line = self.is_skipping;
                 return parsed;
             };
             let text = self.chunk.split_to(end);
             self.after_return = self.chunk[0] == b'\r';
             let _ = self.chunk.split_to(1);
-            if std::mem::take(&mut self.is_in_skipped_line) {
-                self.noise += text.len() + 1;
+            if self.is_in_skipped_line {
+                if !self.keep(&text) {
+                    self.noise += text.len() + 1;
+                }
+                self.is_in_skipped_line = false;
                 continue;
             }
             let parsed = if self.line.is_empty() {
@@ -127,6 +139,10 @@ impl EventParser {
             self.noise += line.len() + 1;
         }
         if self.is_skipping {
+            if line.starts_with(b"data") {
+                // Only data on one line goes to a file.
+                self.spill = None;
+            }
             return None;
         }
         let (field, value) = match memchr::memchr(b':', line) {
@@ -162,11 +178,24 @@ impl EventParser {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data);
         self.is_skipping = false;
+        if let Some(spill) = self.spill.take() {
+            return Some(ServerSentEvent::Spilled(spill));
+        }
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
         let name = if name.is_empty() { "message".to_owned() } else { name };
         Some(ServerSentEvent::Event { name, data })
+    }
+
+    /// More of data that goes to a file; false when none does.
+    fn keep(&mut self, more: &[u8]) -> bool {
+        let is_kept =
+            self.is_in_skipped_line && self.spill.as_mut().is_some_and(|spill| spill.push(more).is_ok());
+        if !is_kept {
+            self.spill = None;
+        }
+        is_kept
     }
 
     fn too_large(&mut self, cap: usize) -> Option<ServerSentEvent> {
@@ -178,8 +207,14 @@ impl EventParser {
         let mut head = std::mem::take(&mut self.data);
         head.extend_from_slice(self.line.strip_prefix(b"data:").unwrap_or(&self.line).trim_ascii_start());
         self.line = Vec::new();
-        head.truncate(HEAD);
         (self.has_data, self.is_skipping) = (false, true);
+        if let Some(mut spill) = self.overflow.as_ref().and_then(|store| store.raw().ok())
+            && spill.push(&head).is_ok()
+        {
+            self.spill = Some(spill);
+            return None;
+        }
+        head.truncate(HEAD);
         Some(ServerSentEvent::TooLarge { head, bytes: bytes as u64 })
     }
 }
@@ -192,14 +227,14 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) fn new(body: Body) -> EventStream {
-        EventStream { body, parser: EventParser::default(), pace: Pace::new() }
+    pub(super) fn new(body: Body, overflow: Option<SpillStore>) -> EventStream {
+        EventStream { body, parser: EventParser { overflow, ..EventParser::default() }, pace: Pace::new() }
     }
 
     /// Goes on where another stream has ended.
     pub(super) fn resumed(body: Body, before: EventStream) -> EventStream {
-        let (last_id, retry) = (before.parser.last_id, before.parser.retry);
-        let parser = EventParser { last_id, retry, ..EventParser::default() };
+        let EventParser { last_id, retry, overflow, .. } = before.parser;
+        let parser = EventParser { last_id, retry, overflow, ..EventParser::default() };
         EventStream { body, parser, pace: before.pace }
     }
 
@@ -259,6 +294,7 @@ mod tests {
             ServerSentEvent::TooLarge { head, .. } => {
                 all.push(format!("!{}", String::from_utf8_lossy(&head[..5])))
             }
+            ServerSentEvent::Spilled(_) => unreachable!("there is no place for it"),
         };
         for chunk in text.chunks(step) {
             parser.push(Bytes::copy_from_slice(chunk));

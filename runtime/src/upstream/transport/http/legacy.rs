@@ -73,7 +73,7 @@ impl LegacyPeer {
         }
         // After a redirect the address is that of the stream.
         let here = response.url.clone();
-        let mut stream = EventStream::new(response.body);
+        let mut stream = EventStream::new(response.body, None);
         let address = loop {
             match stream.next(|| RECEIPT).await {
                 Ok(Some(ServerSentEvent::Event { name, data })) if name == "endpoint" => break data,
@@ -118,6 +118,8 @@ impl LegacyPeer {
                     }
                 }
                 Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
+                // There is no place for it.
+                Ok(Some(ServerSentEvent::Spilled(_))) => {}
                 Ok(None) => break "the stream of events has ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -164,7 +166,7 @@ impl LegacyPeer {
         self: &Arc<Self>,
         request: PeerRequest<'_>,
     ) -> Result<RawAnswer, RequestFault> {
-        let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
+        let PeerRequest { method, params, era, max_bytes, overflow: _, deadline, is_cancellable } = request;
         if matches!(era, RequestEra::Stateless(_)) {
             // Never spoken over this transport.
             let message = "this transport has only eras with a handshake".to_owned();

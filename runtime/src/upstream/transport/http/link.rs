@@ -98,14 +98,14 @@ impl HttpPeer {
         if let Some(legacy) = self.legacy.get() {
             return legacy.request(request).await;
         }
-        let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
+        let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
         let RequestParams::Own(text) = params else {
-            let request = PeerRequest { method, params, era, max_bytes, deadline, is_cancellable };
+            let request = PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable };
             return self.streamable.request(request).await.map_err(|failure| failure.fault(method));
         };
         let again = || {
             let params = RequestParams::Own(text);
-            PeerRequest { method, params, era, max_bytes, deadline, is_cancellable }
+            PeerRequest { method, params, era, max_bytes, overflow: None, deadline, is_cancellable }
         };
         match self.streamable.request(again()).await {
             Ok(answer) => Ok(answer),

@@ -29,7 +29,7 @@ pub(super) async fn listen(peer: &Arc<Streamable>) {
             Ok(response) if is_events(&response) => {
                 let mut stream = match before.take() {
                     Some(before) => EventStream::resumed(response.body, before),
-                    None => EventStream::new(response.body),
+                    None => EventStream::new(response.body, None),
                 };
                 if is_gap {
                     // What was said in between is not said again.
@@ -77,6 +77,8 @@ async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
                 bytes
             }
             ServerSentEvent::TooLarge { head, .. } => head.len(),
+            // There is no place for it.
+            ServerSentEvent::Spilled(_) => 0,
         };
         stream.unasked(bytes).await;
     }

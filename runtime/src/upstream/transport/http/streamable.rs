@@ -9,8 +9,10 @@ use super::refusal::HttpRefusal;
 use super::session::{HttpSession, ListenGate, SessionKeeper};
 use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
+use crate::spill::SpillStore;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
+use crate::upstream::overflow::{self, OverflowFault};
 use crate::upstream::transport::{
     Mirrored, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams,
 };
@@ -76,7 +78,13 @@ struct OutgoingRequest<'a> {
     tool: Option<&'a str>,
     mirrored: Vec<Mirrored>,
     body: Payload,
-    max_bytes: usize,
+    room: AnswerRoom,
+}
+
+/// Where an answer goes: into memory up to so many bytes, and beyond them to a file, if there is a place for it.
+struct AnswerRoom {
+    cap: usize,
+    overflow: Option<SpillStore>,
 }
 
 impl Streamable {
@@ -97,7 +105,7 @@ impl Streamable {
         self: &Arc<Self>,
         request: PeerRequest<'_>,
     ) -> Result<RawAnswer, PostFailure> {
-        let PeerRequest { method, params, era, max_bytes, deadline, is_cancellable } = request;
+        let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
         let greeting = (method == "initialize").then(|| params.text().into_owned());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (tool, mirrored, body) = match params {
@@ -113,7 +121,8 @@ impl Streamable {
         }
         let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
         let mut guard = StreamCancel { peer: tells.then_some(self), id, deadline };
-        let outgoing = OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes };
+        let room = AnswerRoom { cap: max_bytes, overflow };
+        let outgoing = OutgoingRequest { id, method, era, tool, mirrored, body, room };
         let answer = self.exchange(outgoing, greeting).await;
         guard.peer = None;
         answer
@@ -124,7 +133,7 @@ impl Streamable {
         outgoing: OutgoingRequest<'_>,
         greeting: Option<String>,
     ) -> Result<RawAnswer, PostFailure> {
-        let OutgoingRequest { id, method, era, tool, mirrored, body, max_bytes } = outgoing;
+        let OutgoingRequest { id, method, era, tool, mirrored, body, room } = outgoing;
         let mut may_repeat = true;
         let (response, session) = loop {
             let session = match era {
@@ -160,7 +169,7 @@ impl Streamable {
             self.sessions.begin(&greeting, session_of(&response));
         }
         let can_resume = !matches!(era, RequestEra::Stateless(_));
-        self.answer(response, id, max_bytes, can_resume.then_some(session)).await
+        self.answer(response, id, room, can_resume.then_some(session)).await
     }
 
     /// Reads the answer to the request `id`; a stream that breaks is taken up again in `session`, if there is one.
@@ -168,12 +177,13 @@ impl Streamable {
         self: &Arc<Self>,
         mut response: Response,
         id: u64,
-        cap: usize,
+        room: AnswerRoom,
         session: Option<HttpSession>,
     ) -> Result<RawAnswer, PostFailure> {
         let media_type = response.media_type();
         if media_type == "text/event-stream" {
-            return self.stream(EventStream::new(response.body), id, cap, session).await;
+            let stream = EventStream::new(response.body, room.overflow);
+            return self.stream(stream, id, room.cap, session).await;
         }
         let is_json =
             media_type == "application/json" || media_type.ends_with("+json") || media_type.is_empty();
@@ -184,8 +194,16 @@ impl Streamable {
             );
             return Err(protocol(text));
         }
-        let text = response.body.read(cap).await.map_err(|error| self.failed(&error))?;
-        match self.take(text, id) {
+        let read = overflow::read(&mut response.body, room.cap, room.overflow.as_ref()).await;
+        let answer = read.map_err(|fault| match fault {
+            OverflowFault::Net(error) => self.failed(&error),
+            OverflowFault::Spill(error) => PostFailure::Fault(RequestFault::Upstream(error.into())),
+        })?;
+        if answer.spilled().is_some() {
+            self.events.answered();
+            return Ok(answer);
+        }
+        match self.take(answer.into_bytes(), id) {
             Some(answer) => answer,
             None => Err(protocol(format!("http {} without an answer to the request", response.status))),
         }
@@ -208,6 +226,11 @@ impl Streamable {
                     }
                     stream.unasked(bytes).await;
                     continue;
+                }
+                Ok(Some(ServerSentEvent::Spilled(raw))) => {
+                    finish(stream);
+                    self.events.answered();
+                    return Ok(RawAnswer::in_file(raw));
                 }
                 Ok(Some(ServerSentEvent::TooLarge { bytes, .. })) => {
                     let fault = UpstreamFault::TooLarge { bytes, cap: cap as u64 };
@@ -306,7 +329,7 @@ impl Streamable {
             return Err(HttpRefusal::read(response).await.words());
         }
         let session = session_of(&response).map(str::to_owned);
-        let answer = self.answer(response, id, SMALL_ANSWER, None).await;
+        let answer = self.answer(response, id, AnswerRoom { cap: SMALL_ANSWER, overflow: None }, None).await;
         let answer =
             answer.map_err(|failure| UpstreamFault::from(failure.fault("initialize")).to_string())?;
         let result: serde_json::Value =

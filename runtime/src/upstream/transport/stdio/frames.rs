@@ -1,9 +1,11 @@
 //! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
 
 use super::line::{LineReader, Oversize, ReadLine};
+use crate::spill::{RawSpill, SpillStore};
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::scan::Balance;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::time::timeout;
@@ -20,8 +22,35 @@ const REST: Duration = Duration::from_secs(1);
 pub(super) enum Received {
     /// A frame and its bytes.
     Frame(Incoming, usize),
-    /// A line longer than any answer may be.
-    Oversize(OversizeKind, u64),
+    /// A line longer than any answer may be in memory; all of it in a file, where somebody wants it.
+    Oversize(OversizeKind, u64, Option<RawSpill>),
+}
+
+/// How much of what comes is taken in.
+pub(super) struct Intake {
+    /// Most bytes of a frame in memory.
+    cap: AtomicUsize,
+    /// Where longer ones go, while somebody waits for an answer that may be one.
+    overflow: Mutex<Option<SpillStore>>,
+}
+
+impl Intake {
+    pub(super) fn new(cap: usize) -> Intake {
+        Intake { cap: AtomicUsize::new(cap), overflow: Mutex::default() }
+    }
+
+    pub(super) fn set(&self, cap: usize, overflow: Option<SpillStore>) {
+        self.cap.store(cap, Ordering::Relaxed);
+        *self.overflow.lock().unwrap_or_else(PoisonError::into_inner) = overflow;
+    }
+
+    fn cap(&self) -> usize {
+        self.cap.load(Ordering::Relaxed)
+    }
+
+    fn overflow(&self) -> Option<SpillStore> {
+        self.overflow.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// Reads frames.
@@ -45,13 +74,13 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
     /// The next frame; `None` at the end of the stream. What is still open then is of no interest: the end of the
     /// stream says more.
-    pub(super) async fn next(&mut self, cap: &AtomicUsize) -> std::io::Result<Option<Received>> {
+    pub(super) async fn next(&mut self, intake: &Intake) -> std::io::Result<Option<Received>> {
         loop {
             let line = match (self.next.take(), &self.open) {
                 (Some(line), _) => Some(ReadLine::Whole(line)),
-                (None, None) => self.source.next(|| cap.load(Ordering::Relaxed)).await?,
+                (None, None) => self.source.next(|| intake.cap(), || intake.overflow()).await?,
                 (None, Some(_)) => {
-                    match timeout(REST, self.source.next(|| cap.load(Ordering::Relaxed))).await {
+                    match timeout(REST, self.source.next(|| intake.cap(), || intake.overflow())).await {
                         Ok(line) => line?,
                         Err(_) => match self.give_up() {
                             Some(received) => return Ok(Some(received)),
@@ -62,9 +91,9 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             };
             let received = match line {
                 None => return Ok(None),
-                Some(ReadLine::Whole(line)) => self.line(line, cap.load(Ordering::Relaxed)).await,
+                Some(ReadLine::Whole(line)) => self.line(line, intake.cap()).await,
                 Some(ReadLine::Oversize(over)) => {
-                    Some(Received::Oversize(message::identify(&over.head, &over.tail), over.bytes))
+                    Some(Received::Oversize(message::identify(&over.head, &over.tail), over.bytes, over.file))
                 }
             };
             if received.is_some() {
@@ -108,9 +137,9 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     /// An open text may be as long as a line.
     fn check_size(&mut self, cap: usize) -> Option<Received> {
         let open = self.open.take_if(|open| open.text.len() > cap)?;
-        let over = Oversize::of(&open.text);
+        let over = Oversize::of(&open.text, None);
         match message::identify(&over.head, &over.tail) {
-            kind @ OversizeKind::Response(_) => Some(Received::Oversize(kind, over.bytes)),
+            kind @ OversizeKind::Response(_) => Some(Received::Oversize(kind, over.bytes, None)),
             // Lines that only look as if they belonged together.
             OversizeKind::Other | OversizeKind::Unknown => {
                 let bytes = open.text.len();
@@ -143,7 +172,7 @@ mod tests {
         });
         let mut frames = Frames::new(server);
         let mut words = Vec::new();
-        while let Some(received) = frames.next(&AtomicUsize::new(1000)).await.unwrap() {
+        while let Some(received) = frames.next(&Intake::new(1000)).await.unwrap() {
             words.push(match received {
                 Received::Frame(Incoming::Response { id, body: Ok(_) }, _) => format!("{id} ok"),
                 Received::Frame(Incoming::Response { id, body: Err(error) }, _) => {
@@ -178,7 +207,7 @@ mod tests {
         assert_eq!(read("{ booting\nstill\n").await, ["noise"]);
         let endless = format!("{{\"id\":7,\"result\":[\n{}", "1,\n".repeat(600));
         let words = read(&endless).await;
-        assert_eq!(words[0], format!("Oversize(Response(7), {})", 1002), "{words:?}");
+        assert_eq!(words[0], format!("Oversize(Response(7), {}, None)", 1002), "{words:?}");
         assert!(words[1..].iter().all(|word| word == "noise"), "{words:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! Newline-delimited frames with a byte cap that holds while reading, not after.
 
+use crate::spill::{RawSpill, SpillStore};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes kept from each end of an over-long line: enough to find its `id` at either end.
@@ -12,7 +13,7 @@ const CHUNK: usize = 64 * 1024;
 const COPY: usize = 16 * 1024;
 
 /// One frame.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum ReadLine {
     /// The line without its newline.
     Whole(Vec<u8>),
@@ -21,7 +22,7 @@ pub(super) enum ReadLine {
 }
 
 /// What is left of an over-long line.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Oversize {
     /// Length of the whole line.
     pub(super) bytes: u64,
@@ -29,17 +30,26 @@ pub(super) struct Oversize {
     pub(super) head: Vec<u8>,
     /// Its last bytes.
     pub(super) tail: Vec<u8>,
+    /// All of it, where somebody wants it.
+    pub(super) file: Option<RawSpill>,
 }
 
 impl Oversize {
     /// What is left of a whole text.
-    pub(super) fn of(text: &[u8]) -> Oversize {
-        let mut oversize = Oversize::default();
+    pub(super) fn of(text: &[u8], overflow: Option<SpillStore>) -> Oversize {
+        let mut oversize = Oversize::begin(overflow);
         oversize.push(text);
         oversize
     }
 
+    fn begin(overflow: Option<SpillStore>) -> Oversize {
+        Oversize { file: overflow.and_then(|store| store.raw().ok()), ..Oversize::default() }
+    }
+
     fn push(&mut self, part: &[u8]) {
+        if self.file.as_mut().is_some_and(|file| file.push(part).is_err()) {
+            self.file = None;
+        }
         self.bytes += part.len() as u64;
         let room = KEPT - self.head.len();
         self.head.extend_from_slice(&part[..room.min(part.len())]);
@@ -68,25 +78,30 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The next line; `None` at the end of the stream. `cap` is asked anew for each chunk, because calls
-    /// with a larger cap may be issued while a line arrives. Cancel safe.
-    pub(super) async fn next(&mut self, cap: impl Fn() -> usize) -> std::io::Result<Option<ReadLine>> {
+    /// with a larger cap may be issued while a line arrives; and `overflow` when a line turns out to be over-long.
+    /// Cancel safe.
+    pub(super) async fn next(
+        &mut self,
+        cap: impl Fn() -> usize,
+        overflow: impl Fn() -> Option<SpillStore>,
+    ) -> std::io::Result<Option<ReadLine>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
                 let end = self.scanned + at;
-                return Ok(Some(self.take(end, cap())));
+                return Ok(Some(self.take(end, cap(), overflow)));
             }
             self.scanned = self.buffer.len();
             if self.ended {
-                return Ok(self.take_rest(cap()));
+                return Ok(self.take_rest(cap(), overflow));
             }
-            self.shrink(cap());
+            self.shrink(cap(), &overflow);
             self.buffer.reserve(CHUNK);
             self.ended = self.inner.read_buf(&mut self.buffer).await? == 0;
         }
     }
 
     /// Takes the line that ends before the newline at `end`.
-    fn take(&mut self, end: usize, cap: usize) -> ReadLine {
+    fn take(&mut self, end: usize, cap: usize, overflow: impl Fn() -> Option<SpillStore>) -> ReadLine {
         let length = end - self.start;
         if let Some(mut oversize) = self.discarding.take() {
             oversize.push(&self.buffer[self.start..end]);
@@ -94,7 +109,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return ReadLine::Oversize(oversize);
         }
         if length > cap {
-            let oversize = Oversize::of(&self.buffer[self.start..end]);
+            let oversize = Oversize::of(&self.buffer[self.start..end], overflow());
             self.advance(end + 1);
             return ReadLine::Oversize(oversize);
         }
@@ -112,12 +127,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The unterminated last line, if there is one.
-    fn take_rest(&mut self, cap: usize) -> Option<ReadLine> {
+    fn take_rest(&mut self, cap: usize, overflow: impl Fn() -> Option<SpillStore>) -> Option<ReadLine> {
         let end = self.buffer.len();
         if self.start == end && self.discarding.is_none() {
             return None;
         }
-        let line = self.take(end, cap);
+        let line = self.take(end, cap, overflow);
         self.buffer.clear();
         self.start = 0;
         self.scanned = 0;
@@ -130,13 +145,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// Makes room: drops what was consumed, and the middle of a line over the cap.
-    fn shrink(&mut self, cap: usize) {
+    fn shrink(&mut self, cap: usize, overflow: impl Fn() -> Option<SpillStore>) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
         if self.discarding.is_none() && self.buffer.len() > cap {
-            self.discarding = Some(Oversize::default());
+            self.discarding = Some(Oversize::begin(overflow()));
         }
         if let Some(oversize) = &mut self.discarding {
             oversize.push(&self.buffer);
@@ -153,6 +168,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 mod tests {
     use super::*;
 
+    impl PartialEq for ReadLine {
+        fn eq(&self, other: &ReadLine) -> bool {
+            matches!((self, other), (ReadLine::Whole(line), ReadLine::Whole(other)) if line == other)
+        }
+    }
+
     async fn lines(input: &[u8], cap: usize, chunk: usize) -> Vec<ReadLine> {
         let (mut client, server) = tokio::io::duplex(chunk);
         let input = input.to_vec();
@@ -162,7 +183,7 @@ mod tests {
         });
         let mut reader = LineReader::new(server);
         let mut all = Vec::new();
-        while let Some(line) = reader.next(|| cap).await.unwrap() {
+        while let Some(line) = reader.next(|| cap, || None).await.unwrap() {
             all.push(line);
         }
         writer.await.unwrap();

@@ -1,8 +1,9 @@
 //! JSON-RPC over two pipes: many requests in flight, matched by id, each with its own cap. What is on its way out
 //! stands in the [`FrameQueue`].
 
-use super::frames::{Frames, Received};
+use super::frames::{Frames, Intake, Received};
 use super::outbox::{Batch, FrameQueue, OutgoingFrame};
+use crate::spill::{RawSpill, SpillStore};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
@@ -10,7 +11,7 @@ use crate::upstream::transport::pace::Pace;
 use crate::upstream::transport::throttle::Throttle;
 use crate::upstream::transport::{Peer, PeerEvents, PeerRequest, RequestEra, RequestFault, RequestParams};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::oneshot;
@@ -27,8 +28,8 @@ pub(super) struct StdioPeer {
     events: Arc<PeerEvents>,
     outbox: FrameQueue,
     pending: Mutex<PendingCalls>,
-    /// Most bytes of an incoming line: the largest cap in flight, at least the floor.
-    line_cap: AtomicUsize,
+    /// Of an incoming line, as much as the largest cap in flight, at least the floor.
+    intake: Intake,
     next_id: AtomicU64,
 }
 
@@ -43,6 +44,8 @@ struct PendingCalls {
 
 struct WaitingCall {
     cap: usize,
+    /// Where a larger answer goes.
+    overflow: Option<SpillStore>,
     reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
 }
 
@@ -59,7 +62,7 @@ impl StdioPeer {
             events,
             outbox: FrameQueue::new(),
             pending: Mutex::new(pending),
-            line_cap: AtomicUsize::new(LINE_FLOOR),
+            intake: Intake::new(LINE_FLOOR),
             next_id: AtomicU64::new(1),
         }
     }
@@ -83,11 +86,13 @@ impl StdioPeer {
         let mut frames = Frames::new(source);
         let (mut log, mut pace) = (Throttle::default(), Pace::new());
         loop {
-            let (asked, bytes) = match frames.next(&self.line_cap).await {
+            let (asked, bytes) = match frames.next(&self.intake).await {
                 Ok(Some(Received::Frame(incoming, bytes))) => {
                     (self.dispatch(incoming, bytes, &mut log), bytes as u64)
                 }
-                Ok(Some(Received::Oversize(kind, bytes))) => (self.refuse(&kind, bytes, &mut log), bytes),
+                Ok(Some(Received::Oversize(kind, bytes, file))) => {
+                    (self.oversize(&kind, bytes, file, &mut log), bytes)
+                }
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(upstream = self.events.server(), %error, "reading failed");
@@ -109,7 +114,8 @@ impl StdioPeer {
         }
         match incoming {
             Incoming::Response { id, body } => {
-                return self.answer(id, |waiting| match bytes > waiting.cap {
+                // One that has come whole need not go to a file.
+                return self.answer(id, |waiting| match bytes > waiting.cap && waiting.overflow.is_none() {
                     true => Err(too_large(bytes as u64, waiting.cap)),
                     false => body.map_err(RequestFault::Rpc),
                 });
@@ -139,14 +145,18 @@ impl StdioPeer {
         false
     }
 
-    /// Fails the call an over-long line belongs to; false when there is none.
-    fn refuse(&self, kind: &OversizeKind, bytes: u64, log: &mut Throttle) -> bool {
+    /// Ends the call an over-long line belongs to; false when there is none.
+    fn oversize(&self, kind: &OversizeKind, bytes: u64, file: Option<RawSpill>, log: &mut Throttle) -> bool {
         let id = match kind {
             OversizeKind::Response(id) => Some(*id),
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        let found = id.is_some_and(|id| self.answer(id, |waiting| Err(too_large(bytes, waiting.cap))));
+        let answer = |waiting: &WaitingCall| match file.filter(|_| waiting.overflow.is_some()) {
+            Some(file) => Ok(RawAnswer::in_file(file)),
+            None => Err(too_large(bytes, waiting.cap)),
+        };
+        let found = id.is_some_and(|id| self.answer(id, answer));
         if !found {
             log.warn(
                 self.events.server(),
@@ -176,11 +186,12 @@ impl StdioPeer {
 #[async_trait::async_trait]
 impl Peer for StdioPeer {
     async fn request(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
-        let PeerRequest { method, params, era: _, max_bytes: cap, deadline, is_cancellable } = request;
+        let PeerRequest { method, params, era: _, max_bytes: cap, overflow, deadline, is_cancellable } =
+            request;
         let mut guard = CallGuard { peer: self, id: None, deadline, is_cancellable };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let waiting = WaitingCall { cap, reply };
+        let waiting = WaitingCall { cap, overflow, reply };
         match params {
             RequestParams::Own(params) => {
                 self.enter(id, waiting)?;
@@ -294,7 +305,8 @@ impl StdioPeer {
 
     fn update_cap(&self, pending: &PendingCalls) {
         let largest = pending.caps.last_key_value().map_or(0, |(&cap, _)| cap);
-        self.line_cap.store(largest.max(LINE_FLOOR), Ordering::Relaxed);
+        let overflow = pending.calls.values().find_map(|waiting| waiting.overflow.clone());
+        self.intake.set(largest.max(LINE_FLOOR), overflow);
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn log_lines(
 ) {
     let mut reader = LineReader::new(stderr);
     let mut flood = Throttle::default();
-    while let Ok(Some(line)) = reader.next(|| LINE).await {
+    while let Ok(Some(line)) = reader.next(|| LINE, || None).await {
         let text = match &line {
             ReadLine::Whole(bytes) => secrets.scrub(String::from_utf8_lossy(bytes).trim_end()).into_owned(),
             // What is after its head is not known, and may be the rest of a secret.

@@ -1,0 +1,100 @@
+//! Where large results and arguments are: results that are kept, and files of the client's machine.
+
+use super::answer::{ProxyAnswer, estimated_tokens};
+use super::call::inline;
+use super::fields::Given;
+use super::files::FileRoots;
+use ptc_runtime::broker::{CallPayload, PayloadValue};
+use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
+use std::sync::Arc;
+
+/// Bytes of a result that are shown of it.
+const PREVIEW: usize = 200;
+
+/// What the tool knows beside the servers.
+pub struct ProxyPlace {
+    /// Results that are kept.
+    pub store: SpillStore,
+    /// Files that calls may name.
+    pub roots: Arc<FileRoots>,
+    /// Bytes of a result beyond which it is kept; 0: none is for that.
+    pub threshold: u64,
+}
+
+impl ProxyPlace {
+    /// The arguments in a file.
+    pub(super) async fn arguments(&self, name: &str, most_bytes: u64) -> Result<String, String> {
+        let (kept, roots, path) = (self.store.find(name), self.roots.clone(), name.to_owned());
+        let read = move || match kept {
+            Some(kept) if kept.bytes() > most_bytes => Err(format!("it has more than {most_bytes} bytes")),
+            Some(kept) => kept.read(usize::MAX).map(|part| part.text).map_err(|error| error.to_string()),
+            None => roots.read(&path, most_bytes),
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        let text = read.unwrap_or_else(|_| Err("it could not be read".to_owned()));
+        text.map_err(|why| format!("argumentsFile {name:?} cannot be used: {why}"))
+    }
+
+    /// The answer to a call that gave this: the result itself, or where it is kept.
+    pub(super) async fn answer(&self, payload: CallPayload, given: &Given) -> Result<ProxyAnswer, String> {
+        let threshold = given.number("resultSizeThreshold").unwrap_or(self.threshold);
+        let is_wanted = given.flag("resultToFile").unwrap_or(false);
+        let bytes = payload.bytes();
+        let exceeded = (threshold > 0 && bytes > threshold).then_some(threshold);
+        if let Some(spilled) = payload.spilled().cloned() {
+            let failed = payload.failure().is_some();
+            let answer = shown(spilled, Some(exceeded)).await;
+            return Ok(if failed { answer.failed() } else { answer });
+        }
+        if payload.failure().is_some() || !(is_wanted || exceeded.is_some()) {
+            return Ok(inline(&payload));
+        }
+        let store = self.store.clone();
+        let keep = move || match (payload.value(), payload.blocks()) {
+            (_, Some(blocks)) => store.keep(blocks),
+            (PayloadValue::Json(json), None) => store.keep(json),
+            (PayloadValue::Text(text), None) => store.keep(text.as_bytes()),
+            (PayloadValue::Nothing, None) => store.keep(b""),
+        };
+        let kept = tokio::task::spawn_blocking(keep).await;
+        let spilled = kept.map_err(|_| "the result could not be kept".to_owned())?;
+        let spilled = spilled.map_err(|error| error.to_string())?;
+        Ok(shown(spilled, exceeded.map(Some)).await)
+    }
+}
+
+/// What is told of a kept result; `auto`: it was too large, for a threshold if there was one.
+async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>) -> ProxyAnswer {
+    let path = spilled.path().to_owned();
+    let bytes = spilled.bytes();
+    let what = match auto {
+        Some(Some(threshold)) => {
+            format!("Result auto-spilled to temporary JSON file (exceeded {threshold} bytes)")
+        }
+        Some(None) => "Result auto-spilled to temporary JSON file (too large to be carried)".to_owned(),
+        None => "Result written to temporary JSON file".to_owned(),
+    };
+    let tokens = estimated_tokens(bytes);
+    let mut text =
+        format!("{what}: {path} (auto-deleted at shutdown).\nSize: {bytes} bytes (~{tokens} tokens).");
+    let look = tokio::task::spawn_blocking(move || (spilled.top_level(), spilled.read(PREVIEW * 2))).await;
+    if let Ok((top_level, beginning)) = look {
+        match top_level {
+            TopLevel::Object { keys, more } => {
+                let more = if more { ", …" } else { "" };
+                text.push_str(&format!("\nTop-level keys: [{}{more}]", keys.join(", ")));
+            }
+            TopLevel::List => text.push_str("\nTop level: a list"),
+            TopLevel::Other => {}
+        }
+        if let Ok(beginning) = beginning {
+            let joined: String = beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect();
+            let end = joined.char_indices().nth(PREVIEW).map_or(joined.len(), |(end, _)| end);
+            let dots = if end < joined.len() || beginning.truncated { "..." } else { "" };
+            text.push_str(&format!("\nPreview: {}{dots}", &joined[..end]));
+        }
+    }
+    text.push_str("\nLook into it with {\"action\":\"readresult\",\"resultFile\":…,\"op\":\"stat|head|tail|slice|grep|read\"}.");
+    let answer = ProxyAnswer::text(text).with("resultFile", path);
+    if auto.is_some() { answer.with("autoSpilled", true) } else { answer }
+}

@@ -1,0 +1,293 @@
+//! A file read as JSON, one piece at a time.
+
+use crate::spill::store::SpillError;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+const PIECE: usize = 256 << 10;
+
+/// Deepest nesting that is followed.
+const DEEPEST: usize = 10_000;
+
+/// Reads a file from its beginning. Other readers do not disturb it.
+pub(super) struct Cursor<'f> {
+    file: &'f File,
+    piece: Vec<u8>,
+    /// Where in the file the piece begins.
+    begin: u64,
+    /// The next byte in the piece.
+    at: usize,
+    /// Why there is no more, if not because the file ends.
+    pub(super) fault: Option<std::io::Error>,
+}
+
+impl<'f> Cursor<'f> {
+    pub(super) fn new(file: &'f File) -> Cursor<'f> {
+        Cursor { file, piece: Vec::new(), begin: 0, at: 0, fault: None }
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> u64 {
+        self.begin + self.at as u64
+    }
+
+    fn go_to(&mut self, place: u64) {
+        (self.begin, self.at) = (place, 0);
+        self.piece.clear();
+    }
+
+    /// What is left of the piece; of the next one, if nothing is.
+    fn rest(&mut self) -> &[u8] {
+        if self.at == self.piece.len() {
+            self.begin += self.at as u64;
+            self.at = 0;
+            self.piece.resize(PIECE, 0);
+            let read = loop {
+                match self.file.read_at(&mut self.piece, self.begin) {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        self.fault = Some(error);
+                        break 0;
+                    }
+                    Ok(read) => break read,
+                }
+            };
+            self.piece.truncate(read);
+        }
+        &self.piece[self.at..]
+    }
+
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        self.rest().first().copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// The next byte that is no blank.
+    pub(super) fn token(&mut self) -> Option<u8> {
+        while self.peek()?.is_ascii_whitespace() {
+            self.at += 1;
+        }
+        self.peek()
+    }
+
+    /// Takes this byte, after blanks.
+    pub(super) fn takes(&mut self, byte: u8) -> Option<()> {
+        (self.token()? == byte).then(|| self.at += 1)
+    }
+
+    /// Goes over a string; where its content is.
+    pub(super) fn string(&mut self) -> Option<Range<u64>> {
+        self.takes(b'"')?;
+        let start = self.place();
+        loop {
+            let rest = self.rest();
+            if rest.is_empty() {
+                return None;
+            }
+            match memchr::memchr2(b'"', b'\\', rest) {
+                None => self.at = self.piece.len(),
+                Some(found) => {
+                    let is_end = rest[found] == b'"';
+                    self.at += found;
+                    if is_end {
+                        let end = self.place();
+                        self.at += 1;
+                        return Some(start..end);
+                    }
+                    self.next()?;
+                    self.next()?;
+                }
+            }
+        }
+    }
+
+    /// Goes over a string; its content if it is short and has no escapes, else something that is no name of ours.
+    pub(super) fn name(&mut self) -> Option<String> {
+        const LONGEST: u64 = 64;
+        let place = self.string()?;
+        let mut name = vec![0; usize::try_from((place.end - place.start).min(LONGEST)).ok()?];
+        self.file.read_exact_at(&mut name, place.start).ok()?;
+        Some(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    /// Goes over a value; where it is.
+    pub(super) fn value(&mut self) -> Option<Range<u64>> {
+        self.value_within(u64::MAX)
+    }
+
+    /// [`Cursor::value`], unless it reaches beyond this place.
+    pub(super) fn value_within(&mut self, end: u64) -> Option<Range<u64>> {
+        let first = self.token()?;
+        let start = self.place();
+        match first {
+            b'"' => {
+                let content = self.string()?;
+                return Some(start..content.end + 1);
+            }
+            b'{' | b'[' => {
+                let mut depth = 0;
+                loop {
+                    match self.peek()? {
+                        b'"' => {
+                            self.string()?;
+                            continue;
+                        }
+                        b'{' | b'[' => depth += 1,
+                        b'}' | b']' => depth -= 1,
+                        _ => {}
+                    }
+                    self.at += 1;
+                    if depth == 0 {
+                        break;
+                    }
+                    if depth > DEEPEST || self.begin > end {
+                        return None;
+                    }
+                }
+            }
+            _ => {
+                while !matches!(self.peek(), None | Some(b',' | b'}' | b']'))
+                    && !self.peek()?.is_ascii_whitespace()
+                {
+                    self.at += 1;
+                }
+            }
+        }
+        Some(start..self.place())
+    }
+
+    /// Goes over the members of an object; `member` goes over the value of each.
+    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        self.takes(b'{')?;
+        if self.token()? == b'}' {
+            return self.takes(b'}');
+        }
+        loop {
+            let name = self.name()?;
+            self.takes(b':')?;
+            member(self, &name)?;
+            if self.takes(b',').is_none() {
+                return self.takes(b'}');
+            }
+        }
+    }
+
+    /// Goes over the items of a list; `item` goes over each.
+    pub(super) fn list(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.takes(b'[')?;
+        if self.token()? == b']' {
+            return self.takes(b']');
+        }
+        loop {
+            item(self)?;
+            if self.takes(b',').is_none() {
+                return self.takes(b']');
+            }
+        }
+    }
+
+    /// Copies a part of the file.
+    pub(super) fn copy<E: From<SpillError>>(
+        &mut self,
+        place: Range<u64>,
+        mut out: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.go_to(place.start);
+        while self.place() < place.end {
+            let left = usize::try_from(place.end - self.place()).unwrap_or(usize::MAX);
+            let rest = self.rest();
+            let part = &rest[..rest.len().min(left)];
+            if part.is_empty() {
+                return Err(self.cut_short().into());
+            }
+            out(part)?;
+            self.at += part.len();
+        }
+        Ok(())
+    }
+
+    /// Copies the content of a string as the text that it is.
+    pub(super) fn decode<E: From<SpillError>>(
+        &mut self,
+        place: Range<u64>,
+        mut out: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.go_to(place.start);
+        let mut surrogate = None;
+        while self.place() < place.end {
+            let left = usize::try_from(place.end - self.place()).unwrap_or(usize::MAX);
+            let rest = self.rest();
+            let rest = &rest[..rest.len().min(left)];
+            if rest.is_empty() {
+                return Err(self.cut_short().into());
+            }
+            let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
+            if plain > 0 {
+                let part = &rest[..plain];
+                if surrogate.take().is_some() {
+                    out("\u{fffd}".as_bytes())?;
+                }
+                out(part)?;
+                self.at += plain;
+                continue;
+            }
+            let Some(character) = self.escape(&mut surrogate) else { return Err(self.cut_short().into()) };
+            let mut bytes = [0; 8];
+            let mut length = 0;
+            for character in character.into_iter().flatten() {
+                length += character.encode_utf8(&mut bytes[length..]).len();
+            }
+            out(&bytes[..length])?;
+        }
+        if surrogate.is_some() {
+            out("\u{fffd}".as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads an escape; the first half of a pair waits in `surrogate`. What is no character is U+FFFD.
+    fn escape(&mut self, surrogate: &mut Option<u32>) -> Option<[Option<char>; 2]> {
+        const NONE: char = '\u{fffd}';
+        self.next()?;
+        let waiting = surrogate.take();
+        let plain = match self.next()? {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => {
+                let mut unit = 0;
+                for _ in 0..4 {
+                    unit = unit * 16 + char::from(self.next()?).to_digit(16)?;
+                }
+                return Some(match (waiting, unit) {
+                    (Some(high), 0xDC00..0xE000) => {
+                        let both = 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
+                        [char::from_u32(both), None]
+                    }
+                    (waiting, 0xD800..0xDC00) => {
+                        *surrogate = Some(unit);
+                        [waiting.map(|_| NONE), None]
+                    }
+                    (waiting, unit) => [waiting.map(|_| NONE), Some(char::from_u32(unit).unwrap_or(NONE))],
+                });
+            }
+            other => char::from(other),
+        };
+        Some([waiting.map(|_| NONE), Some(plain)])
+    }
+
+    fn cut_short(&mut self) -> SpillError {
+        match self.fault.take() {
+            Some(error) => error.into(),
+            None => SpillError::Io("it ends early".to_owned()),
+        }
+    }
+}

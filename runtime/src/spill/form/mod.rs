@@ -1,0 +1,166 @@
+//! From what a server sent to a file whose lines mean something.
+//!
+//! JSON on one line is laid out (`layout`): it stays the same JSON, and what is small stays on one line, so that rows
+//! are lines. Text stays as it is. What is written has no secrets.
+//!
+//! # Layout
+//! - `cursor`: a file read as JSON, without ever holding more than a piece; `locate`: the places of a result in what
+//!   a server sent; `layout`: JSON as lines; `clean`: secrets in what comes in pieces
+
+mod clean;
+mod cursor;
+mod layout;
+mod locate;
+
+pub(crate) use locate::Located;
+pub use locate::TopLevel;
+
+use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};
+use clean::Cleaner;
+use cursor::Cursor;
+use layout::Layout;
+use locate::Extent;
+use std::sync::Arc;
+
+/// Bytes by which it is decided whether a text is JSON on one line.
+const LOOK: usize = 4 << 10;
+
+/// Why there is no file.
+enum FormFault {
+    /// What was taken for JSON is none.
+    NotJson,
+    Spill(SpillError),
+}
+
+impl From<SpillError> for FormFault {
+    fn from(error: SpillError) -> FormFault {
+        FormFault::Spill(error)
+    }
+}
+
+impl Spilled {
+    /// What it is at its top, if it is JSON.
+    pub fn top_level(&self) -> TopLevel {
+        TopLevel::of(&mut Cursor::new(&self.file))
+    }
+}
+
+/// Brings what a server sent into form. `is_mcp`: it is a message that has a result of a tool; otherwise it is the
+/// value. `wrapped_in`: the member that its tool wraps results in.
+///
+/// # Errors
+/// Beside [`SpillError`], in words: what was sent is no result.
+pub(crate) fn form_raw(
+    raw: &RawSpill,
+    is_mcp: bool,
+    wrapped_in: Option<&str>,
+) -> Result<(Arc<Spilled>, Located), String> {
+    let located = match is_mcp {
+        true => Located::of_message(&mut Cursor::new(&raw.file), wrapped_in)?,
+        false => Located::whole(raw.bytes()),
+    };
+    let former = |lays_out| {
+        let mut former = Former::new(raw.store(), lays_out)?;
+        let mut cursor = Cursor::new(&raw.file);
+        match &located.value {
+            Extent::Json(place) => cursor.copy(place.clone(), |part| former.push(part))?,
+            Extent::Text(place) => cursor.decode(place.clone(), |part| former.push(part))?,
+            Extent::Nothing => {}
+        }
+        former.finish()
+    };
+    let spilled = formed(former).map_err(|error| error.to_string())?;
+    Ok((spilled, located))
+}
+
+/// Keeps a result that is in memory.
+///
+/// # Errors
+/// It cannot be kept.
+pub(crate) fn form_text(store: &SpillStore, text: &[u8]) -> Result<Arc<Spilled>, SpillError> {
+    formed(|lays_out| {
+        let mut former = Former::new(store, lays_out)?;
+        former.push(text)?;
+        former.finish()
+    })
+}
+
+/// Lays out what looks like JSON, or leaves it as it is if it turns out to be none.
+fn formed(make: impl Fn(bool) -> Result<Arc<Spilled>, FormFault>) -> Result<Arc<Spilled>, SpillError> {
+    let made = match make(true) {
+        Err(FormFault::NotJson) => make(false),
+        made => made,
+    };
+    made.map_err(|stop| match stop {
+        FormFault::Spill(error) => error,
+        FormFault::NotJson => SpillError::Io("a text changed while it was read".to_owned()),
+    })
+}
+
+/// Writes one file.
+struct Former {
+    form: TextForm,
+    sink: CleanSink,
+}
+
+enum TextForm {
+    /// The beginning is looked at.
+    Open(Vec<u8>),
+    Plain,
+    Laid(Layout),
+}
+
+/// Where what is formed goes.
+struct CleanSink {
+    cleaner: Cleaner,
+    writer: SpillWriter,
+}
+
+impl CleanSink {
+    fn push(&mut self, part: &[u8]) -> Result<(), SpillError> {
+        let CleanSink { cleaner, writer } = self;
+        cleaner.push(part, |clean| writer.push(clean))
+    }
+}
+
+impl Former {
+    fn new(store: &SpillStore, lays_out: bool) -> Result<Former, SpillError> {
+        let form = if lays_out { TextForm::Open(Vec::new()) } else { TextForm::Plain };
+        let sink = CleanSink { cleaner: Cleaner::new(store.secrets().clone()), writer: store.writer()? };
+        Ok(Former { form, sink })
+    }
+
+    fn push(&mut self, part: &[u8]) -> Result<(), FormFault> {
+        match &mut self.form {
+            TextForm::Plain => Ok(self.sink.push(part)?),
+            TextForm::Laid(layout) => layout.push(part, &mut |text| self.sink.push(text)),
+            TextForm::Open(begun) => {
+                begun.extend_from_slice(part);
+                if begun.len() < LOOK { Ok(()) } else { self.decide() }
+            }
+        }
+    }
+
+    fn decide(&mut self) -> Result<(), FormFault> {
+        let TextForm::Open(begun) = &mut self.form else { return Ok(()) };
+        let begun = std::mem::take(begun);
+        let text = begun.trim_ascii_start();
+        let beginning = text.get(..LOOK).unwrap_or(text);
+        let is_one_line = memchr::memchr(b'\n', beginning.trim_ascii_end()).is_none();
+        self.form = match text.first() {
+            Some(b'{' | b'[') if is_one_line => TextForm::Laid(Layout::default()),
+            _ => TextForm::Plain,
+        };
+        self.push(&begun)
+    }
+
+    fn finish(mut self) -> Result<Arc<Spilled>, FormFault> {
+        self.decide()?;
+        if let TextForm::Laid(layout) = &mut self.form {
+            layout.finish(&mut |text| self.sink.push(text))?;
+        }
+        let CleanSink { cleaner, mut writer } = self.sink;
+        cleaner.finish(|clean| writer.push(clean))?;
+        Ok(writer.finish()?)
+    }
+}

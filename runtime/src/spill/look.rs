@@ -1,0 +1,266 @@
+//! Parts of a result that is kept. Whatever is asked for, an answer has a bound.
+
+use super::store::{STRIDE, Spilled};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a line that can be searched.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// Bytes of a compiled pattern.
+const PATTERN: usize = 4 << 20;
+
+/// Size of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Bytes.
+    pub bytes: u64,
+    /// Lines; a last one without its end counts.
+    pub lines: u64,
+}
+
+/// A part of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPart {
+    /// The text, bytes that are no UTF-8 replaced.
+    pub text: String,
+    /// The part goes on beyond the text.
+    pub truncated: bool,
+    /// Its first line, from 1; beyond the last one for a part without any.
+    pub from_line: u64,
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Grep {
+    /// A regular expression; case does not count.
+    pub pattern: String,
+    /// Lines to show before and after each.
+    pub context: usize,
+    /// Most bytes of text.
+    pub most_bytes: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrepMatches {
+    /// `12:line`, `13-line of the context`; `--` between groups.
+    pub text: String,
+    /// Lines that match, those that are not shown as well.
+    pub matches: u64,
+    /// Not all are shown.
+    pub truncated: bool,
+}
+
+/// Why a result cannot be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookError {
+    /// The pattern is wrong.
+    Pattern(String),
+    /// The file cannot be read.
+    Io(String),
+}
+
+impl std::fmt::Display for LookError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            LookError::Pattern(why) => write!(f, "the pattern is wrong: {why}"),
+            LookError::Io(why) => write!(f, "the result cannot be read: {why}"),
+        }
+    }
+}
+
+impl From<io::Error> for LookError {
+    fn from(error: io::Error) -> LookError {
+        LookError::Io(error.to_string())
+    }
+}
+
+/// Reads from a place on; others do not disturb it.
+struct Reading<'f> {
+    file: &'f File,
+    place: u64,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.place)?;
+        self.place += read as u64;
+        Ok(read)
+    }
+}
+
+impl Spilled {
+    /// Its size.
+    pub fn stat(&self) -> Stat {
+        Stat { bytes: self.bytes, lines: self.lines }
+    }
+
+    /// The beginning, cut before a character that does not fit.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&self, most_bytes: usize) -> Result<KeptPart, LookError> {
+        let (text, truncated) = self.bytes_at(0, self.bytes, most_bytes)?;
+        Ok(KeptPart { text, truncated, from_line: 1 })
+    }
+
+    /// The first lines.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn head(&self, lines: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+        self.slice(1, lines, most_bytes)
+    }
+
+    /// The last lines.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tail(&self, lines: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+        self.slice(self.lines.saturating_sub(lines) + 1, self.lines, most_bytes)
+    }
+
+    /// Lines, counted from 1, the last one included.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn slice(&self, from: u64, to: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
+        let begin = self.line_start(from.max(1))?;
+        let end = self.line_start(to.saturating_add(1))?;
+        let (text, truncated) = self.bytes_at(begin, end.max(begin), most_bytes)?;
+        Ok(KeptPart { text, truncated, from_line: from.max(1) })
+    }
+
+    /// Lines that match, in one pass, whose time is proportional to the bytes.
+    ///
+    /// # Errors
+    /// The pattern is wrong, or a line too long; the file cannot be read.
+    pub fn grep(&self, grep: &Grep) -> Result<GrepMatches, LookError> {
+        let matcher: RegexMatcher = RegexMatcherBuilder::new()
+            .case_insensitive(true)
+            .line_terminator(Some(b'\n'))
+            .size_limit(PATTERN)
+            .build(&grep.pattern)
+            .map_err(|error| LookError::Pattern(error.to_string()))?;
+        let mut searcher: Searcher = SearcherBuilder::new()
+            .line_number(true)
+            .bom_sniffing(false)
+            .before_context(grep.context)
+            .after_context(grep.context)
+            .heap_limit(Some(LONGEST_LINE))
+            .build();
+        let mut found =
+            FoundLines { shown: GrepMatches::default(), most_bytes: grep.most_bytes, breaks: false };
+        let file = Reading { file: &self.file, place: 0 };
+        searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
+            LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
+        })?;
+        Ok(found.shown)
+    }
+
+    /// Where a line begins; the end of the file beyond the last.
+    fn line_start(&self, line: u64) -> Result<u64, LookError> {
+        let ends = line.saturating_sub(1);
+        if ends == 0 {
+            return Ok(0);
+        }
+        if line > self.lines {
+            return Ok(self.bytes);
+        }
+        let stride = self.marks.partition_point(|&before| before < ends).saturating_sub(1);
+        let mut left = ends - self.marks[stride];
+        let mut place = (stride * STRIDE) as u64;
+        let mut piece = vec![0; STRIDE];
+        loop {
+            let read = self.file.read_at(&mut piece, place)?;
+            if read == 0 {
+                return Ok(self.bytes);
+            }
+            for end in memchr::memchr_iter(b'\n', &piece[..read]) {
+                left -= 1;
+                if left == 0 {
+                    return Ok(place + end as u64 + 1);
+                }
+            }
+            place += read as u64;
+        }
+    }
+
+    fn bytes_at(&self, begin: u64, end: u64, most: usize) -> Result<(String, bool), LookError> {
+        let whole = usize::try_from(end - begin).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; whole.min(most)];
+        self.file.read_exact_at(&mut bytes, begin)?;
+        let truncated = whole > bytes.len();
+        if truncated {
+            cut(&mut bytes);
+        }
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Ok((text, truncated))
+    }
+}
+
+/// Takes the beginning of a character off the end.
+fn cut(bytes: &mut Vec<u8>) {
+    let tail = bytes.len().saturating_sub(3);
+    let start = (tail..bytes.len()).rev().find(|&at| bytes[at] & 0xC0 != 0x80);
+    if let Some(start) = start
+        && std::str::from_utf8(&bytes[start..]).is_err()
+    {
+        bytes.truncate(start);
+    }
+}
+
+struct FoundLines {
+    shown: GrepMatches,
+    most_bytes: usize,
+    breaks: bool,
+}
+
+impl FoundLines {
+    fn show(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
+        let shown = &mut self.shown;
+        if shown.truncated {
+            return;
+        }
+        let before = shown.text.len();
+        if std::mem::take(&mut self.breaks) && before > 0 {
+            shown.text.push_str("--\n");
+        }
+        let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
+        shown.text.push_str(&format!("{}{mark}{line}\n", number.unwrap_or_default()));
+        if shown.text.len() > self.most_bytes {
+            // A first line that is too long is worth its beginning.
+            let keep = if before == 0 { self.most_bytes } else { before };
+            let end = (0..=keep).rev().find(|&end| shown.text.is_char_boundary(end)).unwrap_or(0);
+            shown.text.truncate(end);
+            shown.truncated = true;
+        }
+    }
+}
+
+impl Sink for &mut FoundLines {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        for (line, number) in found.lines().zip(found.line_number().unwrap_or(0)..) {
+            self.shown.matches += 1;
+            self.show(Some(number), ':', line);
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        self.show(line.line_number(), '-', line.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.breaks = true;
+        Ok(true)
+    }
+}

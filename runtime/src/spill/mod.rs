@@ -1,0 +1,20 @@
+//! Results that are too large to carry: kept in private files, and looked at in parts.
+//!
+//! A result streams to a nameless file as it comes ([`RawSpill`]), is brought into a form in which lines mean something
+//! ([`Former`](form::Former)), and is then a [`Spilled`] with a name. All files together are bounded: for a new one
+//! the oldest go. The folder is this process's, and goes with it; what a process leaves that was killed is removed
+//! by the next one.
+//!
+//! # Layout
+//! - `folder`: the private folder, and what dead processes left; `store`: files and their bound
+//! - `form`: from what a server sent to lines; `look`: parts of a file
+
+mod folder;
+mod form;
+mod look;
+mod store;
+
+pub use form::TopLevel;
+pub(crate) use form::form_raw;
+pub use look::{Grep, GrepMatches, KeptPart, LookError, Stat};
+pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled};
