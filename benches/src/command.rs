@@ -4,7 +4,7 @@ use crate::measure::overhead::WAYS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
 use crate::measure::{
-    delay_http, delay_server, fairness, latency, serve, suspended, text_block, tool_list, values,
+    delay_http, delay_server, fairness, latency, serve, spill, suspended, text_block, tool_list, values,
 };
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
@@ -27,6 +27,7 @@ use std::time::Duration;
   ptc bench serve           requests a second over stdio, against a bare loop
   ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
   ptc bench text-block      5 MB of JSON in a text block, against serde_json
+  ptc bench spill           a result of 500 MB in a file: memory, grep
   ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
   ptc bench workload w1     one of them, for the peer benchmark's runner
@@ -65,6 +66,11 @@ enum Bench {
     /// A server with made-up tools, for `ptc bench tool-list`
     #[command(hide = true)]
     ToolServer(ToolServerArgs),
+    /// A result of 500 MB through proxy-dispatch: memory of the server, and how fast the result is looked into
+    Spill(SpillArgs),
+    /// The server of `ptc bench spill`
+    #[command(hide = true)]
+    RowsServer,
     /// The bare loop of `ptc bench serve`
     #[command(hide = true)]
     EchoServer,
@@ -173,6 +179,13 @@ struct ToolServerArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct SpillArgs {
+    /// Bytes of the result
+    #[arg(long, default_value_t = 500_000_000)]
+    bytes: u64,
+}
+
+#[derive(Debug, clap::Args)]
 struct DelayArgs {
     /// What one call takes
     delay: u64,
@@ -192,6 +205,11 @@ impl ptc_mcp::cli::Bench for BenchArgs {
             Bench::TextBlock(args) => text_blocks(&args),
             Bench::EchoServer => {
                 serve::echo(std::io::stdin(), edge::stdout(Form::Json(&shapes::MCP)))?;
+                Ok(Exit::Ok)
+            }
+            Bench::Spill(args) => spilled(&args),
+            Bench::RowsServer => {
+                spill::serve(std::io::stdin().lock(), edge::stdout(Form::Json(&shapes::MCP)))?;
                 Ok(Exit::Ok)
             }
             Bench::Workloads => workloads(),
@@ -251,6 +269,20 @@ async fn tool_lists(args: ToolListArgs) -> Result<Exit, Abort> {
             sizes.upstreams, sizes.auto, sizes.inline
         ))?;
     }
+    Ok(Exit::Ok)
+}
+
+fn spilled(args: &SpillArgs) -> Result<Exit, Abort> {
+    let spill::SpillFigures { bytes, idle, peak, call, stat, grep, peer, sum } =
+        spill::measure(args.bytes).map_err(program_failed)?;
+    let [bytes, idle, peak] = [bytes, idle, peak].map(|bytes| bytes as f64 / 1e6);
+    let [call, stat, grep, peer, sum] = [call, stat, grep, peer, sum].map(|took| took.as_secs_f64() * 1e3);
+    console::write_line(&format!(
+        "| kept MB | idle MB | peak MB | call ms | stat ms | grep ms | grep(1) ms | of its speed | sum by slices ms |\n\
+         |---|---|---|---|---|---|---|---|---|\n\
+         | {bytes:.0} | {idle:.1} | {peak:.1} | {call:.0} | {stat:.2} | {grep:.0} | {peer:.0} | {:.2} | {sum:.0} |",
+        peer / grep
+    ))?;
     Ok(Exit::Ok)
 }
 

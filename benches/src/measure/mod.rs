@@ -6,6 +6,7 @@
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
+//! - [`spill`]: a result that is too large to be carried
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
 //! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait;
@@ -20,6 +21,7 @@ pub mod overhead;
 pub mod pmap;
 mod resident;
 pub mod serve;
+pub mod spill;
 pub mod suspended;
 pub mod text_block;
 pub mod tool_list;

@@ -24,12 +24,18 @@ const NOT_UTF8: &str = "the result is not UTF-8";
 pub struct CallPayload {
     content: PayloadContent,
     bytes: u64,
-    /// The answer, when a part of it is needed.
-    raw: Option<RawAnswer>,
-    /// The result, when it is kept in a file; there is no other value then.
-    spilled: Option<Arc<Spilled>>,
+    kept: KeptAnswer,
     /// Its bytes on the account of a run.
     _held: Option<Held>,
+}
+
+/// What there is beside the content.
+enum KeptAnswer {
+    Nothing,
+    /// The answer, when a part of it is needed.
+    Raw(RawAnswer),
+    /// The result in a file; there is no other value then.
+    Spilled(Arc<Spilled>),
 }
 
 /// What a tool gave.
@@ -148,12 +154,15 @@ impl CallPayload {
             }
             false => PayloadContent::Success { value: Chosen::Nothing, blocks: None },
         };
-        CallPayload { content, bytes: spilled.bytes(), raw: None, spilled: Some(spilled), _held: None }
+        CallPayload { content, bytes: spilled.bytes(), kept: KeptAnswer::Spilled(spilled), _held: None }
     }
 
     /// The result, when it was too large to be carried: there is no other value then.
     pub fn spilled(&self) -> Option<&Arc<Spilled>> {
-        self.spilled.as_ref()
+        match &self.kept {
+            KeptAnswer::Spilled(spilled) => Some(spilled),
+            KeptAnswer::Raw(_) | KeptAnswer::Nothing => None,
+        }
     }
 
     /// What it is, for whoever makes values of it.
@@ -216,12 +225,19 @@ impl CallPayload {
             | PayloadContent::ToolError { message: text, .. } => text.capacity(),
             PayloadContent::Success { .. } | PayloadContent::Malformed(_) => 0,
         };
-        own + self.raw.as_ref().map_or(0, RawAnswer::held_bytes)
+        own + self.raw().map_or(0, RawAnswer::held_bytes)
+    }
+
+    fn raw(&self) -> Option<&RawAnswer> {
+        match &self.kept {
+            KeptAnswer::Raw(raw) => Some(raw),
+            KeptAnswer::Spilled(_) | KeptAnswer::Nothing => None,
+        }
     }
 
     /// The JSON text at a place in the answer.
     pub(crate) fn part(&self, place: &Range<usize>) -> &[u8] {
-        self.raw.as_ref().and_then(|raw| raw.bytes().get(place.clone())).unwrap_or_default()
+        self.raw().and_then(|raw| raw.bytes().get(place.clone())).unwrap_or_default()
     }
 }
 
@@ -238,7 +254,7 @@ impl CallPayload {
                 let bytes = answer.bytes().len();
                 let structured = (bytes > 0).then_some(0..bytes);
                 let content = PayloadContent::ToolError { message, blocks: None, structured };
-                Self { content, bytes: bytes as u64, raw: Some(answer), spilled: None, _held: None }
+                Self { content, bytes: bytes as u64, kept: KeptAnswer::Raw(answer), _held: None }
             }
             CallResult::Text(ResultBody::Inline(answer)) if std::str::from_utf8(answer.bytes()).is_err() => {
                 malformed(NOT_UTF8)
@@ -257,7 +273,7 @@ impl CallPayload {
     fn whole(answer: RawAnswer, choose: impl FnOnce(Range<usize>) -> Chosen) -> CallPayload {
         let bytes = answer.bytes().len();
         let content = PayloadContent::Success { value: choose(0..bytes), blocks: None };
-        CallPayload { content, bytes: bytes as u64, raw: Some(answer), spilled: None, _held: None }
+        CallPayload { content, bytes: bytes as u64, kept: KeptAnswer::Raw(answer), _held: None }
     }
 
     fn from_mcp(answer: RawAnswer, wrapped_in: Option<&str>) -> CallPayload {
@@ -289,7 +305,8 @@ impl CallPayload {
             PayloadContent::ToolError { blocks, structured, .. } => blocks.is_some() || structured.is_some(),
             PayloadContent::Malformed(_) => false,
         };
-        CallPayload { content, bytes, raw: needs_answer.then_some(answer), spilled: None, _held: None }
+        let kept = if needs_answer { KeptAnswer::Raw(answer) } else { KeptAnswer::Nothing };
+        CallPayload { content, bytes, kept, _held: None }
     }
 }
 
@@ -410,7 +427,7 @@ impl Blocks {
 }
 
 fn malformed(why: &'static str) -> CallPayload {
-    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, raw: None, spilled: None, _held: None }
+    CallPayload { content: PayloadContent::Malformed(why), bytes: 0, kept: KeptAnswer::Nothing, _held: None }
 }
 
 /// The derived reader would take an array for the members in order.

@@ -219,8 +219,14 @@ impl<'f> Cursor<'f> {
         mut out: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.go_to(place.start);
+        // Handed on in pieces: escapes may be everywhere.
+        let mut text: Vec<u8> = Vec::with_capacity(PIECE + 8);
         let mut surrogate = None;
         while self.place() < place.end {
+            if text.len() >= PIECE {
+                out(&text)?;
+                text.clear();
+            }
             let left = usize::try_from(place.end - self.place()).unwrap_or(usize::MAX);
             let rest = self.rest();
             let rest = &rest[..rest.len().min(left)];
@@ -229,26 +235,22 @@ impl<'f> Cursor<'f> {
             }
             let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
             if plain > 0 {
-                let part = &rest[..plain];
                 if surrogate.take().is_some() {
-                    out("\u{fffd}".as_bytes())?;
+                    text.extend_from_slice("\u{fffd}".as_bytes());
                 }
-                out(part)?;
+                text.extend_from_slice(&rest[..plain]);
                 self.at += plain;
                 continue;
             }
-            let Some(character) = self.escape(&mut surrogate) else { return Err(self.cut_short().into()) };
-            let mut bytes = [0; 8];
-            let mut length = 0;
-            for character in character.into_iter().flatten() {
-                length += character.encode_utf8(&mut bytes[length..]).len();
+            let Some(characters) = self.escape(&mut surrogate) else { return Err(self.cut_short().into()) };
+            for character in characters.into_iter().flatten() {
+                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            out(&bytes[..length])?;
         }
         if surrogate.is_some() {
-            out("\u{fffd}".as_bytes())?;
+            text.extend_from_slice("\u{fffd}".as_bytes());
         }
-        Ok(())
+        out(&text)
     }
 
     /// Reads an escape; the first half of a pair waits in `surrogate`. What is no character is U+FFFD.

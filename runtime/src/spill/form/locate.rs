@@ -79,7 +79,9 @@ impl FoundResult {
             match (name, cursor.token()?) {
                 ("type", b'"') => kind = Some(cursor.name()?),
                 ("text", b'"') => text = Some(cursor.string()?),
-                _ => drop(cursor.value()?),
+                _ => {
+                    cursor.value()?;
+                }
             }
             Some(())
         })?;

@@ -7,53 +7,70 @@ use std::sync::Arc;
 /// The raw JSON text of a `result` member, still inside the line it came in (no copy); or the file that the line went to,
 /// where a request allowed that.
 #[derive(Clone)]
-pub struct RawAnswer {
-    line: Vec<u8>,
-    result: Range<usize>,
-    spilled: Option<Arc<RawSpill>>,
+pub struct RawAnswer(Came);
+
+#[derive(Clone)]
+enum Came {
+    InMemory { line: Vec<u8>, result: Range<usize> },
+    InFile(Arc<RawSpill>),
 }
 
 impl RawAnswer {
     /// The result at a place of the text that it came in.
     pub(crate) fn within(line: Vec<u8>, result: Range<usize>) -> RawAnswer {
-        RawAnswer { line, result, spilled: None }
+        RawAnswer(Came::InMemory { line, result })
     }
 
     /// An answer whose message is in a file.
     pub(crate) fn in_file(raw: RawSpill) -> RawAnswer {
-        RawAnswer { line: Vec::new(), result: 0..0, spilled: Some(Arc::new(raw)) }
-    }
-
-    /// The file of the whole message; the text here is empty then.
-    pub fn spilled(&self) -> Option<&Arc<RawSpill>> {
-        self.spilled.as_ref()
+        RawAnswer(Came::InFile(Arc::new(raw)))
     }
 
     /// Wraps a whole text.
     pub fn from_bytes(text: impl Into<Vec<u8>>) -> RawAnswer {
         let line = text.into();
         let result = 0..line.len();
-        RawAnswer { line, result, spilled: None }
+        RawAnswer::within(line, result)
     }
 
-    /// The JSON text of the result.
+    /// The JSON text of the result; empty if it is in a file.
     pub fn bytes(&self) -> &[u8] {
-        self.line.get(self.result.clone()).unwrap_or_default()
+        match &self.0 {
+            Came::InMemory { line, result } => line.get(result.clone()).unwrap_or_default(),
+            Came::InFile(_) => &[],
+        }
     }
 
-    /// The whole text that it came in.
+    /// The file of the whole message, if it is in one.
+    pub fn spilled(&self) -> Option<&Arc<RawSpill>> {
+        match &self.0 {
+            Came::InMemory { .. } => None,
+            Came::InFile(raw) => Some(raw),
+        }
+    }
+
+    /// The whole text that it came in; empty if that is a file.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.line
+        match self.0 {
+            Came::InMemory { line, .. } => line,
+            Came::InFile(_) => Vec::new(),
+        }
     }
 
     /// Bytes kept alive by this answer.
     pub fn held_bytes(&self) -> usize {
-        self.line.capacity()
+        match &self.0 {
+            Came::InMemory { line, .. } => line.capacity(),
+            Came::InFile(_) => 0,
+        }
     }
 }
 
 impl std::fmt::Debug for RawAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RawAnswer({} bytes)", self.result.len())
+        match &self.0 {
+            Came::InMemory { result, .. } => write!(f, "RawAnswer({} bytes)", result.len()),
+            Came::InFile(raw) => write!(f, "RawAnswer({raw:?})"),
+        }
     }
 }
