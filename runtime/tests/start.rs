@@ -3,12 +3,15 @@
 mod common;
 
 use common::memory::{Habit, MemoryServer};
+use common::upstream_with;
 use ptc_runtime::config::{ServerEntry, Startup};
-use ptc_runtime::upstream::{StartPlaces, UpstreamState};
+use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::upstream::{StartPlaces, Upstream, UpstreamState};
 use ptc_runtime::{Runtime, RuntimeConfig, StartError};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 fn entry(name: &str, server: &MemoryServer, startup: Startup) -> ServerEntry {
     let mut entry = ServerEntry::custom(name, Arc::new(server.clone()));
@@ -22,6 +25,18 @@ fn config(servers: Vec<ServerEntry>) -> RuntimeConfig {
 
 fn states(runtime: &Runtime) -> Vec<UpstreamState> {
     runtime.servers().iter().map(|server| server.state).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_failed_long_ago_is_told_to_who_waits_for_it() {
+    let deaf = entry("a", &MemoryServer::new(&[Habit::Unreachable]), Startup::Lenient);
+    let upstream = upstream_with(deaf, SnapshotMode::Live, SecretRegistry::new());
+    let mut start = std::pin::pin!(upstream.start());
+    assert!(timeout(Duration::ZERO, &mut start).await.is_err(), "it is on its way");
+    // It fails, and its recovery is over, before who waits has a turn.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let told = timeout(Duration::from_secs(300), start).await;
+    assert!(told.expect("it ends").is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -182,7 +182,9 @@ impl SupervisedUpstream {
             let may_ask = match &*phase.borrow_and_update() {
                 Phase::Ready(server) => return Ok(server.clone()),
                 Phase::Stopped => return Err(UpstreamFault::Unavailable("upstream is stopped".into())),
-                Phase::Down { until, why, .. } if now < *until => {
+                // What has been asked for has failed, however long ago: nobody starts it again for this one.
+                Phase::Idle if asked => return Err(UpstreamFault::Unavailable("upstream has ended".into())),
+                Phase::Down { until, why, .. } if asked || now < *until => {
                     let text = if asked { why.to_string() } else { format!("in recovery ({why})") };
                     return Err(UpstreamFault::Unavailable(text));
                 }
