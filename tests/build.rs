@@ -11,8 +11,12 @@ made = libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x40000000) == 0
 os._exit(0 if made and libc.syscall(444, 0, 0, 1) >= 1 else 1)";
 
 /// By cfg: a path, from the root of the workspace.
-const BESIDE: &[(&str, &str)] =
-    &[("corpus", "../shared/conformance"), ("specification", "../shared/spec/language.md")];
+const BESIDE: &[(&str, &str)] = &[
+    ("corpus", "../shared/conformance"),
+    ("specification", "../shared/spec/language.md"),
+    // Made by tests/third_party/eighteen/install.sh.
+    ("third_party_eighteen", "target/third_party_eighteen/installed"),
+];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=PTC_SKIP_THIRD_PARTY");
