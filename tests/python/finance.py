@@ -14,11 +14,18 @@ TOOLS = [
             "required": ["ticker"],
         },
     },
+    {"name": "stock_quote", "description": "The price of a share", "inputSchema": {"type": "object", "properties": {"ticker": {"type": "string"}}}},
     {"name": "delete-everything", "description": "Deletes", "inputSchema": {"type": "object"}},
 ]
 
 
 def call(name, arguments):
+    if arguments.get("ticker") == "GONE":
+        sys.exit()
+    if arguments.get("ticker") == "DOWN":
+        return {"isError": True, "content": [{"type": "text", "text": "connection refused"}]}
+    if name == "stock_quote":
+        return {"content": [{"type": "text", "text": "12.5"}], "structuredContent": {"ticker": arguments["ticker"], "price": 12.5}}
     if name != "query_financials" or arguments["ticker"] not in REVENUES:
         return {"isError": True, "content": [{"type": "text", "text": "no such ticker"}]}
     rows = [{"revenue": each * 1e9} for each in REVENUES[arguments["ticker"]][: arguments.get("limit", 4)]]

@@ -34,6 +34,22 @@ pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
     }
 }
 
+/// Applies a profile to a run whose text is documented: it decides only what stands beside the text, which is the data
+/// of any run. The text has a bound of its own, and so has what says the same.
+pub fn apply_beside(profile: Profile, record: &Record<'_>, text: String) -> ToolResult<'static> {
+    let caps = Caps { result_bytes: text.len(), message_bytes: text.len(), ..profile.caps() };
+    let is_error = matches!(record.ending, EvalEnding::Error(_));
+    let (text, structured) = match profile {
+        Profile::Slim => (text, None),
+        Profile::Structured => (text, Some(structured(record, &caps).into())),
+        Profile::Debug => {
+            let full = Value::from(full(record, &caps));
+            (full.to_string(), Some(full))
+        }
+    };
+    ToolResult { is_error, content: Content::Text(text.into()), structured }
+}
+
 /// What a model reads.
 fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
     let (prints, prints_cut) = record.run.map_or((&[][..], false), |run| cut_lines(&run.prints, caps));

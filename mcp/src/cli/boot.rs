@@ -9,13 +9,15 @@ use crate::edge;
 use crate::tools::catalog::CatalogView;
 use clap::ValueEnum;
 use ptc_compiler::{CompileOptions, Externals};
-use ptc_runtime::config::{self, Config, ConfigError, ServerEntry, Startup};
+use ptc_python::functions::FunctionTable;
+use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry, Startup};
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::names;
 use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::{DEFAULT_TRY_AGAIN, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -23,8 +25,8 @@ use tokio::sync::oneshot;
 /// Flags of every command that may call upstream servers.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct UpstreamFlags {
-    /// File that names the upstream MCP servers (`upstreams`, or `mcpServers` as hosts write it); may be
-    /// given several times
+    /// File that names the upstream MCP servers, JSON or YAML (`upstreams`, `mcpServers` as hosts write it, or a list
+    /// `servers`); may be given several times
     #[arg(long, value_name = "FILE")]
     upstreams_config: Vec<PathBuf>,
     /// Start this command as the server `server`, without a configuration file; may be given several times (`server2`
@@ -116,16 +118,18 @@ impl UpstreamFlags {
         self.stdio.iter().enumerate().map(entry).collect()
     }
 
-    /// All servers of these files and of the flags; what is odd in the files goes to the log.
-    pub(super) fn entries(&self, files: &[PathBuf]) -> Result<Vec<ServerEntry>, Abort> {
+    /// All servers of these files and of the flags, and how scripts are run; what is odd in the files goes to the log.
+    pub(super) fn entries(&self, files: &[PathBuf]) -> Result<(Vec<ServerEntry>, ScriptSettings), Abort> {
         let mut servers = self.commands()?;
+        let mut execution = ScriptSettings::default();
         for config in self.load(files)? {
             for warning in &config.warnings {
                 tracing::warn!("{warning}");
             }
             servers.extend(config.servers);
+            execution = config.execution.or(execution);
         }
-        Ok(servers)
+        Ok((servers, execution))
     }
 
     /// Reads these files; servers that do not say how long their start may take get what the flag says.
@@ -197,24 +201,26 @@ pub struct Booted {
     pub runtime: Arc<Runtime>,
     /// True with a configuration file, also when it names no server.
     pub has_upstreams: bool,
+    /// How the configuration wants scripts to be run.
+    pub execution: ScriptSettings,
 }
 
 /// Reads the configuration and starts the runtime; 0 workers are one a core. Lenient servers are waited for as well,
 /// so that the first answer shows every tool there is.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
-    let (config, has_upstreams) = configuration(flags, need, workers)?;
+    let Configured { config, has_upstreams, execution } = configuration(flags, need, workers)?;
     let runtime = Arc::new(start_runtime(config).await?);
-    Ok(Booted { runtime, has_upstreams })
+    Ok(Booted { runtime, has_upstreams, execution })
 }
 
 /// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
 /// those that have to. The others are tried again until they start.
 pub fn launch(flags: &UpstreamFlags) -> Result<Launched, Abort> {
-    let (mut config, has_upstreams) = configuration(flags, Need::All, 0)?;
+    let Configured { mut config, has_upstreams, execution } = configuration(flags, Need::All, 0)?;
     config.try_again = Some(DEFAULT_TRY_AGAIN);
     let (progress, _) = watch_starts(&mut config);
     let runtime = Arc::new(Runtime::launch(config).map_err(abort)?);
-    Ok(Launched { booted: Booted { runtime, has_upstreams }, progress })
+    Ok(Launched { booted: Booted { runtime, has_upstreams, execution }, progress })
 }
 
 /// A runtime whose servers are starting.
@@ -233,13 +239,16 @@ impl Launched {
     }
 }
 
-fn configuration(
-    flags: &UpstreamFlags,
-    need: Need<'_>,
-    workers: usize,
-) -> Result<(RuntimeConfig, bool), Abort> {
+/// What flags and files say.
+struct Configured {
+    config: RuntimeConfig,
+    has_upstreams: bool,
+    execution: ScriptSettings,
+}
+
+fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Configured, Abort> {
     let files = flags.files();
-    let mut servers = flags.entries(&files)?;
+    let (mut servers, execution) = flags.entries(&files)?;
     let has_upstreams = !files.is_empty() || !servers.is_empty();
     if matches!(need, Need::State | Need::StateOf(_)) {
         for server in &mut servers {
@@ -275,7 +284,7 @@ fn configuration(
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };
-    Ok((config, has_upstreams))
+    Ok(Configured { config, has_upstreams, execution })
 }
 
 /// Starts the sample servers of the demo.
@@ -287,7 +296,7 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
-    Ok(Booted { runtime: Arc::new(runtime), has_upstreams: true })
+    Ok(Booted { runtime: Arc::new(runtime), has_upstreams: true, execution: ScriptSettings::default() })
 }
 
 /// How long a program is looked at to find out which servers it names.
@@ -358,6 +367,31 @@ pub(super) fn abort(error: StartError) -> Abort {
 }
 
 impl Booted {
+    /// Ends, with what to say, when two tools of the servers that start are one function of scripts; never after they
+    /// have started, since nothing that a server does later may end this one.
+    pub async fn clash(&self) -> Abort {
+        let table = FunctionTable::default();
+        let clash = || {
+            table.of(&self.runtime.catalog()).clashes().first().map(|clash| Abort::usage(clash.to_string()))
+        };
+        let mut changes = self.runtime.catalog_changes();
+        let mut started = pin!(self.runtime.settle());
+        let mut is_starting = true;
+        while is_starting {
+            if let Some(abort) = clash() {
+                return abort;
+            }
+            tokio::select! {
+                () = &mut started => is_starting = false,
+                changed = changes.changed() => is_starting = changed.is_ok(),
+            }
+        }
+        match clash() {
+            Some(abort) => abort,
+            None => std::future::pending().await,
+        }
+    }
+
     /// What the description of `lisp_eval` lists.
     pub fn catalog(&self) -> CatalogView {
         CatalogView::of(&self.runtime.catalog())

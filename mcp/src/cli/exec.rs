@@ -6,8 +6,10 @@ use super::flags::python::PythonFlags;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form};
 use ptc_python::engine::Script;
+use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 /// Arguments of `ptc exec`.
 #[derive(Debug, clap::Args)]
@@ -39,10 +41,15 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     };
     let code = code.map_err(|error| Abort::usage(format!("{}: {error}", args.file)))?;
     let booted = boot(&args.upstreams, Need::All, 1).await?;
-    let limits = args.python.limits(args.limits.limits(booted.has_upstreams)?)?;
+    let limits = args.python.limits(args.limits.limits(booted.has_upstreams)?, booted.execution)?;
+    let functions = Arc::<FunctionTable>::default();
+    if let Some(clash) = functions.of(&booted.runtime.catalog()).clashes().first() {
+        booted.runtime.shutdown().await;
+        return Err(Abort::usage(clash.to_string()));
+    }
     let engine = args.python.engine(&limits).await?;
     let script = Script { code: code.into(), output_bytes: limits.output_bytes };
-    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), script };
+    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script };
     let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
     booted.runtime.shutdown().await;
     let (text, exit) = match outcome.result {

@@ -33,8 +33,12 @@ use tokio::sync::watch;
 const QUEUED: usize = 8_192;
 const QUEUED_BYTES: usize = 16 << 20;
 
-const INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
+const LISP_INSTRUCTIONS: &str = "Send one PTC-Lisp program to lisp_eval instead of many tool calls: it runs in a \
     sandbox with hard limits, calls the configured MCP servers with tool/call, and returns only its answer.";
+
+const PYTHON_INSTRUCTIONS: &str = "Send one Python script to execute_program instead of many tool calls: it runs in a \
+    sandbox with hard limits, awaits the tools of the configured MCP servers as functions, and returns only what it \
+    prints.";
 
 /// For somebody who types `ptc serve` to see what happens.
 const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's messages on standard input, JSON, one a \
@@ -109,8 +113,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
     let mut registry = Registry::of_server(booted.runtime.clone(), limits);
-    if args.tools.iter().any(|name| name == execute_program::NAME) {
-        let limits = args.python.limits(limits)?;
+    let scripts = args.tools.iter().any(|name| name == execute_program::NAME);
+    if scripts {
+        let limits = args.python.limits(limits, booted.execution)?;
         let engine = args.python.engine(&limits).await?;
         registry = registry.with(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
     }
@@ -127,11 +132,16 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let table = SessionTable::new(booted.runtime.clone(), quotas, kept, limits);
         registry = registry.with_all(session::tools(&table));
     }
+    let instructions: Vec<&str> =
+        [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
+            .into_iter()
+            .filter_map(|(name, text)| registry.find(name).map(|_| text))
+            .collect();
     let surface = Surface {
         registry,
         facts,
         changes: booted.has_upstreams,
-        instructions: INSTRUCTIONS.into(),
+        instructions: instructions.join("\n").into(),
         ready: booted.runtime.is_started(),
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
@@ -162,6 +172,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
             let _ = publish.send(Arc::new(described.facts()));
             tokio::select! {
                 served = serving => served.map_err(Abort::from),
+                abort = booted.clash(), if scripts => Err(abort),
                 () = described.follow(changes, publish) => Ok(()),
                 () = files.follow(&args.upstreams, &booted.runtime) => Ok(()),
             }

@@ -3,7 +3,9 @@
 //! The text is part of a prompt that clients cache: it depends on nothing but the configuration and the tool
 //! lists, in name order, so that it is the same byte for byte in every run.
 
+use ptc_python::functions::parameters;
 use ptc_runtime::discovery::topics;
+use ptc_runtime::tools::qualified_name;
 use ptc_runtime::tools::text::one_line;
 use std::fmt::Write as _;
 
@@ -61,6 +63,8 @@ pub struct ToolView {
     pub name: String,
     /// Its description; may be empty.
     pub description: String,
+    /// Its parameters, those with a `?` optional.
+    pub parameters: String,
 }
 
 /// Characters of a server's description.
@@ -77,8 +81,30 @@ const REST_OF_SERVERS: usize = 60;
 
 const HEADING: &str = "Configured upstream MCP servers:";
 
-/// Descriptions with a catalog open with the other ways to find a tool.
-const GUIDANCE: &str = "\n(dir 'server) lists their tools.";
+/// How programs of a language find and call tools.
+pub struct Wording {
+    /// A tool of a server as it is called.
+    tool: fn(&str, &ToolView) -> String,
+    /// How tools are found that are not listed.
+    guidance: &'static str,
+    /// What lists the servers that are not.
+    rest: &'static str,
+}
+
+/// PTC-Lisp.
+pub const LISP: Wording = Wording {
+    tool: |_, tool| tool.name.clone(),
+    // Descriptions with a catalog open with the other ways to find a tool.
+    guidance: "\n(dir 'server) lists their tools.",
+    rest: "(tool/servers)",
+};
+
+/// Python.
+pub const PYTHON: Wording = Wording {
+    tool: |server, tool| format!("{}({})", qualified_name(server, &tool.name), tool.parameters),
+    guidance: "\nTheir functions: print(tools()) lists, tools(\"words\") searches, help(mcp__server__tool) explains.",
+    rest: "tools()",
+};
 
 impl CatalogView {
     /// What a runtime knows. Its texts are clean: they are scrubbed whole when a list is read.
@@ -90,6 +116,12 @@ impl CatalogView {
                 let tools = tools.iter().map(|tool| ToolView {
                     name: tool.name.to_string(),
                     description: tool.description.clone().unwrap_or_default(),
+                    parameters: {
+                        let (names, required) = parameters(tool);
+                        let mark = |at| if at < required { "" } else { "?" };
+                        let marked = names.iter().enumerate().map(|(at, name)| format!("{name}{}", mark(at)));
+                        marked.collect::<Vec<_>>().join(", ")
+                    },
                 });
                 tools.collect()
             }),
@@ -103,42 +135,45 @@ impl CatalogView {
     }
 
     /// The catalog text. It fits into `room` bytes, unless everything was asked for.
-    pub fn render(&self, style: &CatalogStyle, room: usize) -> String {
+    pub fn render(&self, wording: &Wording, style: &CatalogStyle, room: usize) -> String {
         match style.mode {
-            CatalogMode::Inline => self.render_as(Detail::Descriptions),
-            CatalogMode::Auto => self.inline(style, room).unwrap_or_else(|| self.lazy(room)),
-            CatalogMode::Lazy => self.lazy(room),
+            CatalogMode::Inline => self.render_as(wording, Detail::Descriptions),
+            CatalogMode::Auto => {
+                self.inline(wording, style, room).unwrap_or_else(|| self.lazy(wording, room))
+            }
+            CatalogMode::Lazy => self.lazy(wording, room),
         }
     }
 
     /// The list of tools with as much as fits; `None` when it does not fit, or not all of it is known.
-    fn inline(&self, style: &CatalogStyle, room: usize) -> Option<String> {
+    fn inline(&self, wording: &Wording, style: &CatalogStyle, room: usize) -> Option<String> {
         let counts = self.servers.iter().map(|server| server.tools.as_ref().map(Vec::len));
         let tools: usize = counts.sum::<Option<usize>>()?;
         if tools > style.inline_max_tools {
             return None;
         }
         let fits = |text: &String| text.chars().count() <= style.inline_max_chars && text.len() <= room;
-        [Detail::Descriptions, Detail::Names].into_iter().map(|detail| self.render_as(detail)).find(fits)
+        let details = [Detail::Descriptions, Detail::Names].into_iter();
+        details.map(|detail| self.render_as(wording, detail)).find(fits)
     }
 
     /// Servers only, with a word on how to find their tools.
-    fn lazy(&self, room: usize) -> String {
-        let mut text = self.render_as(Detail::Servers);
-        if text.len() + GUIDANCE.len() > room {
-            text = self.some_servers(room.saturating_sub(GUIDANCE.len()));
+    fn lazy(&self, wording: &Wording, room: usize) -> String {
+        let mut text = self.render_as(wording, Detail::Servers);
+        if text.len() + wording.guidance.len() > room {
+            text = self.some_servers(wording, room.saturating_sub(wording.guidance.len()));
         }
-        text + GUIDANCE
+        text + wording.guidance
     }
 
     /// As many servers as fit, first without what is said about them.
-    fn some_servers(&self, room: usize) -> String {
+    fn some_servers(&self, wording: &Wording, room: usize) -> String {
         let mut text = HEADING.to_owned();
         for (at, server) in self.servers.iter().enumerate() {
             let line = format!("\n- {}", one_line(&server.name, SERVER_DESCRIPTION));
             if text.len() + line.len() + REST_OF_SERVERS > room {
                 let rest = self.servers.len() - at;
-                let _ = write!(text, "\n- … and {rest} more: (tool/servers)");
+                let _ = write!(text, "\n- … and {rest} more: {}", wording.rest);
                 break;
             }
             text.push_str(&line);
@@ -146,7 +181,7 @@ impl CatalogView {
         text
     }
 
-    fn render_as(&self, detail: Detail) -> String {
+    fn render_as(&self, wording: &Wording, detail: Detail) -> String {
         let mut text = HEADING.to_owned();
         for server in &self.servers {
             let _ = write!(text, "\n- {}:", server.name);
@@ -170,7 +205,7 @@ impl CatalogView {
             }
             text.push_str("\n  Tools:");
             for tool in tools {
-                let _ = write!(text, "\n  - {}", tool.name);
+                let _ = write!(text, "\n  - {}", (wording.tool)(&server.name, tool));
                 let description = one_line(&tool.description, TOOL_DESCRIPTION);
                 if detail == Detail::Descriptions && !description.is_empty() {
                     let _ = write!(text, " - {description}");
@@ -193,7 +228,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, description: &str) -> ToolView {
-        ToolView { name: name.into(), description: description.into() }
+        ToolView { name: name.into(), description: description.into(), parameters: "a, b?".into() }
     }
 
     fn server(name: &str, description: &str, tools: &[(&str, &str)]) -> ServerView {
@@ -244,7 +279,7 @@ mod tests {
         let names = names.collect::<Vec<_>>().join("\n");
         let auto = |chars, room| {
             let style = CatalogStyle { inline_max_chars: chars, ..CatalogStyle::default() };
-            catalog.render(&style, room)
+            catalog.render(&LISP, &style, room)
         };
         assert_eq!(auto(800, 2_000), FULL);
         assert_eq!(auto(FULL.len() - 1, 2_000), names);
@@ -256,20 +291,31 @@ mod tests {
     fn many_or_unknown_tools_are_not_listed_unless_asked_for() {
         let mut catalog = sample();
         let few = CatalogStyle { inline_max_tools: 3, ..CatalogStyle::default() };
-        assert_eq!(catalog.render(&few, 2_000), LAZY);
-        assert_eq!(catalog.render(&style(CatalogMode::Lazy), 2_000), LAZY);
-        assert_eq!(catalog.render(&style(CatalogMode::Inline), 10), FULL);
+        assert_eq!(catalog.render(&LISP, &few, 2_000), LAZY);
+        assert_eq!(catalog.render(&LISP, &style(CatalogMode::Lazy), 2_000), LAZY);
+        assert_eq!(catalog.render(&LISP, &style(CatalogMode::Inline), 10), FULL);
         catalog.servers[1].tools = None;
-        let auto = catalog.render(&style(CatalogMode::Auto), 2_000);
+        let auto = catalog.render(&LISP, &style(CatalogMode::Auto), 2_000);
         assert!(
             auto.contains("\n- github: GitHub MCP server. Tools not loaded yet.\n(dir 'server) lists"),
             "{auto}"
         );
-        let inline = catalog.render(&style(CatalogMode::Inline), 10);
+        let inline = catalog.render(&LISP, &style(CatalogMode::Inline), 10);
         assert!(
             inline.contains("- read_text_file - Read") && inline.ends_with("Tools not loaded yet."),
             "{inline}"
         );
+    }
+
+    #[test]
+    fn scripts_see_functions() {
+        let text = sample().render(&PYTHON, &style(CatalogMode::Inline), 10);
+        assert!(
+            text.contains("\n  - mcp__fs__list_directory(a, b?) - List the entries in a directory\n"),
+            "{text}"
+        );
+        let text = sample().render(&PYTHON, &style(CatalogMode::Lazy), 2_000);
+        assert!(text.ends_with(PYTHON.guidance) && !text.contains("list_directory("), "{text}");
     }
 
     #[test]
@@ -278,7 +324,7 @@ mod tests {
         let catalog =
             CatalogView { servers: names.iter().map(|name| server(name, "x", &[("t", "")])).collect() };
         for room in [300, 500, 1_000] {
-            let text = catalog.render(&CatalogStyle::default(), room);
+            let text = catalog.render(&LISP, &CatalogStyle::default(), room);
             assert!(text.len() <= room, "{} bytes: {text}", text.len());
             assert!(text.contains("\n- server-000\n") && text.contains(" more: (tool/servers)"), "{text}");
         }

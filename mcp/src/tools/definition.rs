@@ -4,7 +4,7 @@ use super::catalog::{CatalogStyle, CatalogView};
 use crate::answer::caps::Profile;
 use crate::protocol::Era;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What definitions may depend on. Whenever one of them changes, the list is made again and clients are told.
 #[derive(Clone, Debug, Default)]
@@ -54,4 +54,34 @@ pub struct ToolAnnotations {
     pub idempotent_hint: bool,
     /// It reaches things beyond this server.
     pub open_world_hint: bool,
+}
+
+/// The schema of what a profile shows of a run as data.
+pub fn output_schema(profile: Profile) -> Option<Value> {
+    let ok = |required: &[&str]| {
+        json!({
+            "type": "object",
+            "properties": { "status": { "const": "ok" }, "result": { "type": "string" } },
+            "required": required,
+        })
+    };
+    let error = |required: &[&str]| {
+        json!({
+            "type": "object",
+            "properties": {
+                "status": { "const": "error" }, "reason": { "type": "string" },
+                "error_kind": { "type": "string" }, "message": { "type": "string" },
+            },
+            "required": required,
+        })
+    };
+    let (ok, error) = match profile {
+        Profile::Slim => return None,
+        Profile::Structured => (ok(&["status"]), error(&["status", "reason", "message"])),
+        Profile::Debug => (
+            ok(&["status", "prints", "feedback", "truncated"]),
+            error(&["status", "reason", "message", "feedback"]),
+        ),
+    };
+    Some(json!({ "type": "object", "oneOf": [ok, error] }))
 }

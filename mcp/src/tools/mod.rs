@@ -9,6 +9,7 @@
 //! - [`registry`]: the list of all tools, one line each.
 //! - [`definition`]: an entry of `tools/list`, and the facts that it may depend on.
 //! - [`job`]: work that takes a while.
+//! - [`log`]: what a run tells a client that wants log messages.
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
 //!   others.
@@ -21,6 +22,7 @@ pub mod definition;
 pub mod execute_program;
 pub mod job;
 pub mod lisp_eval;
+pub mod log;
 pub mod proxy;
 pub mod registry;
 pub mod session;

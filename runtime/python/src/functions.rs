@@ -1,9 +1,12 @@
 //! The tools as functions of Python: `mcp__<server>__<tool>`.
 
-use ptc_runtime::tools::Catalog;
+use ptc_runtime::tools::text::one_line;
+use ptc_runtime::tools::{Catalog, UpstreamTool, qualified_name};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a function leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,12 @@ pub struct Target {
     pub tool: Arc<str>,
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.server, self.tool)
+    }
+}
+
 /// A function as a script's process is told of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Function {
@@ -21,54 +30,130 @@ pub struct Function {
     pub name: String,
     /// Its parameters in the order of the schema, required ones first.
     pub params: Vec<String>,
+    /// How many of them are required.
+    pub required: usize,
     /// Its docstring.
     pub doc: String,
     #[serde(skip)]
     target: Target,
 }
 
+/// Two tools that would be one function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clash {
+    /// Its name.
+    pub name: String,
+    /// The tools.
+    pub tools: [Target; 2],
+}
+
+impl fmt::Display for Clash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second] = &self.tools;
+        write!(
+            out,
+            "{first} and {second} would both be the function {} of scripts; rename a server, or block one of the tools \
+             with \"tools\": {{\"block\": [\"{second}\"]}}",
+            self.name
+        )
+    }
+}
+
 /// All functions, as one catalog has them.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
+    /// Which catalog.
+    version: u64,
     by_name: BTreeMap<String, Function>,
-    /// Names that two tools would have, and names of tools that policy refuses.
+    /// Names of tools that policy refuses, and names that two tools would have.
     unavailable: Vec<String>,
+    clashes: Vec<Clash>,
 }
 
-/// The part of a function's name that stands for a server or a tool: what no name of Python can hold is `_`.
-pub fn normalised(name: &str) -> String {
-    name.chars().map(|c| if c == '_' || c.is_alphanumeric() { c } else { '_' }).collect()
+/// The parameters of a tool in the order of its schema, required ones first, and how many of these there are.
+pub fn parameters(tool: &UpstreamTool) -> (Vec<String>, usize) {
+    let mut params: Vec<String> = tool.required().map(str::to_owned).collect();
+    let required = params.len();
+    let declared = tool.input_schema["properties"].as_object();
+    let others = declared.into_iter().flat_map(|all| all.keys());
+    let others: Vec<String> = others.filter(|name| !params.contains(name)).cloned().collect();
+    params.extend(others);
+    (params, required)
 }
 
-/// The name of a tool's function.
-pub fn function_name(server: &str, tool: &str) -> String {
-    format!("mcp__{}__{}", normalised(server), normalised(tool))
+/// Characters of a description that docstrings show.
+const DESCRIPTION: usize = 1_000;
+
+/// Parameters that docstrings explain.
+const MOST_EXPLAINED: usize = 40;
+
+/// The docstring: what the tool does, and a line for each parameter.
+fn documentation(tool: &UpstreamTool, params: &[String], required: usize) -> String {
+    let mut text = cut(tool.description.as_deref().unwrap_or_default().trim(), DESCRIPTION).to_owned();
+    for (index, name) in params.iter().enumerate().take(MOST_EXPLAINED) {
+        if index == 0 {
+            text.push_str(if text.is_empty() { "Parameters:" } else { "\n\nParameters:" });
+        }
+        let schema = &tool.input_schema["properties"][name];
+        let kind = match &schema["type"] {
+            Value::String(kind) => format!("{kind}, "),
+            Value::Array(kinds) => {
+                let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+                format!("{}, ", kinds.join(" or "))
+            }
+            _ => String::new(),
+        };
+        let need = if index < required { "required" } else { "optional" };
+        text.push_str(&format!("\n  {name} ({kind}{need})"));
+        let about = schema["description"].as_str().unwrap_or_default();
+        if !about.is_empty() {
+            text.push_str(&format!(": {}", one_line(about, DESCRIPTION)));
+        }
+    }
+    text
+}
+
+fn cut(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 impl Functions {
     /// The functions of a catalog. Two tools of one name are both left out.
     pub fn of(catalog: &Catalog) -> Functions {
-        let mut functions = Functions::default();
+        let mut functions = Functions { version: catalog.version(), ..Functions::default() };
         for server in catalog.servers() {
-            for tool in server.tools.iter().flat_map(|tools| tools.iter()) {
-                let name = function_name(&server.name, &tool.name);
-                let mut params: Vec<String> = tool.required().map(str::to_owned).collect();
-                let declared = tool.input_schema["properties"].as_object();
-                let others = declared.into_iter().flat_map(|all| all.keys());
-                let others: Vec<String> = others.filter(|name| !params.contains(name)).cloned().collect();
-                params.extend(others);
-                let doc = tool.description.clone().unwrap_or_default();
-                let target = Target { server: server.name.clone(), tool: tool.name.clone() };
-                let function = Function { name: name.clone(), params, doc, target };
-                if functions.by_name.insert(name.clone(), function).is_some() {
-                    functions.unavailable.push(name);
-                }
+            let Some(tools) = &server.tools else { continue };
+            for tool in tools.iter() {
+                functions.add(&server.name, tool);
             }
+            functions.unavailable.extend(tools.refused().map(|tool| qualified_name(&server.name, tool)));
         }
-        for name in &functions.unavailable {
-            functions.by_name.remove(name);
+        for clash in &functions.clashes {
+            functions.by_name.remove(&clash.name);
+            functions.unavailable.push(clash.name.clone());
         }
+        let Functions { by_name, unavailable, .. } = &mut functions;
+        unavailable.retain(|name| !by_name.contains_key(name));
+        unavailable.sort_unstable();
+        unavailable.dedup();
         functions
+    }
+
+    fn add(&mut self, server: &Arc<str>, tool: &UpstreamTool) {
+        let name = qualified_name(server, &tool.name);
+        let target = Target { server: server.clone(), tool: tool.name.clone() };
+        if let Some(first) = self.by_name.get(&name) {
+            self.clashes.push(Clash { name, tools: [first.target.clone(), target] });
+            return;
+        }
+        let (params, required) = parameters(tool);
+        let doc = documentation(tool, &params, required);
+        self.by_name.insert(name.clone(), Function { name, params, required, doc, target });
+    }
+
+    /// The version of the catalog.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Where a function leads.
@@ -76,18 +161,81 @@ impl Functions {
         self.by_name.get(name).map(|function| &function.target)
     }
 
-    /// All names, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Function> {
+        self.by_name.values()
     }
 
-    /// The functions that a script may mean: those whose name stands in it.
-    pub fn named_in<'f>(&'f self, code: &'f str) -> impl Iterator<Item = &'f Function> {
-        self.by_name.values().filter(move |function| code.contains(&function.name))
+    /// Names that a script may know and not use, sorted.
+    pub fn unavailable(&self) -> &[String] {
+        &self.unavailable
     }
 
-    /// Names that a script may mean and not use.
-    pub fn unavailable_in<'f>(&'f self, code: &'f str) -> impl Iterator<Item = &'f str> {
-        self.unavailable.iter().map(String::as_str).filter(move |name| code.contains(name))
+    /// Tools that nobody can call because two have one name.
+    pub fn clashes(&self) -> &[Clash] {
+        &self.clashes
+    }
+}
+
+/// The functions of the current catalog, made once for each version of it.
+#[derive(Debug, Default)]
+pub struct FunctionTable {
+    last: Mutex<Arc<Functions>>,
+}
+
+impl FunctionTable {
+    /// The functions of this catalog.
+    pub fn of(&self, catalog: &Catalog) -> Arc<Functions> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // Version 0 has no list of tools, as the functions of the beginning have none.
+        if last.version != catalog.version() {
+            *last = Arc::new(Functions::of(catalog));
+            for clash in &last.clashes {
+                tracing::warn!("{clash}");
+            }
+        }
+        last.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ptc_runtime::tools::{NameRule, SharedCatalog, SnapshotMode, ToolList, ToolPattern, ToolPolicy};
+    use serde_json::json;
+
+    fn list(server: &str, names: &[&str], policy: &ToolPolicy) -> ToolList {
+        let tools = names.iter().map(|name| {
+            let schema = json!({ "required": ["b"], "properties": {
+                "a": { "type": ["integer", "null"], "description": "How\nmany" }, "b": { "type": "string" } } });
+            serde_json::from_value(json!({ "name": name, "description": "Does it", "inputSchema": schema })).unwrap()
+        });
+        ToolList::new(server, tools.collect::<Vec<UpstreamTool>>(), policy)
+    }
+
+    #[test]
+    fn one_function_a_tool_and_none_for_two() {
+        let catalog = SharedCatalog::new([("a-b".into(), None), ("a_b".into(), None)]);
+        let blocked = NameRule::Block(vec![ToolPattern::new("gone")]);
+        let policy = ToolPolicy::default().with_rule(blocked);
+        catalog.publish("a-b", list("a-b", &["x", "y.z", "gone"], &policy), SnapshotMode::Live);
+        catalog.publish("a_b", list("a_b", &["x"], &policy), SnapshotMode::Live);
+        let table = FunctionTable::default();
+        let functions = table.of(&catalog.snapshot());
+        let names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
+        assert_eq!(names, ["mcp__a_b__y_z"]);
+        assert_eq!(functions.unavailable(), ["mcp__a_b__gone", "mcp__a_b__x"]);
+        assert!(
+            functions.clashes()[0]
+                .to_string()
+                .starts_with("a-b/x and a_b/x would both be the function mcp__a_b__x")
+        );
+        let only = functions.iter().next().unwrap();
+        assert_eq!((&only.params[..], only.required), (&["b".to_owned(), "a".to_owned()][..], 1));
+        let doc = "Does it\n\nParameters:\n  b (string, required)\n  a (integer or null, optional): How many";
+        assert_eq!(only.doc, doc);
+        assert!(Arc::ptr_eq(&functions, &table.of(&catalog.snapshot())));
+        catalog.outdate("a_b");
+        assert!(!Arc::ptr_eq(&functions, &table.of(&catalog.snapshot())));
     }
 }

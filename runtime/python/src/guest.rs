@@ -1,13 +1,14 @@
 //! A script as a run of the runtime. Its work is done elsewhere, so its turns are short: hand it out, wait, end.
 
 use crate::engine::{Engine, Script};
-use crate::functions::{Functions, function_name};
+use crate::functions::FunctionTable;
 use crate::host::Host;
 use crate::output;
 use ptc_runtime::broker::ToolBroker;
 use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use ptc_runtime::outcome::{Completion, Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
+use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub struct ScriptRun {
     pub engine: Arc<dyn Engine>,
     /// Who calls tools for it.
     pub broker: Arc<ToolBroker>,
+    /// What it can call.
+    pub functions: Arc<FunctionTable>,
     /// The code, and what it may use.
     pub script: Script,
 }
@@ -38,9 +41,10 @@ impl ScriptRun {
 
     async fn end(self, account: Arc<RunAccount>) -> Ending {
         let code = self.script.code.clone();
-        let is_named = |server: &str| code.contains(&function_name(server, ""));
-        self.broker.start(is_named, account.call_timeout(account.limits().upstream_call_timeout())).await;
-        let functions = Functions::of(&self.broker.catalog().snapshot());
+        // A script that lists or searches functions means all servers.
+        let is_named = |server: &str| code.contains("tools(") || code.contains(&qualified_name(server, ""));
+        self.broker.start(&account, is_named).await;
+        let functions = self.functions.of(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
         let host = Arc::new(Host { broker: self.broker, account, functions });
         match self.engine.run(self.script, host).await {

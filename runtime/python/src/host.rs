@@ -1,7 +1,7 @@
 //! What a script reaches of the world: tool calls, with the budget, ledger, checks and redaction of every run.
 
 use crate::functions::Functions;
-use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall};
+use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
 use ptc_runtime::run::account::RunAccount;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub struct Host {
     /// Budget, ledger and deadline of the run.
     pub account: Arc<RunAccount>,
     /// What the script can call.
-    pub functions: Functions,
+    pub functions: Arc<Functions>,
 }
 
 impl Host {
@@ -55,12 +55,14 @@ impl Host {
                     serde_json::from_str(text).map_err(|_| failed("its result is not JSON"))?;
                 Ok(value.get().replace(['\n', '\r'], " "))
             }
-            PayloadValue::Text(text) => match serde_json::from_str::<&RawValue>(text) {
-                Ok(value) if text.trim_start().starts_with(['{', '[']) => {
-                    Ok(value.get().replace(['\n', '\r'], " "))
+            PayloadValue::Text(text) => {
+                let json =
+                    looks_like_json(text).then(|| serde_json::from_str::<&RawValue>(text).ok()).flatten();
+                match json {
+                    Some(value) => Ok(value.get().replace(['\n', '\r'], " ")),
+                    None => serde_json::to_string(text).map_err(|error| failed(&error.to_string())),
                 }
-                _ => serde_json::to_string(text).map_err(|error| failed(&error.to_string())),
-            },
+            }
             PayloadValue::Nothing => Ok("null".to_owned()),
         }
     }

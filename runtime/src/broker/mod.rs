@@ -19,8 +19,8 @@ mod payload;
 mod reserve;
 mod send;
 
-pub use payload::{CallPayload, PayloadValue};
-pub(crate) use payload::{Chosen, PayloadContent, looks_like_json};
+pub use payload::{CallPayload, PayloadValue, looks_like_json};
+pub(crate) use payload::{Chosen, PayloadContent};
 pub use reserve::{Pending, Permit, Reserved};
 pub use send::{CallResponse, Parcel};
 
@@ -32,7 +32,6 @@ use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 /// The servers of a runtime, as callers of tools see them.
 pub struct ToolBroker {
@@ -152,14 +151,16 @@ impl ToolBroker {
         Ok(permit.load_spilling(arguments, store)?.send().await?.settled())
     }
 
-    /// Starts the servers whose names are `wanted` and that are not ready, all at once, for at most so long. Whether
-    /// they did shows in the catalog.
-    pub async fn start(&self, wanted: impl Fn(&str) -> bool, patience: Duration) {
+    /// Starts the servers whose names are `wanted` and that are not ready (see [`start_all`]).
+    pub fn start(
+        &self,
+        account: &RunAccount,
+        wanted: impl Fn(&str) -> bool,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let upstreams = self.upstreams();
         let upstreams = upstreams.iter().filter(|(name, _)| wanted(name)).map(|(_, upstream)| upstream);
         let missing = upstreams.filter(|upstream| upstream.status().state != UpstreamState::Ready);
-        let starts = futures_util::future::join_all(missing.map(|upstream| upstream.start()));
-        let _ = tokio::time::timeout(patience, starts).await;
+        start_all(account, missing.cloned().collect())
     }
 
     /// The tools of all servers.
@@ -200,6 +201,19 @@ impl ToolBroker {
             fault => fault.to_string(),
         };
         self.world_fault(fault.reason(), &message)
+    }
+}
+
+/// Starts servers of which a run has to know the tools, all at once, for as long as a call of it may take and at most
+/// half of the time that it has left. Whether they did start shows in the catalog.
+pub(crate) fn start_all(
+    account: &RunAccount,
+    upstreams: Vec<Arc<dyn Upstream>>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let patience = account.limits().upstream_call_timeout().min(account.time_left() / 2);
+    async move {
+        let starts = futures_util::future::join_all(upstreams.iter().map(|upstream| upstream.start()));
+        let _ = tokio::time::timeout(patience, starts).await;
     }
 }
 

@@ -448,8 +448,8 @@ fn place_of(whole: &[u8], part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// A cheap look that saves most texts the attempt to decode them.
-pub(crate) fn looks_like_json(text: &str) -> bool {
+/// Whether a text of a tool may be JSON, and is decoded if it is: a cheap look that saves most texts the attempt.
+pub fn looks_like_json(text: &str) -> bool {
     let text = text.trim();
     match (text.bytes().next(), text.bytes().last()) {
         (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => true,

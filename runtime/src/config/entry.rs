@@ -1,9 +1,9 @@
 //! One server entry: which keys it may have, and what they mean.
 
 use super::credentials::Credentials;
+use super::general::{rule, tool_names};
 use super::keys;
 use super::place::Document;
-use super::tools::{rule, tool_names};
 use super::vars::{EDITOR_FOLDERS, Placeholders, expand, folder_of_editors};
 use super::{ConfigError, Shape, Startup};
 use crate::secrets::{Credential, Protection, SecretRegistry, names};
@@ -129,7 +129,7 @@ impl EntryReader<'_> {
     /// does not start and says why.
     pub(super) fn read_for_its_shape(&self, value: &Value) -> Result<Option<ServerEntry>, ConfigError> {
         let error = match self.read(value) {
-            Err(error) if self.shape != Shape::Upstreams => error,
+            Err(error) if matches!(self.shape, Shape::McpServers | Shape::Servers) => error,
             read => return read,
         };
         // What it holds must not be shown all the same.
@@ -230,14 +230,14 @@ impl EntryReader<'_> {
     pub(super) fn host_text(&self, key: &str, text: &str) -> Result<String, ConfigError> {
         match self.shape {
             Shape::Upstreams => Ok(text.to_owned()),
-            Shape::McpServers | Shape::Servers => self.filled(&[key], text),
+            Shape::McpServers | Shape::Servers | Shape::Listed => self.filled(&[key], text),
         }
     }
 
     pub(super) fn filled(&self, path: &[&str], text: &str) -> Result<String, ConfigError> {
         let placeholders = match self.shape {
             Shape::Upstreams => Placeholders::Plain,
-            Shape::McpServers | Shape::Servers => Placeholders::Host,
+            Shape::McpServers | Shape::Servers | Shape::Listed => Placeholders::Host,
         };
         let file = Path::new(self.document.name);
         let variables = |name: &str| match placeholders {

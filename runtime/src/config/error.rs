@@ -19,11 +19,26 @@ impl ConfigError {
         ConfigError { file: file.to_owned(), position: None, message: format!("upstreams config: {error}") }
     }
 
-    pub(super) fn syntax(file: &str, error: &ParseError) -> ConfigError {
+    pub(super) fn json(file: &str, error: &ParseError) -> ConfigError {
         ConfigError {
             file: file.to_owned(),
             position: Some((error.line_display(), error.column_display())),
             message: format!("upstreams config JSON decode failed: {}", error.kind()),
+        }
+    }
+
+    /// What the reader says is not quoted whole: it shows lines of the file, and those may hold secrets.
+    pub(super) fn yaml(file: &str, error: &serde_saphyr::Error) -> ConfigError {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let position = error.location().map(|place| (number(place.line()), number(place.column())));
+        let why = match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { .. } => "a key is given twice",
+            _ => "it is not YAML",
+        };
+        ConfigError {
+            file: file.to_owned(),
+            position: Some(position.unwrap_or((1, 1))),
+            message: format!("upstreams config YAML decode failed: {why}"),
         }
     }
 }

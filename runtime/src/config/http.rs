@@ -22,7 +22,7 @@ impl EntryReader<'_> {
         has_auth |= self.host_headers(entry, &mut headers)?;
         let url = match self.shape {
             Shape::Upstreams => self.address(entry, "url", has_auth)?,
-            Shape::McpServers | Shape::Servers => self.host_address(entry, has_auth)?,
+            Shape::McpServers | Shape::Servers | Shape::Listed => self.host_address(entry, has_auth)?,
         };
         let url = url.ok_or_else(|| self.about(&[], "requires url"))?;
         Ok(HttpSpec { url, protocol, headers, client: self.client_options(entry)? })

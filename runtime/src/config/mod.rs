@@ -1,5 +1,6 @@
 //! The file that names upstream servers: `{"upstreams": …}` of this project, and the shapes hosts use
-//! (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code).
+//! (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code), or a list of servers with their names
+//! (`servers: […]`). Written in JSON or YAML.
 //!
 //! Errors carry the file, line and column they are about.
 
@@ -7,6 +8,7 @@ mod address;
 mod credentials;
 mod entry;
 mod error;
+mod general;
 mod http;
 pub mod keys;
 mod lookup;
@@ -14,22 +16,24 @@ mod openapi;
 mod place;
 mod schema;
 mod syntax;
-mod tools;
 mod transport;
 mod vars;
 
 pub use entry::{DEFAULT_HANDSHAKE_TIMEOUT, DEFAULT_UNRESPONSIVE_TIMEOUT, ServerEntry};
 pub use error::ConfigError;
+pub use general::ScriptSettings;
 pub use lookup::{ENVIRONMENT_VARIABLE, default_file, find};
 pub use schema::json_schema;
 pub use syntax::{json_options, read_json};
 
 use crate::secrets::SecretRegistry;
 use credentials::CredentialReader;
-use place::Document;
+use place::{Document, NAME, at_index};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use syntax::FileSyntax;
 
 /// How entries are written; the shape also decides the default start-up policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +44,20 @@ pub enum Shape {
     McpServers,
     /// `{"servers": {…}}`: lenient by default.
     Servers,
+    /// `{"servers": [{"name": …}]}`: lenient by default, with placeholders as in the hosts' shapes.
+    Listed,
 }
 
 impl Shape {
-    const ALL: [Shape; 3] = [Shape::Upstreams, Shape::McpServers, Shape::Servers];
+    /// Those with keys of their own.
+    const KEYS: [Shape; 3] = [Shape::Upstreams, Shape::McpServers, Shape::Servers];
 
     /// The top-level key.
     pub const fn key(self) -> &'static str {
         match self {
             Shape::Upstreams => "upstreams",
             Shape::McpServers => "mcpServers",
-            Shape::Servers => "servers",
+            Shape::Servers | Shape::Listed => "servers",
         }
     }
 
@@ -58,7 +65,7 @@ impl Shape {
     pub const fn startup(self) -> Startup {
         match self {
             Shape::Upstreams => Startup::Strict,
-            Shape::McpServers | Shape::Servers => Startup::Lenient,
+            Shape::McpServers | Shape::Servers | Shape::Listed => Startup::Lenient,
         }
     }
 }
@@ -80,6 +87,8 @@ pub struct Config {
     /// Its servers in file order, disabled ones left out. In the hosts' shapes an entry that cannot be used is among
     /// them, as a server that never starts.
     pub servers: Vec<ServerEntry>,
+    /// How scripts are run.
+    pub execution: ScriptSettings,
     /// What is odd but no error: keys that mean nothing, servers named in two files.
     pub warnings: Vec<ConfigError>,
 }
@@ -133,27 +142,34 @@ impl Config {
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, ConfigError> {
         let text = syntax::without_mark(text);
-        let document = Document { name, text };
-        let root = syntax::parse(text).map_err(|error| ConfigError::syntax(name, &error))?;
-        let Value::Object(root) = root else {
-            return Err(document.error(&[], "upstreams config must be a JSON object"));
+        let syntax = FileSyntax::of(name);
+        let document = Document { name, text, syntax };
+        let Value::Object(root) = syntax.parse(text, name)? else {
+            let what = match syntax {
+                FileSyntax::Json => "a JSON object",
+                FileSyntax::Yaml => "a YAML mapping",
+            };
+            return Err(document.error(&[], format!("upstreams config must be {what}")));
         };
         let (shape, entries) = servers_of(&root, &document)?;
         let shared = match root.get("tools") {
-            None => None,
-            Some(value) => tools::rule(value).map_err(|(below, message)| {
+            // A key of YAML with nothing below it.
+            None | Some(Value::Null) => None,
+            Some(value) => general::rule(value).map_err(|(below, message)| {
                 let path: Vec<&str> = std::iter::once("tools").chain(below).collect();
                 document.error(&path, message)
             })?,
         };
-        const TOP_KEYS: [&str; 5] = ["$schema", "tools", "inputs", "name", credentials::KEY];
+        const TOP_KEYS: [&str; 6] =
+            ["$schema", "tools", "inputs", "name", general::EXECUTION, credentials::KEY];
         let unknown = root.keys().filter(|key| *key != shape.key() && !TOP_KEYS.contains(&key.as_str()));
         let mut warnings: Vec<ConfigError> =
             unknown.map(|key| document.error(&[key], format!("unknown key \"{key}\""))).collect();
         let reader = CredentialReader { document: &document, secrets, variables, warnings: &mut warnings };
         let credentials = reader.read(&root)?;
+        let execution = ScriptSettings::read(&root, &document, &mut warnings)?;
         let mut servers = Vec::with_capacity(entries.len());
-        for (server, value) in entries {
+        for (server, value) in entries.iter() {
             let reader = entry::EntryReader {
                 document: &document,
                 shape,
@@ -172,7 +188,7 @@ impl Config {
             servers.extend(read);
             warnings.extend(reader.unprotected.into_inner());
         }
-        Ok(Config { shape, servers, warnings })
+        Ok(Config { shape, servers, execution, warnings })
     }
 }
 
@@ -191,8 +207,8 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
 fn servers_of<'v>(
     root: &'v Map<String, Value>,
     document: &Document<'_>,
-) -> Result<(Shape, &'v Map<String, Value>), ConfigError> {
-    let mut shapes = Shape::ALL.into_iter().filter(|shape| root.contains_key(shape.key()));
+) -> Result<(Shape, Cow<'v, Map<String, Value>>), ConfigError> {
+    let mut shapes = Shape::KEYS.into_iter().filter(|shape| root.contains_key(shape.key()));
     let Some(shape) = shapes.next() else {
         let message =
             "no servers: expected a top-level \"upstreams\" (or \"mcpServers\", or \"servers\") object";
@@ -203,9 +219,40 @@ fn servers_of<'v>(
         return Err(document.error(&[other.key()], message));
     }
     match &root[shape.key()] {
-        Value::Object(entries) => Ok((shape, entries)),
+        Value::Object(entries) => Ok((shape, Cow::Borrowed(entries))),
+        Value::Array(items) if shape == Shape::Servers => {
+            listed(items, document).map(|entries| (Shape::Listed, Cow::Owned(entries)))
+        }
         _ => Err(document.error(&[shape.key()], format!("{} must be an object", shape.key()))),
     }
+}
+
+/// A list of servers as entries by name.
+fn listed(items: &[Value], document: &Document<'_>) -> Result<Map<String, Value>, ConfigError> {
+    let mut entries = Map::new();
+    for (index, item) in items.iter().enumerate() {
+        let index = at_index(index);
+        let wrong = |key: &[&str], message: String| {
+            let path: Vec<&str> =
+                [Shape::Listed.key(), &index].into_iter().chain(key.iter().copied()).collect();
+            document.error(&path, message)
+        };
+        let Value::Object(item) = item else {
+            return Err(wrong(&[], "each of servers must have a name and a transport".to_owned()));
+        };
+        let Some(name) = item.get(NAME).and_then(Value::as_str).filter(|name| !name.is_empty()) else {
+            return Err(wrong(&[NAME], "a server needs a name, which is a text".to_owned()));
+        };
+        let mut entry = item.clone();
+        entry.shift_remove(NAME);
+        if entries.insert(name.to_owned(), entry.into()).is_some() {
+            return Err(wrong(
+                &[NAME],
+                format!("two servers are called {name}; tools are found by these names"),
+            ));
+        }
+    }
+    Ok(entries)
 }
 
 #[cfg(test)]

@@ -1,49 +1,184 @@
-//! Finds the place of a value in JSON text that is known to be well formed.
+//! Finds the place of a value in a text that is known to be well formed.
 
 use super::ConfigError;
-use super::syntax::json_options;
-use jsonc_parser::ast::Value;
+use super::syntax::{FileSyntax, json_options};
+use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+use std::fmt;
 
 /// A file being read.
 pub(super) struct Document<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
+    pub(super) syntax: FileSyntax,
 }
+
+/// The key of lists of servers by which an item is called.
+pub(super) const NAME: &str = "name";
 
 impl Document<'_> {
-    /// An error about the key at `path`, or about the last part of the path that exists.
+    /// An error about the key at `path`, or about the last part of the path that exists. A part is the key of an
+    /// object, or of a list the name of an item ([`NAME`]) or its number ([`at_index`]).
     pub(super) fn error(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
-        let offset = locate(self.text, path);
-        ConfigError {
-            file: self.name.to_owned(),
-            position: Some(line_column(self.text, offset)),
-            message: message.into(),
-        }
+        let position = match self.syntax {
+            FileSyntax::Json => locate(self.text, path),
+            FileSyntax::Yaml => locate_in_yaml(self.text, path),
+        };
+        ConfigError { file: self.name.to_owned(), position: Some(position), message: message.into() }
     }
 }
 
-/// Byte offset of the key that `path` leads to through nested objects; of the deepest key found when the
-/// path ends early.
-fn locate(text: &str, path: &[&str]) -> usize {
+/// The part of a path that is the item of a list at `index`.
+pub(super) fn at_index(index: usize) -> String {
+    format!("#{index}")
+}
+
+/// Whether a part of a path means the item at `index`, which has this name.
+fn is_meant(part: &str, index: usize, name: Option<&str>) -> bool {
+    name == Some(part) || part == at_index(index)
+}
+
+/// Line and column of the key that `path` leads to; of the deepest key found when the path ends early.
+fn locate(text: &str, path: &[&str]) -> (usize, usize) {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &json_options());
-    let Some(root) = parsed.ok().and_then(|parsed| parsed.value) else { return 0 };
+    let Some(root) = parsed.ok().and_then(|parsed| parsed.value) else { return (1, 1) };
     let (mut best, mut value) = (root.start(), &root);
-    for key in path {
-        let Value::Object(object) = value else { break };
-        let Some(found) = object.properties.iter().find(|property| property.name.as_str() == *key) else {
-            break;
+    for part in path {
+        let found = match value {
+            ast::Value::Object(object) => {
+                let mut properties = object.properties.iter();
+                properties
+                    .find(|property| property.name.as_str() == *part)
+                    .map(|property| (property.start(), &property.value))
+            }
+            ast::Value::Array(array) => {
+                let mut items = array.elements.iter().enumerate();
+                let name = |item: &ast::Value<'_>| -> Option<String> {
+                    Some(item.as_object()?.get_string(NAME)?.value.to_string())
+                };
+                items
+                    .find(|(index, item)| is_meant(part, *index, name(item).as_deref()))
+                    .map(|(_, item)| (item.start(), item))
+            }
+            _ => None,
         };
-        (best, value) = (found.start(), &found.value);
+        let Some(found) = found else { break };
+        (best, value) = found;
     }
-    best
+    line_column(text, best)
 }
 
 fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..offset];
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+/// A YAML text with the places of keys and items.
+enum Node {
+    Mapping(Vec<(Spanned<String>, Node)>),
+    Sequence(Vec<Spanned<Node>>),
+    Text(String),
+    Other,
+}
+
+fn locate_in_yaml(text: &str, path: &[&str]) -> (usize, usize) {
+    let Ok(root) = serde_saphyr::from_str::<Node>(text) else { return (1, 1) };
+    let (mut best, mut node) = ((1, 1), &root);
+    for part in path {
+        let found = match node {
+            Node::Mapping(entries) => {
+                entries.iter().find(|(key, _)| key.value == *part).map(|(key, value)| (key.defined, value))
+            }
+            Node::Sequence(items) => {
+                let mut items = items.iter().enumerate();
+                items
+                    .find(|(index, item)| is_meant(part, *index, item.value.name()))
+                    .map(|(_, item)| (item.defined, &item.value))
+            }
+            Node::Text(_) | Node::Other => None,
+        };
+        let Some((place, below)) = found else { break };
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        (best, node) = ((number(place.line()), number(place.column())), below);
+    }
+    best
+}
+
+impl Node {
+    fn name(&self) -> Option<&str> {
+        let Node::Mapping(entries) = self else { return None };
+        match entries.iter().find(|(key, _)| key.value == NAME) {
+            Some((_, Node::Text(name))) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        struct NodeVisitor;
+        impl<'de> Visitor<'de> for NodeVisitor {
+            type Value = Node;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("anything")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Node::Mapping(entries))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::Sequence(items))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+                Ok(Node::Text(text.to_owned()))
+            }
+
+            fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<Node, D::Error> {
+                IgnoredAny::deserialize(value).map(|_| Node::Other)
+            }
+
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
+                Ok(Node::Other)
+            }
+        }
+        deserializer.deserialize_any(NodeVisitor)
+    }
 }
 
 #[cfg(test)]
@@ -53,11 +188,23 @@ mod tests {
     #[test]
     fn finds_nested_keys_and_skips_namesakes() {
         let text = "{\n \"a\": {\"b\": [\"b\", {\"c\": 1}], \"x\": {\"c\": 0}},\n \"b\": {\"c\": 2}\n}";
-        let at = |path: &[&str]| line_column(text, locate(text, path));
+        let at = |path: &[&str]| locate(text, path);
         assert_eq!(at(&["b", "c"]), (3, 8));
         assert_eq!(at(&["a", "x", "c"]), (2, 36));
         assert_eq!(at(&["a", "zz"]), (2, 2));
         assert_eq!(at(&[]), (1, 1));
         assert_eq!(at(&["nope"]), (1, 1));
+    }
+
+    #[test]
+    fn items_of_lists_are_found_by_name_and_number() {
+        let json = "{\"s\": [{\"name\": \"a\"},\n {\"name\": \"b\", \"c\": 1}]}";
+        let yaml = "# ü\ns:\n  - name: a\n  - c: &x 1\n    name: b\nb: {ü: 1, c: *x}\n";
+        assert_eq!(locate(json, &["s", "b", "c"]), (2, 16));
+        assert_eq!(locate(json, &["s", "#1"]), (2, 2));
+        assert_eq!(locate_in_yaml(yaml, &["s", "b", "c"]), (4, 5));
+        assert_eq!(locate_in_yaml(yaml, &["s", "#1", "name"]), (5, 5));
+        assert_eq!(locate_in_yaml(yaml, &["b", "c"]), (6, 11));
+        assert_eq!(locate_in_yaml(yaml, &["s", "nope"]), (2, 1));
     }
 }

@@ -21,8 +21,25 @@ pub fn json_schema() -> Value {
                 says \"required\": false."),
             "mcpServers": servers("hostEntry", "The same as Claude and Cursor write it. ptc goes on without a \
                 server that does not start, unless it says \"required\": true."),
-            "servers": servers("hostEntry", "The same as VS Code writes it."),
+            "servers": {
+                "description": "The same as VS Code writes it, or a list of servers with their names.",
+                "oneOf": [servers("hostEntry", "Servers by name."), {
+                    "type": "array",
+                    "items": {
+                        "allOf": [{ "$ref": "#/$defs/hostEntry" }],
+                        "properties": { "name": { "type": "string", "minLength": 1 } }, "required": ["name"],
+                    },
+                }],
+            },
             "tools": { "$ref": "#/$defs/toolRule", "description": "Which tools of any server programs may call." },
+            "execution": {
+                "type": "object", "description": "How scripts of execute_program are run.",
+                "properties": {
+                    "timeout_seconds": { "type": "integer", "minimum": 1 },
+                    "max_output_bytes": { "type": "integer", "minimum": 1 },
+                },
+                "additionalProperties": false,
+            },
             "credentials": {
                 "type": "object", "description": "Secrets by name, for the auth of entries; resolved once, when ptc \
                     starts.",

@@ -1,8 +1,39 @@
-//! JSON as people write it: with `//` and `/* */` comments and trailing commas, and otherwise as the standard has it.
+//! JSON as people write it (with `//` and `/* */` comments and trailing commas, and otherwise as the standard has it),
+//! and YAML.
 
-use jsonc_parser::errors::ParseError;
+use super::ConfigError;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
+use std::path::Path;
+
+/// What a file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileSyntax {
+    Json,
+    /// Files whose names end in `.yaml` or `.yml`.
+    Yaml,
+}
+
+impl FileSyntax {
+    pub(super) fn of(name: &str) -> FileSyntax {
+        match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+            Some(extension) if ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) => {
+                FileSyntax::Yaml
+            }
+            _ => FileSyntax::Json,
+        }
+    }
+
+    /// Reads a text of the file `name`.
+    pub(super) fn parse(self, text: &str, name: &str) -> Result<Value, ConfigError> {
+        match self {
+            FileSyntax::Json => {
+                parse_to_serde_value(text, &json_options()).map_err(|error| ConfigError::json(name, &error))
+            }
+            FileSyntax::Yaml => serde_saphyr::from_str(text).map_err(|error| ConfigError::yaml(name, &error)),
+        }
+    }
+}
 
 /// What is read beyond the standard.
 pub fn json_options() -> ParseOptions {
@@ -23,11 +54,8 @@ pub fn json_options() -> ParseOptions {
 /// Reads a text; nothing at all is null. What is wrong is said with its place and without quoting the text, which may
 /// hold secrets.
 pub fn read_json(text: &str) -> Result<Value, String> {
-    parse(without_mark(text)).map_err(|error| error.to_string())
-}
-
-pub(super) fn parse(text: &str) -> Result<Value, ParseError> {
-    parse_to_serde_value(text, &json_options())
+    parse_to_serde_value(without_mark(text), &json_options())
+        .map_err(|error: jsonc_parser::errors::ParseError| error.to_string())
 }
 
 /// The text without the mark of its byte order.

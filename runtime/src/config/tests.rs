@@ -425,3 +425,36 @@ fn remote_servers_as_hosts_write_them() {
         assert!(told.contains(why), "{told}");
     }
 }
+
+#[test]
+fn a_list_of_servers_in_yaml_and_in_json() {
+    let yaml = "servers:\n  - name: a-b\n    transport: stdio\n    command: x\n    args: [\"1\"]\n  - {name: remote, \
+                transport: sse, url: 'http://127.0.0.1:1/mcp', description: \"${TOKEN}\"}\n\
+                tools:\nexecution: {timeout_seconds: 5, max_output_bytes: 9}\n";
+    let secrets = SecretRegistry::new();
+    let config = Config::parse_with(yaml, "c.yml", &secrets, &|_| None).ok().unwrap();
+    assert_eq!((config.shape, config.warnings), (Shape::Listed, vec![]));
+    let names: Vec<_> = config.servers.iter().map(|entry| (&*entry.name, entry.startup)).collect();
+    assert_eq!(names, [("a-b", Startup::Lenient), ("remote", Startup::Lenient)]);
+    assert_eq!(stdio(&config.servers[0]).arguments, ["1"]);
+    let TransportSpec::Http(spec) = &config.servers[1].transport else { panic!("another transport") };
+    assert_eq!(spec.protocol, HttpProtocol::Sse);
+    let five = ScriptSettings { timeout: Some(Duration::from_secs(5)), max_output_bytes: Some(9) };
+    assert_eq!(config.execution, five);
+    assert_eq!(ScriptSettings { timeout: None, max_output_bytes: Some(1) }.or(five).timeout, five.timeout);
+    let json = r#"{"servers": [{"name": "a", "command": "x"}]}"#;
+    assert_eq!(parse(json).ok().unwrap().shape, Shape::Listed);
+    assert_eq!(
+        error(r#"{"servers": [{"name": "a"}]}"#),
+        "u.json:1:14: upstream a requires explicit transport: stdio, http, sse or openapi"
+    );
+    assert_eq!(error(r#"{"servers": [1]}"#), "u.json:1:14: each of servers must have a name and a transport");
+    let quoted = Config::parse_with("servers: [\n  s3cret: {", "c.yaml", &secrets, &|_| None)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(quoted.starts_with("c.yaml:") && !quoted.contains("s3cret"), "{quoted}");
+    let twice =
+        Config::parse_with("servers: []\nservers: []\n", "c.yaml", &secrets, &|_| None).err().unwrap();
+    assert_eq!(twice.to_string(), "c.yaml:2:1: upstreams config YAML decode failed: a key is given twice");
+}

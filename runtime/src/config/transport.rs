@@ -19,8 +19,9 @@ const TRANSPORTS: [(&str, TransportName); 8] = [
     ("openapi", TransportName::OpenApi),
 ];
 
-/// Their names in our own shape.
+/// Their names in our own shape, and in the others.
 const NAMES: &str = "mcp_stdio, mcp_http, sse or openapi";
+const HOST_NAMES: &str = "stdio, http, sse or openapi";
 
 #[derive(Clone, Copy, PartialEq)]
 enum TransportName {
@@ -33,6 +34,7 @@ impl EntryReader<'_> {
     /// How the server is reached.
     pub(super) fn transport(&self, entry: &Map<String, Value>) -> Result<TransportSpec, ConfigError> {
         let server = self.server;
+        let names = if self.shape == Shape::Upstreams { NAMES } else { HOST_NAMES };
         let key = if entry.contains_key("transport") { "transport" } else { "type" };
         let Some(name) = self.string(entry, key)? else {
             if entry.contains_key("command") {
@@ -41,7 +43,7 @@ impl EntryReader<'_> {
             if entry.contains_key("url") && self.shape != Shape::Upstreams {
                 return self.http(entry, HttpProtocol::Either).map(Box::new).map(TransportSpec::Http);
             }
-            let known = if entry.contains_key("url") { "mcp_http or sse" } else { NAMES };
+            let known = if entry.contains_key("url") { "mcp_http or sse" } else { names };
             let message = format!("upstream {server} requires explicit transport: {known}");
             return Err(self.error(&[], message));
         };
@@ -58,7 +60,7 @@ impl EntryReader<'_> {
                 self.http(entry, protocol).map(Box::new).map(TransportSpec::Http)
             }
             None => {
-                let message = format!("upstream {server} has unsupported transport \"{name}\"; use {NAMES}");
+                let message = format!("upstream {server} has unsupported transport \"{name}\"; use {names}");
                 Err(self.error(&[key], message))
             }
         }

@@ -3,6 +3,7 @@
 //! # Layout
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
 //! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words
+//! - `qualified`: names of tools beside those of other servers
 //! - `check`: arguments that are JSON already, against their schema
 //! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
 //! - [`text`]: tools as text; `suggest`: the nearest known name
@@ -11,6 +12,7 @@ mod catalog;
 mod check;
 pub(crate) mod expectation;
 mod policy;
+mod qualified;
 mod schema;
 pub(crate) mod suggest;
 pub mod text;
@@ -20,5 +22,6 @@ pub(crate) mod words;
 pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
+pub use qualified::qualified_name;
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 pub use words::{Notation, WrongCall};

@@ -2,6 +2,7 @@
 //!
 //! The policy acts where tool lists are made, so that a refused tool exists for no front end.
 
+use super::qualified::qualified_name;
 use super::tool::UpstreamTool;
 use crate::run::outcome::Effect;
 use std::fmt;
@@ -23,7 +24,7 @@ pub enum NameRule {
 }
 
 /// A tool name, or many: `*` stands for any characters, `?` for one. Written `tool`, `server/tool` or
-/// `mcp__server__tool`.
+/// `mcp__server__tool`, the last with the names as they are or as [`qualified_name`] writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPattern {
     text: String,
@@ -98,7 +99,8 @@ impl ToolPattern {
             return true;
         }
         if text.starts_with("mcp__") {
-            return glob(text, &format!("mcp__{server}__{tool}"));
+            return glob(text, &format!("mcp__{server}__{tool}"))
+                || glob(text, &qualified_name(server, tool));
         }
         text.contains('/') && glob(text, &format!("{server}/{tool}"))
     }
@@ -167,6 +169,9 @@ mod tests {
         }
         for text in ["db/read", "mcp__db__read", "fs", "fs/write", "mcp__fs__write"] {
             assert!(!ToolPattern::new(text).matches("fs", "read"), "{text}");
+        }
+        for text in ["mcp__internal_apis__delete_it", "mcp__internal-apis__delete.it"] {
+            assert!(ToolPattern::new(text).matches("internal-apis", "delete.it"), "{text}");
         }
     }
 

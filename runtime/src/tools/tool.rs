@@ -155,6 +155,11 @@ impl ToolList {
         self.refused.get(name).copied()
     }
 
+    /// Names of tools that the upstream has and that may not be called.
+    pub fn refused(&self) -> impl Iterator<Item = &str> {
+        self.refused.keys().map(|name| &**name)
+    }
+
     /// What is wrong with the list, for whoever cares for the server.
     pub fn notes(&self) -> &[String] {
         &self.notes

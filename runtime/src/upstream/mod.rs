@@ -30,7 +30,9 @@ pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
 pub use transport::http::{HttpProtocol, HttpSpec};
 pub(crate) use transport::stdio::is_inherited;
-pub use transport::stdio::{Environment, Guardian, StdioSpec, resolve_command};
+pub use transport::stdio::{
+    Environment, Guardian, StdioSpec, forget_companion, resolve_command, spawn_companion,
+};
 pub use transport::{
     Line, Link, LinkEnd, Location, Mirrored, Peer, PeerEvents, PeerRequest, RequestEra, RequestFault,
     RequestParams, Transport, TransportSpec,

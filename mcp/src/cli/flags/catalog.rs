@@ -1,4 +1,4 @@
-//! Flags of the tool list in the description of `lisp_eval`.
+//! Flags of the tool list in descriptions of tools.
 
 use super::variables;
 use crate::console::exit::Abort;
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 /// How much of the upstreams' tools `tools/list` shows.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CatalogFlags {
-    /// What the description of lisp_eval lists: inline all tools, lazy servers only, auto whichever fits
+    /// What the descriptions of our tools list: inline all tools, lazy servers only, auto whichever fits
     /// [default: auto]
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     catalog_mode: Option<CatalogMode>,

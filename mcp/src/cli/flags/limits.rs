@@ -42,7 +42,12 @@ pub struct LimitFlags<L = Limits> {
 impl<L: FlagTable> LimitFlags<L> {
     /// The limits of a command: defaults, then environment variables, then flags.
     pub fn limits(&self, upstreams: bool) -> Result<L, Abort> {
-        let mut limits = if upstreams { L::with_upstreams() } else { L::default() };
+        self.over(if upstreams { L::with_upstreams() } else { L::default() })
+    }
+
+    /// The limits of a command that has these defaults.
+    pub fn over(&self, defaults: L) -> Result<L, Abort> {
+        let mut limits = defaults;
         for (index, row) in L::TABLE.iter().enumerate() {
             let given = self.given.iter().find(|(row, _)| *row == index).map(|(_, value)| *value);
             let value = match given {

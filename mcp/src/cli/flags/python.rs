@@ -5,6 +5,7 @@ use crate::console::exit::Abort;
 use crate::tools::execute_program::ScriptLimits;
 use ptc_python::engine::Engine;
 use ptc_python::engine::cpython::{CPython, Options};
+use ptc_runtime::config::ScriptSettings;
 use ptc_runtime::limit_table;
 use ptc_runtime::limits::Limits;
 use std::path::PathBuf;
@@ -38,9 +39,15 @@ pub struct PythonFlags {
 }
 
 impl PythonFlags {
-    /// What scripts may use, where programs may use so much.
-    pub fn limits(&self, programs: Limits) -> Result<ScriptLimits, Abort> {
-        let PythonLimits { timeout_ms, output_bytes, process_bytes } = self.limits.limits(false)?;
+    /// What scripts may use, where programs may use so much: defaults, then what the configuration says, then
+    /// environment variables, then flags.
+    pub fn limits(&self, programs: Limits, configured: ScriptSettings) -> Result<ScriptLimits, Abort> {
+        let mut defaults = PythonLimits::default();
+        if let Some(timeout) = configured.timeout {
+            defaults.timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        }
+        defaults.output_bytes = configured.max_output_bytes.unwrap_or(defaults.output_bytes);
+        let PythonLimits { timeout_ms, output_bytes, process_bytes } = self.limits.over(defaults)?;
         Ok(ScriptLimits {
             limits: Limits { timeout_ms, memory_bytes: process_bytes, ..programs },
             output_bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),

@@ -1,10 +1,16 @@
 //! `execute_program`: runs one Python script. Name, schema and texts are those of its document.
 
+use super::catalog::PYTHON;
+use super::definition::output_schema;
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::{Content, EdgeReason, ToolResult, refused};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer, log};
+use crate::answer::caps::Profile;
+use crate::answer::profile::apply_beside;
+use crate::answer::record::{EvalEnding, Record};
+use crate::answer::{EdgeReason, ToolResult, refused};
 use crate::protocol::borrowed::Raw;
 use ptc_python::engine::{Engine, Script};
+use ptc_python::functions::FunctionTable;
 use ptc_python::guest::ScriptRun;
 use ptc_python::output::{FAILED, SUCCEEDED};
 use ptc_runtime::Runtime;
@@ -27,6 +33,9 @@ const DESCRIPTION: &str = "Execute a Python program with access to MCP tools as 
 const CODE: &str = "Python code to execute. MCP tools are available as async functions using their namespaced names \
     (e.g., mcp__financial_data__query_financials). Use `await` for all tool calls. Use `print()` to produce output.";
 
+/// Longest description, unless the whole catalog was asked for: clients cut them at about 2 KB.
+const MAX_DESCRIPTION: usize = 2_000;
+
 /// What scripts may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptLimits {
@@ -42,6 +51,7 @@ pub struct ScriptLimits {
 pub struct ExecuteProgram {
     runtime: Arc<Runtime>,
     engine: Arc<dyn Engine>,
+    functions: Arc<FunctionTable>,
     limits: ScriptLimits,
 }
 
@@ -53,7 +63,7 @@ struct ScriptArguments {
 impl ExecuteProgram {
     /// Scripts run on this engine, with the servers of this runtime.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
-        ExecuteProgram { runtime, engine, limits }
+        ExecuteProgram { runtime, engine, functions: Arc::default(), limits }
     }
 }
 
@@ -62,10 +72,16 @@ impl Tool for ExecuteProgram {
         NAME
     }
 
-    fn definition(&self, _: &Facts) -> Definition {
+    fn definition(&self, facts: &Facts) -> Definition {
+        let mut description = DESCRIPTION.to_owned();
+        if !facts.catalog.is_empty() {
+            let room = MAX_DESCRIPTION.saturating_sub(description.len() + 1);
+            description.push('\n');
+            description.push_str(&facts.catalog.render(&PYTHON, &facts.catalog_style, room));
+        }
         Definition {
             title: "Run a Python script".into(),
-            description: DESCRIPTION.into(),
+            description,
             input_schema: json!({
                 "type": "object",
                 "properties": { "code": { "type": "string", "description": CODE } },
@@ -77,7 +93,7 @@ impl Tool for ExecuteProgram {
                 idempotent_hint: false,
                 open_world_hint: true,
             },
-            output_schema: None,
+            output_schema: output_schema(facts.profile),
         }
     }
 
@@ -97,35 +113,48 @@ impl Tool for ExecuteProgram {
         }
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
-        let run = ScriptRun { engine, broker, script };
-        let (runtime, limits) = (self.runtime.clone(), self.limits.limits);
+        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script };
+        let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, *call);
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
-            let submitted = runtime.submit_guest(limits, run.guest(), Box::new(ScriptWatcher(reporter)));
+            let watcher = ScriptWatcher { reporter, call };
+            let submitted = runtime.submit_guest(limits, run.guest(), Box::new(watcher));
             Box::new(move || submitted.cancel())
         }))
     }
 }
 
-struct ScriptWatcher(Box<dyn Reporter>);
+struct ScriptWatcher {
+    reporter: Box<dyn Reporter>,
+    call: CallContext,
+}
 
 impl RunWatcher for ScriptWatcher {
     fn begun(&mut self) {
-        self.0.begun();
+        self.reporter.begun();
     }
 
     fn call_ended(&mut self, ended: u64) {
-        self.0.progress(ended, "upstream call");
+        self.reporter.progress(ended, "upstream call");
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
-        self.0.ended(&result(outcome).into());
+        let ScriptWatcher { reporter, call } = *self;
+        let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
+        reporter.ended(&ToolAnswer { result: result(call.profile, &outcome), log });
     }
 }
 
-fn result(outcome: Outcome) -> ToolResult<'static> {
-    let (is_error, text) = match outcome.result {
-        Ok(printed) => (false, SUCCEEDED.to_owned() + &printed.text),
-        Err(failure) => (true, FAILED.to_owned() + &failure.message),
+fn result(profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
+    let mut record = Record::of(outcome, None);
+    let text = match (&outcome.result, &mut record.ending) {
+        (Ok(printed), _) => SUCCEEDED.to_owned() + &printed.text,
+        (Err(failure), ending) => {
+            if let EvalEnding::Error(error) = ending {
+                // The last line of a traceback says what happened, the others where.
+                error.message = failure.message.lines().next_back().unwrap_or_default().into();
+            }
+            FAILED.to_owned() + &failure.message
+        }
     };
-    ToolResult { is_error, content: Content::Text(text.into()), structured: None }
+    apply_beside(profile, &record, text)
 }

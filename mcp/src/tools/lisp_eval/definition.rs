@@ -1,7 +1,7 @@
 //! The entry of `lisp_eval` in `tools/list`.
 
 use super::description::description;
-use crate::answer::caps::Profile;
+use crate::tools::definition::output_schema;
 use crate::tools::{Definition, Facts, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -45,38 +45,10 @@ fn annotations(upstreams: bool, read_only: bool) -> ToolAnnotations {
     ToolAnnotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
 }
 
-fn output_schema(profile: Profile) -> Option<Value> {
-    let ok = |required: &[&str]| {
-        json!({
-            "type": "object",
-            "properties": { "status": { "const": "ok" }, "result": { "type": "string" } },
-            "required": required,
-        })
-    };
-    let error = |required: &[&str]| {
-        json!({
-            "type": "object",
-            "properties": {
-                "status": { "const": "error" }, "reason": { "type": "string" },
-                "error_kind": { "type": "string" }, "message": { "type": "string" },
-            },
-            "required": required,
-        })
-    };
-    let (ok, error) = match profile {
-        Profile::Slim => return None,
-        Profile::Structured => (ok(&["status"]), error(&["status", "reason", "message"])),
-        Profile::Debug => (
-            ok(&["status", "prints", "feedback", "truncated"]),
-            error(&["status", "reason", "message", "feedback"]),
-        ),
-    };
-    Some(json!({ "type": "object", "oneOf": [ok, error] }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::caps::Profile;
 
     #[test]
     fn output_schemas_follow_the_profile() {

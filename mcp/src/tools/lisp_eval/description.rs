@@ -5,6 +5,7 @@
 
 use crate::answer::caps::Profile;
 use crate::tools::Facts;
+use crate::tools::catalog::LISP;
 
 /// Longest description we send, unless the whole catalog was asked for.
 pub const MAX_BYTES: usize = 2_040;
@@ -50,7 +51,7 @@ pub fn description(facts: &Facts) -> String {
     if !facts.catalog.is_empty() {
         let room = MAX_BYTES.saturating_sub(text.len() + 1 + note(facts.profile).len());
         text.push('\n');
-        text.push_str(&facts.catalog.render(&facts.catalog_style, room));
+        text.push_str(&facts.catalog.render(&LISP, &facts.catalog_style, room));
     }
     text.push_str(note(facts.profile));
     text
@@ -72,6 +73,7 @@ mod tests {
         let tool = |index| ToolView {
             name: format!("tool_{index}"),
             description: "Does something that takes a while to describe".into(),
+            parameters: String::new(),
         };
         let server = |index| ServerView {
             name: format!("server-{index}"),

@@ -6,18 +6,16 @@
 //! - [`arguments`]: `{program, context?, output_schema?}`, checked in a fixed order.
 //! - [`definition`]: the entry of `tools/list`. [`description`]: the text in it that teaches a model the language
 //!   and the configured servers.
-//! - [`log`]: what a run tells a client that wants log messages.
 
 pub mod arguments;
 pub mod definition;
 pub mod description;
 pub mod evaluator;
-pub mod log;
 
 pub use evaluator::Evaluator;
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnswer};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnswer, log};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};

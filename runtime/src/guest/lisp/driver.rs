@@ -9,7 +9,7 @@ use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
 use super::{Lisp, fast_path, rendering, tool_call};
-use crate::broker::{CallResponse, Permit, WorldFault};
+use crate::broker::{CallResponse, Permit, WorldFault, start_all};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
@@ -165,12 +165,9 @@ impl Execution {
             Plan::Servers => self.isolate.resume(call, |cx| host_call::servers(cx, broker)),
             Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
             Plan::LoadAll(upstreams) => {
-                let account = &self.seat.account;
-                let patience = account.limits().upstream_call_timeout().min(account.time_left() / 2);
+                let starts = start_all(&self.seat.account, upstreams);
                 self.hand_out(call, None, async move {
-                    let starts = upstreams.iter().map(|upstream| upstream.start());
-                    // Who did not start in time shows in the catalog.
-                    let _ = tokio::time::timeout(patience, futures_util::future::join_all(starts)).await;
+                    starts.await;
                     Reply::Started
                 });
             }

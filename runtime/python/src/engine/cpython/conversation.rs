@@ -50,7 +50,7 @@ struct Line<'a> {
 /// Talks to a script until its last word.
 pub(super) async fn hold(channel: UnixStream, script: &Script, host: &Arc<Host>) -> Said {
     let (mut reader, mut writer) = channel.into_split();
-    let mut unread = task(script, host).into_bytes();
+    let mut unread = task(script).into_bytes();
     let mut unsent = 0;
     let mut line = Vec::new();
     let mut calls = FuturesUnordered::new();
@@ -96,15 +96,8 @@ pub(super) async fn hold(channel: UnixStream, script: &Script, host: &Arc<Host>)
 }
 
 /// The first line: what to run.
-fn task(script: &Script, host: &Host) -> String {
-    let functions = &host.functions;
-    let task = json!({
-        "code": &*script.code,
-        "tools": functions.named_in(&script.code).collect::<Vec<_>>(),
-        "unavailable": functions.unavailable_in(&script.code).collect::<Vec<_>>(),
-        "names": functions.names().collect::<Vec<_>>(),
-        "output_bytes": script.output_bytes,
-    });
+fn task(script: &Script) -> String {
+    let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes });
     format!("{task}\n")
 }
 

@@ -10,9 +10,10 @@ def main():
             settings["base_bytes"] = int(pages.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         if settings["jail"]:
             enter_jail()
-        serve_scripts(settings, run_script)
-    except JailError as error:
-        os.write(0, json.dumps({"refused": str(error)}).encode() + b"\n")
+        Zygote(settings, make_functions, run_script).serve()
+    except BaseException as error:
+        why = str(error) if isinstance(error, JailError) else f"{type(error).__name__}: {error}"
+        os.write(0, json.dumps({"refused": why[:1000]}).encode() + b"\n")
         os._exit(3)
 
 

@@ -6,11 +6,12 @@
 //!
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
-//! - `zygote`: the warm process: forking, killing, how scripts ended
+//! - `zygote`: the warm process: forking, killing, how scripts ended; `control`: what it is told
 //! - `conversation`: the lines of one script: calls, replies, its output
 //! - `filter`: the system calls that a script has
 //! - `jail.py`, `zygote.py`, `program.py`, `main.py`: what runs there, one after the other as one text
 
+mod control;
 mod conversation;
 mod filter;
 mod zygote;
@@ -75,7 +76,8 @@ impl Engine for CPython {
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
         let zygote = self.zygote().await?;
-        let (process, channel) = zygote.fork().map_err(|error| output::no_engine(&error.to_string()))?;
+        let (process, channel) =
+            zygote.fork(&host.functions).map_err(|error| output::no_engine(&error.to_string()))?;
         let said = conversation::hold(channel, &script, &host).await;
         let status = match &said {
             Said::Printed(_) | Said::Raised(_) => process.ended().await,

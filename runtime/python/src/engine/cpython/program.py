@@ -1,7 +1,7 @@
 # One script: what is around it. Everything here runs in the child, beside the script, and can be changed by it; so
 # whoever reads the channel believes nothing of it.
 #
-# The channel carries lines of JSON. First comes what to run: {code, tools, unavailable, output_bytes}. From here:
+# The channel carries lines of JSON. First comes what to run: {code, output_bytes}. From here:
 # {call, tool, arguments}, {ask, ...}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
 # How the script ended is the exit status: 0 well, 1 not.
 
@@ -20,6 +20,10 @@ import traceback
 
 FILE = "<program>"
 OURS = "<ptc>"
+
+# Characters of a traceback.
+MOST_TOLD = 1 << 16
+
 LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
 
 
@@ -123,19 +127,24 @@ def plain(value):
     raise TypeError(f"{type(value).__name__} cannot be an argument of a tool")
 
 
+class Script:
+    """The script of this process: its channel, and what it called and did not await."""
+
+    channel, never, names, functions = None, set(), {}, {}
+
+
 class Call(collections.abc.Coroutine):
     """A call that was not awaited yet. Says so to whoever takes it for its result."""
 
-    def __init__(self, name, coroutine, state):
-        self._call_ = (name, coroutine, state)
-        state["never"].add(id(self))
-        state["names"][id(self)] = name
+    def __init__(self, name, coroutine):
+        self._call_ = (name, coroutine, False)
+        Script.never.add(id(self))
+        Script.names[id(self)] = name
 
     def _begin(self):
-        name, coroutine, state = self._call_
-        if state is not None:
-            state["never"].discard(id(self))
-        self._call_ = (name, coroutine, None)
+        name, coroutine, _ = self._call_
+        Script.never.discard(id(self))
+        self._call_ = (name, coroutine, True)
         return coroutine
 
     def send(self, value):
@@ -151,8 +160,8 @@ class Call(collections.abc.Coroutine):
         return self._begin().__await__()
 
     def __del__(self):
-        _, coroutine, state = self._call_
-        if state is not None:
+        _, coroutine, has_begun = self._call_
+        if not has_begun:
             coroutine.close()
 
     def __repr__(self):
@@ -172,12 +181,12 @@ for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains_
     setattr(Call, _name, not_awaited)
 
 
-def tool_function(channel, tool, state):
-    """`tool`: {name, params, doc}."""
+def tool_function(tool):
+    """`tool`: {name, params, required, doc}."""
     name, params = tool["name"], tool["params"]
 
     async def call(arguments):
-        return await channel.ask({"tool": name, "arguments": arguments})
+        return await Script.channel.ask({"tool": name, "arguments": arguments})
 
     def function(*positional, **named):
         if len(positional) > len(params):
@@ -187,10 +196,11 @@ def tool_function(channel, tool, state):
             if parameter in named:
                 raise TypeError(f"{name}() got multiple values for argument '{parameter}'")
             named[parameter] = value
-        return Call(name, call(named), state)
+        return Call(name, call(named))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = tool["doc"]
+    function._parameters_ = ", ".join(each if at < tool["required"] else each + "=…" for at, each in enumerate(params))
     return function
 
 
@@ -201,6 +211,33 @@ def unavailable(name):
         raise error
 
     return function
+
+
+def make_functions(table):
+    """What scripts find beside what Python has. Made once for all scripts that have these functions."""
+    functions = {tool["name"]: tool_function(tool) for tool in table["functions"]}
+
+    def tools(words=""):
+        """The names of all tool functions; with words, of those whose name or description has each of them."""
+        wanted = words.lower().split()
+        text = lambda name: f"{name} {functions[name].__doc__}".lower()
+        return [name for name in functions if all(word in text(name) for word in wanted)]
+
+    def help(thing=None):
+        """Prints what a tool function, or anything else, is and takes."""
+        thing = functions.get(thing, thing) if isinstance(thing, str) else thing
+        if thing is None:
+            print("help(f) explains the function f; tools() lists the tool functions, tools(\"words\") searches them.")
+        elif hasattr(thing, "_parameters_"):
+            text = f"await {thing.__name__}({thing._parameters_})\n{thing.__doc__}"
+            print(text.rstrip().replace("\n", "\n    "))
+        else:
+            import pydoc
+
+            print(pydoc.render_doc(thing, renderer=pydoc.plaintext))
+
+    others = {name: unavailable(name) for name in table["unavailable"]}
+    return {"names": functions, "all": {**functions, **others, "tools": tools, "help": help}}
 
 
 def run_nested(loop):
@@ -242,7 +279,7 @@ def compiled(code):
     return body.replace(**names)
 
 
-def told(error, state):
+def told(error):
     """The traceback without frames of ours."""
     if getattr(error, "bare", False) and isinstance(error, ToolError):
         return f"ToolError: {error}"
@@ -261,7 +298,7 @@ def told(error, state):
         open_ones += getattr(one, "exceptions", None) or []
     text = "".join(shown.format()).rstrip("\n")
     if isinstance(error, NameError) and getattr(error, "name", None):
-        near = difflib.get_close_matches(error.name, state["tools"], 1, 0.6)
+        near = difflib.get_close_matches(error.name, list(Script.functions), 1, 0.6)
         if near and "Did you mean" not in text:
             text += f". Did you mean: '{near[0]}'?"
         elif error.name.startswith("mcp__") and not near:
@@ -280,7 +317,7 @@ def limit(settings):
         resource.setrlimit(which, (most, most))
 
 
-def run_script(settings, descriptor, inherited):
+def run_script(settings, functions, descriptor, inherited):
     """Ends the process."""
     die_with_parent()
     for each in inherited:
@@ -289,24 +326,17 @@ def run_script(settings, descriptor, inherited):
     for each in (0, 1, 2):
         if each != descriptor:
             os.dup2(nothing, each)
-    channel = Channel(descriptor)
+    channel = Script.channel = Channel(descriptor)
+    Script.functions = functions["names"]
     task = channel.read_line()
-    output, state = Output(task["output_bytes"]), {"never": set(), "names": {}, "tools": []}
+    output = Output(task["output_bytes"])
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.add_reader(descriptor, channel.readable)
     limit(settings)
     filter_system_calls(settings["filter"])
 
-    namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError}
-    for tool in task["tools"]:
-        namespace[tool["name"]] = tool_function(channel, tool, state)
-        state["tools"].append(tool["name"])
-    for name in task["unavailable"]:
-        namespace[name] = unavailable(name)
-    names = task["names"]
-    state["tools"] = names
-    namespace["tools"] = lambda: list(names)
+    namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
     asyncio.run = run_nested(loop)
     sys.stdout = sys.stderr = output
     sys.argv = [FILE]
@@ -327,17 +357,17 @@ def run_script(settings, descriptor, inherited):
     except BaseException as error:
         status = 1
         try:
-            message = told(error, state)
+            message = told(error)
         except BaseException:
             message = type(error).__name__
     try:
         if status == 0:
             text = "".join(output.parts)
-            never = sorted({state["names"][each] for each in state["never"]})
+            never = sorted({Script.names[each] for each in Script.never})
             notes = [f"RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`" for name in never]
             channel.send({"output": text, "cut": output.cut, "notes": notes})
         else:
-            channel.send({"error": message[: task["output_bytes"]]})
+            channel.send({"error": message[:MOST_TOLD]})
     except BaseException:
         status = 1
     os._exit(status)

@@ -1,8 +1,11 @@
 # The process that all scripts are forked from: the interpreter with the standard library in memory, in the jail.
 #
-# Its socket carries lines. To it: `run` with the descriptor of the script's channel, `kill N`. From it, as JSON: that
-# it is ready, and how script N ended; N counts them. It reads nothing that a script wrote.
+# Its socket carries lines. To it: `functions` with those of scripts from here on as JSON, `run N` with the descriptor of
+# the script's channel, `kill N`. From it, as JSON: that it is ready, and how script N ended. It reads nothing that a
+# script wrote.
 
+import array
+import collections
 import gc
 import json
 import os
@@ -18,6 +21,9 @@ inspect io itertools json keyword linecache locale math numbers operator pathlib
 secrets shlex statistics string struct textwrap time timeit tokenize traceback types typing unicodedata urllib.parse
 uuid warnings weakref xml.etree.ElementTree zlib zoneinfo""".split()
 
+# Scripts that are taken in and not forked yet. A script may be ended before its turn comes, so as many are looked at.
+MOST_WAITING = 64
+
 
 def warm_up():
     for name in WARM:
@@ -28,69 +34,113 @@ def warm_up():
             pass
 
 
-def serve_scripts(settings, run_script):
-    """Comes back in no process."""
-    control = socket.socket(fileno=0)
-    alarm, wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-    running, count = {}, 0
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(alarm, select.POLLIN)
-    gc.collect()
-    gc.freeze()
-    version = ".".join(map(str, sys.version_info[:3]))
-    tell(control, {"ready": version})
-    unread, channels = b"", []
-    while True:
-        for descriptor, _ in poll.poll():
-            if descriptor == alarm:
-                try:
-                    os.read(alarm, 4096)
-                except BlockingIOError:
-                    pass
-                report_ends(control, running)
-                continue
-            data, descriptors, _, _ = socket.recv_fds(control, 256, 1)
+class Zygote:
+    def __init__(self, settings, make_functions, run_script):
+        self.settings, self.make_functions, self.run_script = settings, make_functions, run_script
+        self.control = socket.socket(fileno=0)
+        self.alarm, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        # Bytes of a line that has begun, and channels whose line has not been read.
+        self.unread, self.channels = bytearray(), collections.deque()
+        # By number: (channel, functions) of those to fork, processes of those that were.
+        self.waiting, self.running = collections.OrderedDict(), {}
+        self.functions = make_functions({"functions": [], "unavailable": []})
+
+    def serve(self):
+        """Comes back in no process."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.wakeup, warn_on_full_buffer=False)
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.alarm, select.POLLIN)
+        gc.collect()
+        gc.freeze()
+        self.tell({"ready": ".".join(map(str, sys.version_info[:3]))})
+        while True:
+            for descriptor, _ in poll.poll(0 if self.waiting else None):
+                if descriptor == self.alarm:
+                    self.report_ends()
+                else:
+                    self.listen()
+            if self.waiting:
+                self.fork()
+
+    def listen(self):
+        """Takes in what there is, so that whoever is to be ended is not forked first."""
+        while len(self.waiting) < MOST_WAITING:
+            try:
+                # Not `socket.recv_fds`, which waits whatever its flags say.
+                data, ancillary, _, _ = self.control.recvmsg(1 << 16, socket.CMSG_SPACE(4), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
             if not data:
                 os._exit(0)
-            channels += descriptors
-            *lines, unread = (unread + data).split(b"\n")
+            for level, kind, descriptors in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                    self.channels.extend(array.array("i", descriptors[: len(descriptors) // 4 * 4]))
+            *lines, rest = data.split(b"\n")
             for line in lines:
-                if line == b"run":
-                    count += 1
-                    channel = channels.pop(0)
-                    child = os.fork()
-                    if child == 0:
-                        become_script(settings, run_script, channel, (control, alarm, wakeup))
-                    os.close(channel)
-                    running[child] = count
-                elif line.startswith(b"kill "):
-                    number = int(line[5:])
-                    for child, its_number in running.items():
-                        if its_number == number:
-                            os.kill(child, signal.SIGKILL)
+                self.obey(bytes(self.unread) + line)
+                self.unread.clear()
+            self.unread += rest
 
+    def obey(self, line):
+        word, _, rest = line.partition(b" ")
+        if word == b"functions":
+            self.learn(rest)
+        elif word == b"run":
+            if self.channels:
+                self.waiting[int(rest)] = (self.channels.popleft(), self.functions)
+            else:
+                # The system had no descriptor for it.
+                self.tell({"ended": int(rest), "status": 71})
+        elif word == b"kill":
+            number = int(rest)
+            if number in self.waiting:
+                os.close(self.waiting.pop(number)[0])
+                self.tell({"ended": number, "status": -9})
+            elif number in self.running:
+                os.kill(self.running[number], signal.SIGKILL)
 
-def become_script(settings, run_script, channel, inherited):
-    control, alarm, wakeup = inherited
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        run_script(settings, channel, (control.detach(), alarm, wakeup))
-    finally:
-        os._exit(70)
+    def learn(self, text):
+        table = json.loads(text)
+        self.functions = self.make_functions(table)
+        # They are in the memory of each script; it is for what the script makes itself that it has a limit.
+        self.settings["base_bytes"] += 4 * len(text) + 4096 * len(table["functions"])
+        gc.collect()
+        gc.freeze()
 
-
-def tell(control, message):
-    control.sendall(json.dumps(message).encode() + b"\n")
-
-
-def report_ends(control, running):
-    while running:
-        child, status = os.waitpid(-1, os.WNOHANG)
+    def fork(self):
+        number, (channel, functions) = self.waiting.popitem(last=False)
+        child = os.fork()
         if child == 0:
-            return
-        if child in running:
-            tell(control, {"ended": running.pop(child), "status": os.waitstatus_to_exitcode(status)})
+            self.become_script(channel, functions)
+        os.close(channel)
+        self.running[number] = child
+
+    def become_script(self, channel, functions):
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            others = [each for each, _ in self.waiting.values()]
+            inherited = [self.control.detach(), self.alarm, self.wakeup, *others, *self.channels]
+            self.run_script(self.settings, functions, channel, inherited)
+        finally:
+            os._exit(70)
+
+    def report_ends(self):
+        try:
+            os.read(self.alarm, 4096)
+        except BlockingIOError:
+            pass
+        while self.running:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+            if ended == 0:
+                return
+            for number, child in self.running.items():
+                if child == ended:
+                    del self.running[number]
+                    self.tell({"ended": number, "status": os.waitstatus_to_exitcode(status)})
+                    break
+
+    def tell(self, message):
+        self.control.sendall(json.dumps(message).encode() + b"\n")

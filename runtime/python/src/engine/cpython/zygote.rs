@@ -1,22 +1,23 @@
 //! The warm process. Its control socket carries lines; nothing that a script wrote passes it.
 
+use super::control::{Order, Orders};
 use super::{Options, filter};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use crate::functions::Functions;
+use ptc_runtime::upstream::{forget_companion, spawn_companion};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashMap;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// What runs there, as one text.
 const SOURCES: [&str; 4] =
@@ -31,6 +32,9 @@ const START: Duration = Duration::from_secs(20);
 
 /// The longest line from it.
 const LINE_BYTES: u64 = 4096;
+
+/// How a script ended that was never begun.
+const KILLED: i32 = -9;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,18 +52,22 @@ enum Message {
 pub(super) struct Zygote {
     version: String,
     control: Arc<Control>,
-    _process: Child,
+    process: Child,
 }
 
 struct Control {
-    writer: OwnedWriteHalf,
     scripts: Mutex<Scripts>,
+    /// There are orders.
+    ordered: Notify,
 }
 
 #[derive(Default)]
 struct Scripts {
     last: u64,
     running: HashMap<u64, oneshot::Sender<i32>>,
+    orders: Orders,
+    /// The functions that were sent last, by version.
+    functions: Option<u64>,
     lost: bool,
 }
 
@@ -79,7 +87,8 @@ impl Zygote {
         let mut command = Command::new(&options.python);
         command.args(["-I", "-S", "-c", BOOT]).env_clear().stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let process = command.spawn().map_err(|error| format!("{}: {error}", options.python.display()))?;
+        let process = spawn_companion(|| command.spawn(), Child::id)
+            .map_err(|error| format!("{}: {error}", options.python.display()))?;
         // The other end of the pair is the child's alone now.
         drop(command);
         ours.set_nonblocking(true).map_err(failed)?;
@@ -99,10 +108,10 @@ impl Zygote {
             Some(Message::Refused(why)) => return Err(format!("scripts cannot be jailed here: {why}")),
             _ => return Err("python ended at its start (3.10 or later is needed)".to_owned()),
         };
-        let control = Control { writer, scripts: Mutex::default() };
-        let control = Arc::new(control);
+        let control = Arc::new(Control { scripts: Mutex::default(), ordered: Notify::new() });
         tokio::spawn(control.clone().listen(lines));
-        Ok(Zygote { version, control, _process: process })
+        tokio::spawn(control.clone().order(writer));
+        Ok(Zygote { version, control, process })
     }
 
     pub(super) fn version(&self) -> &str {
@@ -114,20 +123,39 @@ impl Zygote {
         self.control.scripts().lost
     }
 
-    /// A process for a script, and the channel to it.
-    pub(super) fn fork(&self) -> io::Result<(Process, UnixStream)> {
+    /// A process for a script with these functions, and the channel to it.
+    pub(super) fn fork(&self, functions: &Functions) -> io::Result<(Process, UnixStream)> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let channel = UnixStream::from_std(ours)?;
         let (sender, end) = oneshot::channel();
-        // Both in one step: numbers are given in the order of the messages.
         let mut scripts = self.control.scripts();
-        self.control.send("run\n", Some(&theirs.into()))?;
+        if scripts.lost {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if scripts.functions != Some(functions.version()) {
+            scripts.functions = Some(functions.version());
+            let table = json!({
+                "functions": functions.iter().collect::<Vec<_>>(), "unavailable": functions.unavailable(),
+            });
+            scripts.orders.put(Order::Functions(format!("functions {table}\n")));
+        }
         scripts.last += 1;
         let number = scripts.last;
         scripts.running.insert(number, sender);
+        scripts.orders.put(Order::Run(number, theirs.into()));
         drop(scripts);
+        self.control.ordered.notify_one();
         Ok((Process { number, end: Some(end), control: self.control.clone() }, channel))
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        self.control.lose();
+        if let Some(id) = self.process.id() {
+            forget_companion(id);
+        }
     }
 }
 
@@ -139,36 +167,62 @@ async fn receive(lines: &mut BufReader<OwnedReadHalf>) -> Option<Message> {
 }
 
 impl Control {
-    fn scripts(&self) -> std::sync::MutexGuard<'_, Scripts> {
+    fn scripts(&self) -> MutexGuard<'_, Scripts> {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lines are short, and read as fast as they come: one that does not fit at once is a failure.
-    fn send(&self, line: &str, descriptor: Option<&OwnedFd>) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.map(AsFd::as_fd);
-        if let Some(descriptor) = &descriptors {
-            ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(descriptor)));
-        }
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let socket: &UnixStream = self.writer.as_ref();
-        sendmsg(socket, &[IoSlice::new(line.as_bytes())], &mut ancillary, flags)?;
-        Ok(())
-    }
-
     async fn listen(self: Arc<Control>, mut lines: BufReader<OwnedReadHalf>) {
-        let control = self;
         while let Some(message) = receive(&mut lines).await {
             if let Message::Ended { ended, status } = message
-                && let Some(waiting) = control.scripts().running.remove(&ended)
+                && let Some(waiting) = self.scripts().running.remove(&ended)
             {
                 let _ = waiting.send(status);
             }
         }
-        let mut scripts = control.scripts();
+        self.lose();
+    }
+
+    /// Sends orders as they are read there; nothing is lost by a socket that is full.
+    async fn order(self: Arc<Control>, writer: OwnedWriteHalf) {
+        loop {
+            let order = self.scripts().orders.take();
+            let Some(order) = order else {
+                if self.scripts().lost {
+                    return;
+                }
+                self.ordered.notified().await;
+                continue;
+            };
+            if let Err(error) = order.send(&writer).await {
+                tracing::warn!(%error, "the process of all scripts does not take orders");
+                return self.lose();
+            }
+        }
+    }
+
+    fn end(&self, number: u64) {
+        let mut scripts = self.scripts();
+        if !scripts.running.contains_key(&number) {
+            return;
+        }
+        if scripts.orders.withdraw(number) {
+            if let Some(waiting) = scripts.running.remove(&number) {
+                let _ = waiting.send(KILLED);
+            }
+            return;
+        }
+        scripts.orders.put(Order::Kill(number));
+        drop(scripts);
+        self.ordered.notify_one();
+    }
+
+    fn lose(&self) {
+        let mut scripts = self.scripts();
         scripts.lost = true;
         scripts.running.clear();
+        scripts.orders = Orders::default();
+        drop(scripts);
+        self.ordered.notify_one();
     }
 }
 
@@ -182,21 +236,15 @@ impl Process {
 
     /// Ends it.
     pub(super) async fn kill(self) -> Option<i32> {
-        self.end_it();
+        self.control.end(self.number);
         self.ended().await
-    }
-
-    fn end_it(&self) {
-        if let Err(error) = self.control.send(&format!("kill {}\n", self.number), None) {
-            tracing::warn!(%error, "the process of a script could not be ended");
-        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.end.is_some() {
-            self.end_it();
+            self.control.end(self.number);
         }
     }
 }

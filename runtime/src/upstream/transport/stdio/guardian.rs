@@ -190,7 +190,9 @@ impl Guardian {
     }
 
     fn orphans(&self, state: &GuardianState) -> Vec<Process> {
-        kin::children().into_iter().filter(|child| !state.own.contains(&child.id)).collect()
+        let companions = companions();
+        let is_own = |child: &Process| state.own.contains(&child.id) || companions.contains(&child.id);
+        kin::children().into_iter().filter(|child| !is_own(child)).collect()
     }
 
     /// Ends what is left of all servers, then the helper, and waits for it. Blocks for as long as a shell needs to
@@ -217,6 +219,33 @@ impl Guardian {
     fn lock(&self) -> MutexGuard<'_, GuardianState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Children of this process that come from no server; of the whole process, as its children are.
+static COMPANIONS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn companions() -> MutexGuard<'static, BTreeSet<u32>> {
+    COMPANIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Spawns a child that no guardian takes for an orphan of a server, until it is forgotten.
+///
+/// # Errors
+/// Those of `spawn`.
+pub fn spawn_companion<C, E>(
+    spawn: impl FnOnce() -> Result<C, E>,
+    id: impl FnOnce(&C) -> Option<u32>,
+) -> Result<C, E> {
+    // Under the lock, so that nobody looks before it is known.
+    let mut companions = companions();
+    let child = spawn()?;
+    companions.extend(id(&child));
+    Ok(child)
+}
+
+/// A companion has ended, or is about to.
+pub fn forget_companion(id: u32) {
+    companions().remove(&id);
 }
 
 impl GuardianState {

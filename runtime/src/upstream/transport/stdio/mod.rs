@@ -17,7 +17,7 @@ mod peer;
 mod spec;
 mod stderr;
 
-pub use guardian::Guardian;
+pub use guardian::{Guardian, forget_companion, spawn_companion};
 pub(crate) use spec::is_inherited;
 pub use spec::{Environment, StdioSpec, resolve_command};
 

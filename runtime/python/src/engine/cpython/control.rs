@@ -1,0 +1,107 @@
+//! What the warm process is told, in which order, and how it is sent.
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+
+/// One thing to do.
+pub(super) enum Order {
+    /// The functions of scripts from here on: a whole line.
+    Functions(String),
+    /// Fork the script of this number, with its end of the channel.
+    Run(u64, OwnedFd),
+    /// End the script of this number.
+    Kill(u64),
+}
+
+/// Orders that were not sent yet. Ends go first: whoever waits for one has waited long enough, and its script was
+/// ordered before.
+#[derive(Default)]
+pub(super) struct Orders {
+    kills: VecDeque<u64>,
+    others: VecDeque<Order>,
+}
+
+impl Orders {
+    /// Adds one.
+    pub(super) fn put(&mut self, order: Order) {
+        match order {
+            Order::Kill(number) => self.kills.push_back(number),
+            other => self.others.push_back(other),
+        }
+    }
+
+    /// The next one.
+    pub(super) fn take(&mut self) -> Option<Order> {
+        self.kills.pop_front().map(Order::Kill).or_else(|| self.others.pop_front())
+    }
+
+    /// Takes the order to run a script back; false when it was sent already.
+    pub(super) fn withdraw(&mut self, number: u64) -> bool {
+        let before = self.others.len();
+        self.others.retain(|order| !matches!(order, Order::Run(its_number, _) if *its_number == number));
+        self.others.len() < before
+    }
+}
+
+impl Order {
+    /// Sends it, as soon as there is room.
+    pub(super) async fn send(&self, writer: &OwnedWriteHalf) -> io::Result<()> {
+        let socket: &UnixStream = writer.as_ref();
+        let (line, mut descriptor) = match self {
+            Order::Functions(line) => (line.clone(), None),
+            Order::Run(number, channel) => (format!("run {number}\n"), Some(channel)),
+            Order::Kill(number) => (format!("kill {number}\n"), None),
+        };
+        let mut rest = line.as_bytes();
+        while !rest.is_empty() {
+            socket.writable().await?;
+            let sent = socket.try_io(Interest::WRITABLE, || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+                let mut ancillary = SendAncillaryBuffer::new(&mut space);
+                let descriptors = descriptor.map(AsFd::as_fd);
+                if let Some(descriptor) = &descriptors {
+                    ancillary.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(descriptor)));
+                }
+                let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                Ok(sendmsg(socket, &[IoSlice::new(rest)], &mut ancillary, flags)?)
+            });
+            match sent {
+                Ok(bytes) => {
+                    rest = &rest[bytes..];
+                    // It goes with the first byte, once.
+                    descriptor = None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_go_first_and_runs_can_be_taken_back() {
+        let channel = || OwnedFd::from(std::os::unix::net::UnixStream::pair().unwrap().0);
+        let mut orders = Orders::default();
+        orders.put(Order::Run(1, channel()));
+        orders.put(Order::Functions("functions {}\n".to_owned()));
+        orders.put(Order::Run(2, channel()));
+        assert!(matches!(orders.take(), Some(Order::Run(1, _))));
+        assert!(!orders.withdraw(1));
+        orders.put(Order::Kill(1));
+        assert!(orders.withdraw(2) && !orders.withdraw(2));
+        assert!(matches!(orders.take(), Some(Order::Kill(1))));
+        assert!(matches!(orders.take(), Some(Order::Functions(_))));
+        assert!(orders.take().is_none());
+    }
+}
