@@ -66,8 +66,7 @@ async fn connection_of(
     }
     let has = |one: &Connection| one.status.tools.iter().any(|known| *known.name == *tool);
     if !all.iter().any(has) && all.iter().any(|one| !one.status.tools_loaded) {
-        let patience = account.call_timeout(account.limits().upstream_call_timeout()) / 2;
-        runtime.broker().start(|_| true, patience).await;
+        runtime.broker().start(account, |_| true).await;
         all = Connection::all(runtime);
     }
     let unknown: Vec<String> = all

@@ -81,7 +81,6 @@ async fn loaded(runtime: &Runtime, account: &RunAccount, given: &Given) -> Resul
     if all.iter().all(|one| one.status.tools_loaded || !is_meant(&one.status.name)) {
         return Ok(all);
     }
-    let patience = account.call_timeout(account.limits().upstream_call_timeout());
-    runtime.broker().start(is_meant, patience).await;
+    runtime.broker().start(account, is_meant).await;
     Ok(Connection::all(runtime))
 }
