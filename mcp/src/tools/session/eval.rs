@@ -10,7 +10,7 @@ use crate::answer::schema::Schema;
 use crate::answer::{Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use crate::tools::job::{Cancel, Job, Reporter};
-use crate::tools::lisp_eval::log;
+use crate::tools::log;
 use crate::tools::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
