@@ -208,7 +208,7 @@ pub struct Booted {
 /// Reads the configuration and starts the runtime; 0 workers are one a core. Lenient servers are waited for as well,
 /// so that the first answer shows every tool there is.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
-    let Configured { config, has_upstreams, execution } = configuration(flags, need, workers)?;
+    let BootSettings { config, has_upstreams, execution } = configuration(flags, need, workers)?;
     let runtime = Arc::new(start_runtime(config).await?);
     Ok(Booted { runtime, has_upstreams, execution })
 }
@@ -216,7 +216,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
 /// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
 /// those that have to. The others are tried again until they start.
 pub fn launch(flags: &UpstreamFlags) -> Result<Launched, Abort> {
-    let Configured { mut config, has_upstreams, execution } = configuration(flags, Need::All, 0)?;
+    let BootSettings { mut config, has_upstreams, execution } = configuration(flags, Need::All, 0)?;
     config.try_again = Some(DEFAULT_TRY_AGAIN);
     let (progress, _) = watch_starts(&mut config);
     let runtime = Arc::new(Runtime::launch(config).map_err(abort)?);
@@ -240,13 +240,13 @@ impl Launched {
 }
 
 /// What flags and files say.
-struct Configured {
+struct BootSettings {
     config: RuntimeConfig,
     has_upstreams: bool,
     execution: ScriptSettings,
 }
 
-fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Configured, Abort> {
+fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<BootSettings, Abort> {
     let files = flags.files();
     let (mut servers, execution) = flags.entries(&files)?;
     let has_upstreams = !files.is_empty() || !servers.is_empty();
@@ -284,7 +284,7 @@ fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resul
         adopts_orphans: true,
         ..RuntimeConfig::default()
     };
-    Ok(Configured { config, has_upstreams, execution })
+    Ok(BootSettings { config, has_upstreams, execution })
 }
 
 /// Starts the sample servers of the demo.

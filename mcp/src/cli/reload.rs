@@ -42,7 +42,8 @@ impl ConfigFiles {
                 continue;
             }
             self.read.clone_from(&seen);
-            let reloaded = flags.entries(&self.paths).and_then(|(new, _)| runtime.reconfigure(new).map_err(abort));
+            let reloaded =
+                flags.entries(&self.paths).and_then(|(new, _)| runtime.reconfigure(new).map_err(abort));
             match reloaded {
                 Ok(changes) => tell(&changes),
                 Err(Abort { message, .. }) => {
