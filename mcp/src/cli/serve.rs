@@ -141,7 +141,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         registry,
         facts,
         changes: booted.has_upstreams,
-        instructions: instructions.join("\n").into(),
+        instructions: instructions.join("\n"),
         ready: booted.runtime.is_started(),
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
