@@ -3,8 +3,10 @@
 //!
 //! - `transactions`: runs that are committed and rolled back, against a model
 //! - `namespaces`: functions that a host attaches
+//! - `hosted`: sessions of a runtime, against a model
 //! - `tools`: sessions as clients of the server have them
 
+mod hosted;
 mod namespaces;
 mod tools;
 mod transactions;
