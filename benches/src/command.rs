@@ -1,11 +1,10 @@
 //! `ptc bench`.
 
+use crate::measure::memory::{sessions, suspended, values};
 use crate::measure::overhead::WAYS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
-use crate::measure::{
-    delay_http, delay_server, fairness, latency, serve, spill, suspended, text_block, tool_list, values,
-};
+use crate::measure::{delay_http, delay_server, fairness, latency, serve, spill, text_block, tool_list};
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console;
@@ -33,6 +32,7 @@ use std::time::Duration;
   ptc bench workload w1     one of them, for the peer benchmark's runner
   ptc bench latency         source text to value, new and reused isolates
   ptc bench suspended       memory of programs that wait for a tool
+  ptc bench session         memory and time of sessions, beside programs on their own
   ptc bench values          memory of strings, maps, vectors …")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -57,6 +57,8 @@ enum Bench {
     Latency(LatencyArgs),
     /// Memory of programs that are suspended in a call
     Suspended(SuspendedArgs),
+    /// Sessions: memory of an empty one, time of its first program beside the same without a session
+    Session(SessionArgs),
     /// Memory of values, by the program's account and by the process
     Values(ValuesArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
@@ -153,6 +155,13 @@ struct SuspendedArgs {
 }
 
 #[derive(Debug, clap::Args)]
+struct SessionArgs {
+    /// Sessions open at once
+    #[arg(long, default_value_t = 1_000)]
+    sessions: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct ValuesArgs {
     /// How many of each kind
     #[arg(long, default_value_t = 100_000)]
@@ -215,6 +224,7 @@ impl ptc_mcp::cli::Bench for BenchArgs {
             Bench::Workloads => workloads(),
             Bench::Latency(args) => latency(&args),
             Bench::Suspended(args) => suspended(&args),
+            Bench::Session(args) => ptc_mcp::cli::on_runtime(session_cost(args)),
             Bench::Values(args) => value_sizes(&args),
             Bench::Workload(args) => workload(&args),
             Bench::ToolList(args) => ptc_mcp::cli::on_runtime(tool_lists(args)),
@@ -409,6 +419,25 @@ fn suspended(args: &SuspendedArgs) -> Result<Exit, Abort> {
         before as f64 / 1e6,
         after.saturating_sub(before) as f64 / measured.programs.max(1) as f64,
         measured.logical
+    ))?;
+    Ok(Exit::Ok)
+}
+
+async fn session_cost(args: SessionArgs) -> Result<Exit, Abort> {
+    let measured = sessions::measure(args.sessions).await.map_err(program_failed)?;
+    let [before, empty, used] = measured.resident;
+    let each = |bytes: u64| bytes.saturating_sub(before) as f64 / measured.sessions.max(1) as f64;
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    console::write_line(&format!(
+        "{} sessions: {:.0} bytes each when empty, {:.0} after their first programs\n\
+         start and first program {:.1} us, the same program without a session {:.1} us: {:.1} us more; second {:.1} us",
+        measured.sessions,
+        each(empty),
+        each(used),
+        micros(measured.session),
+        micros(measured.stateless),
+        micros(measured.session) - micros(measured.stateless),
+        micros(measured.second)
     ))?;
     Ok(Exit::Ok)
 }

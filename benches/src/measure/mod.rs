@@ -9,21 +9,18 @@
 //! - [`spill`]: a result that is too large to be carried
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
-//! - [`latency`]: small programs from text to value; [`suspended`]: memory of programs that wait;
-//!   [`values`]: memory of values; `resident`: memory of the process
+//! - [`latency`]: small programs from text to value; [`memory`]: of programs that wait, sessions and values
 
 pub mod clock;
 pub mod delay_http;
 pub mod delay_server;
 pub mod fairness;
 pub mod latency;
+pub mod memory;
 pub mod overhead;
 pub mod pmap;
-mod resident;
 pub mod serve;
 pub mod spill;
-pub mod suspended;
 pub mod text_block;
 pub mod tool_list;
-pub mod values;
 pub mod workload;

@@ -1,7 +1,7 @@
 //! Memory of values: many of a kind in one vector, by the program's account and by the process.
 
 use super::resident::resident;
-use super::workload::evaluate;
+use crate::measure::workload::evaluate;
 use ptc_vm::{Budget, Isolate};
 
 /// A kind of value.
