@@ -53,6 +53,9 @@ struct BoundTool {
     table: Arc<SessionTable>,
 }
 
+/// Characters of a title; the rest is left out.
+const LONGEST_TITLE: usize = 200;
+
 const SESSION_ID: &str = "As lisp_session_start gave it.";
 
 impl SimpleTool {
@@ -197,7 +200,7 @@ enum SimpleAnswer {
 impl BoundTool {
     fn start(&self, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms"])?;
-        let title = fields.text("title").map(str::to_owned);
+        let title = fields.text("title").map(|title| title.chars().take(LONGEST_TITLE).collect());
         let started = SessionTable::start(&self.table, title, fields.whole("ttl_ms"))?;
         Ok(view::started(&started))
     }
