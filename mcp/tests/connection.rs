@@ -11,7 +11,7 @@ use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Completion, Outcome, RenderedValue};
+use ptc_runtime::outcome::{Outcome, RenderedValue};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
@@ -81,15 +81,7 @@ impl Evaluator for Script {
 }
 
 fn outcome(text: String) -> Outcome {
-    let answer = RenderedValue {
-        completion: Completion::Value,
-        text_bytes: text.len() as u64,
-        text,
-        truncated: false,
-        is_nil: false,
-        json: None,
-    };
-    Outcome { result: Ok(answer), ..Outcome::default() }
+    Outcome { result: Ok(RenderedValue::of(text)), ..Outcome::default() }
 }
 
 fn handler(script: &Script) -> Arc<Handler> {

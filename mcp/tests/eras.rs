@@ -6,7 +6,7 @@ use ptc_mcp::tools::lisp_eval::Evaluator;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Completion, Effect, Outcome, RenderedValue};
+use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Effect, Outcome, RenderedValue};
 use ptc_runtime::watcher::RunWatcher;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -31,14 +31,7 @@ impl Evaluator for AtOnce {
             result_bytes: None,
             effect: Effect::Read,
         };
-        let answer = RenderedValue {
-            completion: Completion::Value,
-            text: "1".into(),
-            truncated: false,
-            text_bytes: 1,
-            is_nil: false,
-            json: None,
-        };
+        let answer = RenderedValue::of("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };
         look(&Outcome { result: Ok(answer), upstream_calls, ..Outcome::default() });
         true

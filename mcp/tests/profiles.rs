@@ -7,8 +7,8 @@ use ptc_mcp::answer::record::Record;
 use ptc_mcp::answer::schema::Schema;
 use ptc_mcp::answer::{Content, EdgeReason, ToolResult};
 use ptc_runtime::outcome::{
-    CallFault, CallRecord, CallStatus, Completion, Effect, Failure, JsonRefusal, Outcome, RenderedValue,
-    Report, Usage,
+    CallFault, CallRecord, CallStatus, Effect, Failure, JsonRefusal, Media, MediaKind, Outcome,
+    RenderedValue, Report, Usage,
 };
 use ptc_vm::{Reason, Span};
 use serde_json::json;
@@ -42,14 +42,7 @@ fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
 }
 
 fn answer(text: &str, json: Option<Result<String, JsonRefusal>>) -> RenderedValue {
-    RenderedValue {
-        completion: Completion::Value,
-        text: text.into(),
-        truncated: false,
-        text_bytes: text.len() as u64,
-        is_nil: false,
-        json,
-    }
+    RenderedValue { json, ..RenderedValue::of(text.into()) }
 }
 
 fn good() -> Outcome {
@@ -122,6 +115,41 @@ fn notes_stand_below_the_text_and_in_the_feedback() {
         let feedback = structured(&bad)["feedback"].to_string();
         assert!(feedback.contains("Did you mean") && feedback.contains(&note), "{feedback}");
     }
+}
+
+#[test]
+fn images_stand_after_the_text() {
+    let image = Media { kind: MediaKind::Image, data: "AAAA".into(), mime_type: "image/png".into() };
+    let mut outcome = good();
+    if let Ok(answer) = &mut outcome.result {
+        answer.media = vec![image];
+    }
+    let plain = good();
+    for profile in Profile::ALL {
+        let [plain, seen] = [&plain, &outcome].map(|outcome| Record::of(outcome, None));
+        let text = json!(text(&apply(profile, &plain)));
+        let Content::Blocks(blocks) = apply(profile, &seen).content else { panic!("no blocks: {profile:?}") };
+        let blocks: serde_json::Value = serde_json::from_str(blocks.get()).expect("JSON");
+        let image = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
+        assert_eq!(blocks, json!([{ "type": "text", "text": text }, image]));
+    }
+}
+
+#[test]
+fn base64_never_fills_a_text() {
+    let letters: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').cycle().take(5_000).collect();
+    let mut outcome = good();
+    outcome.prints = vec![letters.clone(), "short".into()];
+    let schema = Schema::parse(&json!({ "type": "object", "additionalProperties": true })).expect("a schema");
+    if let Ok(answer) = &mut outcome.result {
+        answer.json = Some(Ok(json!({ "data": letters }).to_string()));
+    }
+    let record = Record::of(&outcome, Some(&schema));
+    let result = apply(Profile::Slim, &record);
+    let short = format!("{}…[5000 bytes of base64]", &letters[..24]);
+    assert_eq!(text(&result), format!("<prints>\n{short}\nshort\n\n<result>\n{{\"data\":\"{short}\"}}"));
+    // What a schema asked for is data.
+    assert_eq!(result.structured, Some(json!({ "validated": { "data": letters } })));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolBroker, Tool
 use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{
-    CallFault, CallRecord, CallStatus, Completion, Ending, Failure, FailureKind, Outcome, RenderedValue,
+    CallFault, CallRecord, CallStatus, Ending, Failure, FailureKind, Outcome, RenderedValue,
 };
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::tools::LookUp;
@@ -59,16 +59,7 @@ impl CallList {
         let is_over = self.under_way.is_none() && self.left.is_empty();
         is_over.then(|| {
             let text = Value::from(std::mem::take(&mut self.answers)).to_string();
-            let text_bytes = text.len() as u64;
-            let (completion, truncated) = (Completion::Value, false);
-            Ok(RenderedValue {
-                completion,
-                truncated,
-                text_bytes,
-                is_nil: false,
-                json: Some(Ok(text.clone())),
-                text,
-            })
+            Ok(RenderedValue { json: Some(Ok(text.clone())), ..RenderedValue::of(text) })
         })
     }
 }

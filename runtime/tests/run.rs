@@ -92,6 +92,12 @@ async fn answers_are_cut_and_rendered_as_json() {
     let answer = runtime.run("(vec (range 100))", cut).await.result.unwrap();
     assert!(answer.truncated && answer.text.len() <= 10 && answer.text_bytes > 10);
     assert!(answer.json.unwrap().unwrap().ends_with(",99]"));
+    // The size of what is cut is counted, as far as somebody wants to know it.
+    for (counted, bytes) in [(10_000, 291), (100, 101)] {
+        let cut = RunOptions { result_bytes: 10, counted_bytes: counted, ..RunOptions::default() };
+        let answer = runtime.run("(vec (range 100))", cut).await.result.unwrap();
+        assert_eq!((answer.text.as_str(), answer.text_bytes), ("[0 1 2 3 4", bytes));
+    }
     let json = RunOptions { want_json: true, json_bytes: 20, ..RunOptions::default() };
     let refused = runtime.run("{:a [inc]}", json.clone()).await.result.unwrap().json;
     assert!(matches!(refused, Some(Err(JsonRefusal::NotEncodable { path })) if path.contains('a')));

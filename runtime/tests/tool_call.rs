@@ -8,7 +8,7 @@ use ptc_runtime::config::{ServerEntry, Startup};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{CallFault, CallStatus, Effect};
+use ptc_runtime::outcome::{CallFault, CallStatus, Effect, Media, MediaKind};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::upstream::UpstreamState;
 use ptc_runtime::{Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
@@ -124,6 +124,36 @@ async fn the_call_budget_is_exact_under_pmap() {
     let outcome = run(&runtime, program).await;
     assert_eq!(outcome.result.unwrap().text, "{:cap_exhausted 30 :fine 50}");
     assert_eq!((outcome.usage.upstream_calls, outcome.upstream_calls.len()), (50, 80));
+}
+
+#[tokio::test]
+async fn images_that_a_program_returns_are_part_of_its_answer() {
+    let runtime = runtime().await;
+    let asked = |room| RunOptions { media_bytes: room, ..options() };
+    let png = |data: &str| Media { kind: MediaKind::Image, data: data.into(), mime_type: "image/png".into() };
+    let own = "{:type :audio :data \"UklGRg==\" :mimeType \"audio/wav\"}";
+    let wav = Media { kind: MediaKind::Audio, data: "UklGRg==".into(), mime_type: "audio/wav".into() };
+    for (program, want) in [
+        ("(tool/call 'fake/image)".to_owned(), vec![png("AAAA")]),
+        ("(first (:content (tool/call 'fake/image)))".to_owned(), vec![png("AAAA")]),
+        (
+            format!("[{own} {{:a (second (:content (tool/call 'fake/mixed)))}}]"),
+            vec![wav.clone(), png("AAAA")],
+        ),
+        (own.to_owned(), vec![wav]),
+        ("(:value (tool/call 'fake/mixed))".to_owned(), vec![]),
+        ("{:type \"image\" :data \"no base64!\" :mimeType \"image/png\"}".to_owned(), vec![]),
+    ] {
+        // Again, when it is known to be small.
+        for _ in 0..3 {
+            let answer = runtime.run(program.clone(), asked(1_000)).await.result.unwrap();
+            assert_eq!(answer.media, want, "{program}");
+        }
+        assert!(runtime.run(program, options()).await.result.unwrap().media.is_empty());
+    }
+    let outcome = runtime.run("(:content (tool/call 'fake/image))", asked(3)).await;
+    assert!(outcome.result.unwrap().media.is_empty());
+    assert!(outcome.notes[0].starts_with("image/png of 4 bytes is left out"), "{:?}", outcome.notes);
 }
 
 #[tokio::test]

@@ -83,6 +83,27 @@ fn text_structured_content_and_images() {
     );
 }
 
+/// An image that the program returns is one for the client, and its base64 is not in the text.
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn an_image_reaches_the_client() {
+    let config = everything_config();
+    let mut server = Server::start(&config.flags(&[]));
+    for program in [
+        "(tool/call {:server \"everything\" :tool \"get-tiny-image\" :args {}})",
+        "(filter #(= (:type %) \"image\") (:content (tool/call {:server \"everything\" :tool \"get-tiny-image\"})))",
+    ] {
+        let result = server.run(program);
+        let blocks = result["content"].as_array().expect("blocks");
+        assert_eq!(blocks.len(), 2, "{result}");
+        assert_eq!((&blocks[1]["type"], &blocks[1]["mimeType"]), (&"image".into(), &"image/png".into()));
+        let data = blocks[1]["data"].as_str().expect("base64");
+        assert!(data.len() > 1_000 && data.starts_with("iVBORw0KGgo"), "{data}");
+        let text = text_of(&result);
+        assert!(text.len() < 1_000 && text.contains(&format!("…[{} bytes of base64]", data.len())), "{text}");
+    }
+}
+
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn a_tool_error_is_a_value() {

@@ -1,5 +1,14 @@
 //! How much of each part of a run a profile shows: one row a profile.
 
+use ptc_vm::print::brief;
+use std::borrow::Cow;
+
+/// Bytes up to which the size of an answer is counted that is too large to be shown.
+pub const COUNTED_BYTES: usize = 4 << 20;
+
+/// Bytes of images and sounds beside the text of an answer, in base64.
+pub const MEDIA_BYTES: usize = 4 << 20;
+
 /// The response profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Profile {
@@ -82,18 +91,20 @@ pub fn cut(text: &str, bytes: usize) -> (&str, bool) {
     (&text[..end], true)
 }
 
-/// The longest prefix of whole lines within the caps; true when lines are missing.
-pub fn cut_lines<'a>(lines: &'a [String], caps: &Caps) -> (&'a [String], bool) {
+/// The longest prefix of whole lines within the caps, base64 in them shortened; true when lines are missing.
+pub fn cut_lines<'a>(lines: &'a [String], caps: &Caps) -> (Vec<Cow<'a, str>>, bool) {
     let mut bytes = 0;
-    let fitting = lines
+    let fitting: Vec<Cow<'_, str>> = lines
         .iter()
         .take(caps.print_lines)
+        .map(|line| brief(line).map_or(Cow::Borrowed(line.as_str()), Cow::Owned))
         .take_while(|line| {
             bytes += line.len() + 1;
             bytes <= caps.print_bytes
         })
-        .count();
-    (&lines[..fitting], fitting < lines.len())
+        .collect();
+    let is_cut = fitting.len() < lines.len();
+    (fitting, is_cut)
 }
 
 #[cfg(test)]
@@ -105,6 +116,6 @@ mod tests {
         assert_eq!(cut("aé", 2), ("a", true));
         assert_eq!(cut("aé", 3), ("aé", false));
         let lines = ["x".repeat(8_000), "y".repeat(300), "z".into()];
-        assert_eq!(cut_lines(&lines, &Profile::Slim.caps()), (&lines[..1], true));
+        assert_eq!(cut_lines(&lines, &Profile::Slim.caps()), (vec![Cow::Borrowed(lines[0].as_str())], true));
     }
 }

@@ -19,6 +19,7 @@ pub mod report;
 pub mod schema;
 pub mod validate;
 
+use ptc_runtime::outcome::Media;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -39,7 +40,7 @@ pub struct ToolResult<'a> {
 pub enum Content<'a> {
     /// One text block.
     Text(Cow<'a, str>),
-    /// An array of blocks as MCP writes them, for tools that pass on what another server said.
+    /// An array of blocks as MCP writes them.
     Blocks(Box<RawValue>),
     /// Blocks, and members of the result beside those that MCP names.
     Extended {
@@ -48,6 +49,22 @@ pub enum Content<'a> {
         /// Further members.
         members: Map<String, Value>,
     },
+}
+
+impl<'a> Content<'a> {
+    /// The same text with these images and sounds after it.
+    fn with(self, media: &[Media]) -> Content<'a> {
+        let Content::Text(text) = &self else { return self };
+        let text = serde_json::json!({ "type": "text", "text": text });
+        let media = media.iter().map(serde_json::value::to_raw_value);
+        let blocks: Result<Vec<_>, _> =
+            std::iter::once(serde_json::value::to_raw_value(&text)).chain(media).collect();
+        match blocks.and_then(|blocks| serde_json::value::to_raw_value(&blocks)) {
+            Ok(blocks) => Content::Blocks(blocks),
+            // Texts can always be written.
+            Err(_) => self,
+        }
+    }
 }
 
 impl ToolResult<'_> {

@@ -1,11 +1,12 @@
 //! Response profiles: the full [`Record`] in, what the client sees out.
 
-use super::caps::{Caps, Profile, cut, cut_lines};
+use super::caps::{COUNTED_BYTES, Caps, Profile, cut, cut_lines};
 use super::effects;
 use super::outcome::{call_json, fault_of, metrics, usage_json};
 use super::record::{ErrorEnding, EvalEnding, Record, Validated};
 use super::{Content, ToolResult};
 use ptc_runtime::outcome::{JsonRefusal, Outcome, RenderedValue};
+use ptc_vm::print::brief;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
     let caps = profile.caps();
     let is_error = matches!(record.ending, EvalEnding::Error(_));
-    match profile {
+    let mut result = match profile {
         Profile::Slim => ToolResult {
             is_error,
             content: Content::Text(text(record, &caps)),
@@ -31,7 +32,13 @@ pub fn apply<'r>(profile: Profile, record: &'r Record<'_>) -> ToolResult<'r> {
             let full = Value::from(full(record, &caps));
             ToolResult { is_error, content: Content::Text(full.to_string().into()), structured: Some(full) }
         }
+    };
+    if let EvalEnding::Ok { answer, .. } = &record.ending
+        && !answer.media.is_empty()
+    {
+        result.content = result.content.with(&answer.media);
     }
+    result
 }
 
 /// Applies a profile to a run whose text is documented: it decides only what stands beside the text, which is the data
@@ -52,19 +59,18 @@ pub fn apply_beside(profile: Profile, record: &Record<'_>, text: String) -> Tool
 
 /// What a model reads.
 fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
-    let (prints, prints_cut) = record.run.map_or((&[][..], false), |run| cut_lines(&run.prints, caps));
+    let (prints, prints_cut) = record.run.map_or((Vec::new(), false), |run| cut_lines(&run.prints, caps));
     let mut note = None;
     let main = match &record.ending {
-        EvalEnding::Ok { answer, validated } => {
-            let shown = match validated {
-                Some(validated) if validated.json.len() <= caps.value_bytes => validated.json.as_str(),
-                _ => {
-                    note = truncation_note(answer, caps);
-                    cut(&answer.text, caps.result_bytes).0
-                }
-            };
-            Cow::Borrowed(shown)
-        }
+        EvalEnding::Ok { answer, validated } => match validated {
+            Some(validated) if validated.json.len() <= caps.value_bytes => {
+                brief(&validated.json).map_or(Cow::Borrowed(validated.json.as_str()), Cow::Owned)
+            }
+            _ => {
+                note = truncation_note(answer, caps);
+                Cow::Borrowed(cut(&answer.text, caps.result_bytes).0)
+            }
+        },
         EvalEnding::Error(error) => error_text(error, record.run, caps).into(),
     };
     let failed = matches!(record.ending, EvalEnding::Error(_));
@@ -99,9 +105,15 @@ fn truncation_note(answer: &RenderedValue, caps: &Caps) -> Option<String> {
         format!(
             "\n\n[truncated: {} of {} bytes; return less, for example with take, select-keys, count or a summary]",
             shown.len(),
-            answer.text_bytes
+            counted(answer.text_bytes)
         )
     })
+}
+
+/// A size that was counted up to a bound.
+fn counted(bytes: u64) -> String {
+    let most = COUNTED_BYTES as u64;
+    if bytes > most { format!("more than {most}") } else { bytes.to_string() }
 }
 
 fn error_text(error: &ErrorEnding<'_>, run: Option<&Outcome>, caps: &Caps) -> String {
@@ -224,7 +236,7 @@ fn put_error(map: &mut Map<String, Value>, error: &ErrorEnding<'_>, caps: &Caps)
 
 fn put_prints(map: &mut Map<String, Value>, run: &Outcome, caps: &Caps) {
     let (prints, prints_cut) = cut_lines(&run.prints, caps);
-    map.insert("prints".into(), prints.into());
+    map.insert("prints".into(), json!(prints));
     if prints_cut {
         map.insert("prints_truncated".into(), true.into());
         map.insert("truncated".into(), true.into());

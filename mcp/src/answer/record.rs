@@ -1,8 +1,9 @@
 //! One run with the schema's verdict: everything that a profile may show.
 
+use super::EdgeReason;
+use super::caps::{COUNTED_BYTES, MEDIA_BYTES, Profile};
 use super::schema::Schema;
 use super::validate::validate;
-use super::{EdgeReason, caps::Profile};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, JsonRefusal, Outcome, RenderedValue};
 use serde_json::Value;
@@ -66,6 +67,11 @@ pub fn run_options(profile: Profile, schema: Option<&Schema>, options: &mut RunO
     options.result_bytes = caps.result_bytes;
     options.want_json = schema.is_some() || profile != Profile::Slim;
     options.json_bytes = if schema.is_some() { MAX_VALIDATED_BYTES } else { caps.value_bytes };
+    options.counted_bytes = COUNTED_BYTES;
+    options.brief_text = true;
+    // What a schema asks for is data for whoever asked.
+    options.brief_json = schema.is_none();
+    options.media_bytes = MEDIA_BYTES;
 }
 
 impl<'o> Record<'o> {

@@ -51,6 +51,7 @@ pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
         context,
         limits,
         want_json: args.output == OutputFormat::Json,
+        brief_text: args.output == OutputFormat::Text,
         source_name: source.name.clone().into(),
         now_ms: args.now,
         ..RunOptions::default()

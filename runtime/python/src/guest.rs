@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::output;
 use ptc_runtime::broker::ToolBroker;
 use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
-use ptc_runtime::outcome::{Completion, Ending, Failure, RenderedValue};
+use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
@@ -51,15 +51,7 @@ impl ScriptRun {
             Err(failure) => Ending::failed(failure),
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
-                let text_bytes = text.len() as u64;
-                let answer = RenderedValue {
-                    completion: Completion::Value,
-                    truncated: printed.cut,
-                    text_bytes,
-                    is_nil: false,
-                    json: None,
-                    text,
-                };
+                let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::of(text) };
                 Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
             }
         }

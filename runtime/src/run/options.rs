@@ -1,6 +1,7 @@
 //! What a caller may ask of one run.
 
 use super::limits::Limits;
+use ptc_vm::print::TextLimit;
 use std::borrow::Cow;
 use std::time::Instant;
 
@@ -19,6 +20,14 @@ pub struct RunOptions {
     pub want_json: bool,
     /// Bytes of `RenderedValue::json` to keep.
     pub json_bytes: usize,
+    /// Bytes of either that are written, though not kept, so that the size of what is too large is known.
+    pub counted_bytes: usize,
+    /// What is base64 in strings stands in the text by its beginning and its size.
+    pub brief_text: bool,
+    /// And in the JSON.
+    pub brief_json: bool,
+    /// Bytes of images and sounds that the answer may hold beside its text; 0: none are looked for.
+    pub media_bytes: usize,
     /// Name of the source in diagnostics, for example a file name.
     pub source_name: Cow<'static, str>,
     /// Measure `Usage::duration` also of a program that is over at once: looking at the clock costs a share
@@ -34,6 +43,18 @@ pub struct RunOptions {
     pub since: Option<Instant>,
 }
 
+impl RunOptions {
+    /// How the text of an answer is written.
+    pub(crate) fn text_limit(&self) -> TextLimit {
+        TextLimit { bytes: self.result_bytes, counted: self.counted_bytes, brief: self.brief_text }
+    }
+
+    /// How its JSON is written.
+    pub(crate) fn json_limit(&self) -> TextLimit {
+        TextLimit { bytes: self.json_bytes, counted: self.counted_bytes, brief: self.brief_json }
+    }
+}
+
 impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions {
@@ -43,6 +64,10 @@ impl Default for RunOptions {
             result_bytes: usize::MAX,
             want_json: false,
             json_bytes: usize::MAX,
+            counted_bytes: 0,
+            brief_text: false,
+            brief_json: false,
+            media_bytes: 0,
             source_name: "program".into(),
             timed: true,
             caller_fuel: u64::MAX,

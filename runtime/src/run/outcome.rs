@@ -44,16 +44,8 @@ impl Ending {
 impl Default for Outcome {
     /// An answer with nothing in it, to be filled in.
     fn default() -> Outcome {
-        let answer = RenderedValue {
-            completion: Completion::Value,
-            text: String::new(),
-            truncated: false,
-            text_bytes: 0,
-            is_nil: false,
-            json: None,
-        };
         Outcome {
-            result: Ok(answer),
+            result: Ok(RenderedValue::of(String::new())),
             prints: Vec::new(),
             upstream_calls: Vec::new(),
             notes: Vec::new(),
@@ -92,12 +84,63 @@ pub struct RenderedValue {
     pub text: String,
     /// True when `text` was cut.
     pub truncated: bool,
-    /// Bytes of the whole text, also when it was cut.
+    /// Bytes of the whole text, also when it was cut; one more than `RunOptions::counted_bytes` when there are more.
     pub text_bytes: u64,
     /// True when the value is nil (its text is `nil`).
     pub is_nil: bool,
     /// JSON text of the value, only when `RunOptions::want_json`; an error says where the value has no JSON form.
     pub json: Option<Result<String, JsonRefusal>>,
+    /// Images and sounds in it, only with `RunOptions::media_bytes`.
+    pub media: Vec<Media>,
+}
+
+impl RenderedValue {
+    /// An answer that is this text.
+    pub fn of(text: String) -> RenderedValue {
+        let (completion, text_bytes) = (Completion::Value, text.len() as u64);
+        RenderedValue {
+            completion,
+            text,
+            truncated: false,
+            text_bytes,
+            is_nil: false,
+            json: None,
+            media: Vec::new(),
+        }
+    }
+}
+
+/// An image or a sound in an answer, as a content block of MCP.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Media {
+    /// Which of the two.
+    #[serde(rename = "type")]
+    pub kind: MediaKind,
+    /// In base64.
+    pub data: String,
+    /// For example `image/png`.
+    #[serde(rename = "mimeType")]
+    pub mime_type: String,
+}
+
+/// What is seen or heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    /// An image.
+    Image,
+    /// A sound.
+    Audio,
+}
+
+impl MediaKind {
+    /// What its MIME types begin with.
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            MediaKind::Image => "image/",
+            MediaKind::Audio => "audio/",
+        }
+    }
 }
 
 /// Why a value has no JSON form, or was not rendered as JSON.
@@ -119,7 +162,7 @@ pub enum JsonRefusal {
     },
     /// The JSON text is longer than `RunOptions::json_bytes`.
     TooLarge {
-        /// Bytes written before giving up.
+        /// Bytes of the whole text; one more than `RunOptions::counted_bytes` when there are more.
         bytes: u64,
     },
 }

@@ -4,7 +4,7 @@
 //! a part that is added to an outcome does not compile until it is decided here what becomes of it.
 
 use super::outcome::{
-    CallRecord, CallStatus, Failure, JsonRefusal, Outcome, Place, RenderedValue, Report, Usage,
+    CallRecord, CallStatus, Failure, JsonRefusal, Media, Outcome, Place, RenderedValue, Report, Usage,
 };
 use crate::secrets::{DocumentShape, SecretRegistry};
 use ptc_compiler::diagnostic::Call;
@@ -37,7 +37,11 @@ fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
 }
 
 fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
-    let RenderedValue { completion: _, text, truncated, text_bytes: _, is_nil: _, json } = answer;
+    let RenderedValue { completion: _, text, truncated, text_bytes: _, is_nil: _, json, media } = answer;
+    for Media { kind: _, data, mime_type } in media {
+        secrets.scrub_string(data);
+        secrets.scrub_string(mime_type);
+    }
     if *truncated {
         clean_cut(text, secrets);
     } else {

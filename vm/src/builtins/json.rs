@@ -82,7 +82,7 @@ fn parse_lines(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
 }
 
 fn generate_string(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
-    match encode_text(cx, &arguments[0], Keys::NamesAndIntegers, usize::MAX)? {
+    match encode_text(cx, &arguments[0], Keys::NamesAndIntegers, usize::MAX.into())? {
         Ok(text) => Ok(text.into_value()),
         Err(failure) => Err(Fault::type_error(format_args!("json/generate-string: {failure}"))),
     }

@@ -5,7 +5,7 @@ use crate::fault::Result;
 use crate::memory::{List, items};
 use crate::print::{float_text, write_int, write_integer};
 use crate::value::Value;
-use crate::value::build::Text;
+use crate::value::build::{Text, TextLimit};
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
 use crate::value::vector::VectorNode;
@@ -44,6 +44,8 @@ pub enum EncodeFailure {
     TooLarge {
         /// The limit in bytes.
         limit: usize,
+        /// Bytes of the whole text; one more than are counted when it has more.
+        bytes: usize,
     },
 }
 
@@ -54,7 +56,7 @@ impl fmt::Display for EncodeFailure {
             EncodeFailure::SameName { path, key, other } => {
                 write!(f, "the keys {key} and {other} have the same name in JSON (at {path})")
             }
-            EncodeFailure::TooLarge { limit } => write!(f, "the JSON text is longer than {limit} bytes"),
+            EncodeFailure::TooLarge { limit, .. } => write!(f, "the JSON text is longer than {limit} bytes"),
         }
     }
 }
@@ -82,9 +84,9 @@ pub fn encode(
     cx: &mut Context,
     value: &Value,
     keys: Keys,
-    limit_bytes: usize,
+    limit: impl Into<TextLimit>,
 ) -> Result<std::result::Result<String, EncodeFailure>> {
-    Ok(encode_text(cx, value, keys, limit_bytes)?.map(Text::into_text))
+    Ok(encode_text(cx, value, keys, limit.into())?.map(Text::into_text))
 }
 
 /// [`encode`] into text that is on the account.
@@ -95,9 +97,9 @@ pub(crate) fn encode_text(
     cx: &mut Context,
     value: &Value,
     keys: Keys,
-    limit_bytes: usize,
+    limit: TextLimit,
 ) -> Result<std::result::Result<Text, EncodeFailure>> {
-    let mut encoder = Encoder { buffer: Text::limited(limit_bytes), keys };
+    let mut encoder = Encoder { buffer: Text::limited(limit), keys };
     let mut open: List<Open<'_>> = List::default();
     if !encoder.begin(cx, &mut open, value)? {
         return Ok(Err(not_json(cx, &open, value)));
@@ -169,8 +171,9 @@ pub(crate) fn encode_text(
             return Ok(Err(not_json(cx, &open, offending)));
         }
     }
-    if encoder.buffer.is_full() {
-        return Ok(Err(EncodeFailure::TooLarge { limit: limit_bytes }));
+    if encoder.buffer.is_cut() {
+        let bytes = encoder.buffer.written();
+        return Ok(Err(EncodeFailure::TooLarge { limit: limit.bytes, bytes }));
     }
     Ok(Ok(encoder.buffer))
 }

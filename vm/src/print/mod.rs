@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::fault::Result;
 use crate::memory::{List, STEP, items};
 use crate::value::build::Text;
+pub use crate::value::build::{TextLimit, brief};
 use crate::value::map::MapNode;
 use crate::value::set::SetNode;
 use crate::value::vector::VectorNode;
@@ -22,11 +23,11 @@ use crate::value::{Closure, Value};
 /// The text of a value within a limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Printed {
-    /// The text, at most `limit` bytes, cut at a character.
+    /// The text, at most as long as the limit, cut at a character.
     pub text: String,
     /// The text was cut.
     pub truncated: bool,
-    /// Bytes of the whole text; one more than the limit when it was cut.
+    /// Bytes of the whole text; one more than are counted when it has more.
     pub bytes: usize,
 }
 
@@ -35,7 +36,7 @@ pub struct Printed {
 pub struct Extent {
     /// The text was cut.
     pub truncated: bool,
-    /// Bytes of the whole text; one more than the limit when it was cut.
+    /// Bytes of the whole text; one more than are counted when it has more.
     pub bytes: usize,
 }
 
@@ -43,9 +44,9 @@ pub struct Extent {
 ///
 /// # Errors
 /// Fuel, deadline, cancellation, memory.
-pub fn pr_str(cx: &mut Context, value: &Value, limit_bytes: usize) -> Result<Printed> {
+pub fn pr_str(cx: &mut Context, value: &Value, limit: impl Into<TextLimit>) -> Result<Printed> {
     let mut text = String::new();
-    let Extent { truncated, bytes } = pr_str_into(cx, value, limit_bytes, &mut text)?;
+    let Extent { truncated, bytes } = pr_str_into(cx, value, limit.into(), &mut text)?;
     Ok(Printed { text, truncated, bytes })
 }
 
@@ -53,12 +54,11 @@ pub fn pr_str(cx: &mut Context, value: &Value, limit_bytes: usize) -> Result<Pri
 ///
 /// # Errors
 /// Those of [`pr_str`]; `text` is empty then.
-pub fn pr_str_into(cx: &mut Context, value: &Value, limit_bytes: usize, text: &mut String) -> Result<Extent> {
-    let mut buffer = Text::within(std::mem::take(text), limit_bytes);
+pub fn pr_str_into(cx: &mut Context, value: &Value, limit: TextLimit, text: &mut String) -> Result<Extent> {
+    let mut buffer = Text::within(std::mem::take(text), limit);
     write_readable(cx, &mut buffer, value)?;
-    let truncated = buffer.is_full();
+    let (truncated, bytes) = (buffer.is_cut(), buffer.written());
     *text = buffer.into_text();
-    let bytes = if truncated { limit_bytes.saturating_add(1) } else { text.len() };
     Ok(Extent { truncated, bytes })
 }
 

@@ -194,7 +194,7 @@ fn a_long_text_ends_in_a_typed_fault() {
     with_context(move |cx| {
         let value = decode(cx, text.as_bytes()).expect("decodes");
         let cut = encode(cx, &value, Keys::NamesAndIntegers, 1_000).expect("within limits");
-        assert_eq!(cut, Err(EncodeFailure::TooLarge { limit: 1_000 }));
+        assert_eq!(cut, Err(EncodeFailure::TooLarge { limit: 1_000, bytes: 1_001 }));
     });
 }
 

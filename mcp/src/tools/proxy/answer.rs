@@ -6,7 +6,7 @@
 use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
 use crate::answer::{Content, ToolResult};
-use ptc_runtime::outcome::{Completion, Ending, Outcome, RenderedValue};
+use ptc_runtime::outcome::{Ending, Outcome, RenderedValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -60,14 +60,7 @@ impl ProxyAnswer {
     pub(super) fn ending(self) -> Ending {
         // String keys only, so this cannot fail.
         let json = serde_json::to_string(&self).unwrap_or_default();
-        let answer = RenderedValue {
-            completion: Completion::Value,
-            truncated: false,
-            text_bytes: self.text.len() as u64,
-            is_nil: false,
-            json: Some(Ok(json)),
-            text: self.text,
-        };
+        let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::of(self.text) };
         Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
     }
 

@@ -298,7 +298,13 @@ impl Execution {
                 Exit::Blocked => return Progress::Waiting,
                 Exit::Fault(fault) => return Progress::Finished(self.fail(&fault)),
                 exit @ (Exit::Done | Exit::Return | Exit::Fail(_)) => {
-                    let result = rendering::result(&mut self.isolate, &exit, &self.source, &self.options);
+                    let result = rendering::result(
+                        &mut self.isolate,
+                        &exit,
+                        &self.source,
+                        &self.options,
+                        &self.seat.account,
+                    );
                     return Progress::Finished(match result {
                         Ok(result) => self.end(result),
                         Err(mut fault) => {

@@ -8,7 +8,7 @@
 
 use super::Lisp;
 use super::pool::{self, Allowance, Prepared};
-use super::rendering;
+use super::rendering::{self, may_have_media};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Ending, Outcome, RenderedValue};
 use crate::run::release::release;
@@ -32,7 +32,7 @@ const TINY_CONTEXT: usize = 4 << 10;
 /// The fuel of a run that may be done on its caller's thread the next time.
 pub(crate) fn was_tiny(ending: &Ending, options: &RunOptions, host_calls: bool) -> Option<u64> {
     let is_tiny = !host_calls
-        && ending.result.is_ok()
+        && ending.result.as_ref().is_ok_and(|answer| answer.media.is_empty())
         && ending.peak_bytes <= TINY_BYTES
         && is_tiny_context(options.context.as_deref());
     ending.fuel.filter(|fuel| is_tiny && *fuel <= TINY_FUEL)
@@ -115,21 +115,24 @@ impl Prepared {
             if !are_names(&cx.data) {
                 return false;
             }
-            let RenderedValue { completion, text, truncated, text_bytes, is_nil, json } = answer;
+            let RenderedValue { completion, text, truncated, text_bytes, is_nil, json, media: _ } = answer;
             *completion = match ended.exit {
                 Exit::Done => Completion::Value,
                 Exit::Return => Completion::Return,
                 _ => return false,
             };
-            let Ok(extent) = pr_str_into(cx, ended.value, options.result_bytes, text) else {
+            let Ok(extent) = pr_str_into(cx, ended.value, options.text_limit(), text) else {
                 return false;
             };
+            if may_have_media(text, options) {
+                return false;
+            }
             (*truncated, *text_bytes) = (extent.truncated, extent.bytes as u64);
             *is_nil = ended.value.is_nil();
             *json = None;
             if options.want_json {
                 // Both texts are there at the same time.
-                let encode = |cx: &mut _| rendering::json(cx, ended.value, options.json_bytes);
+                let encode = |cx: &mut _| rendering::json(cx, ended.value, options.json_limit());
                 let Ok(encoded) = cx.holding(text.len(), encode) else { return false };
                 *json = Some(encoded);
             }

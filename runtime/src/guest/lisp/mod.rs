@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: what it asks for;
-//!   `rendering`: its end
+//!   `rendering`, `media`: its end
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
@@ -15,6 +15,7 @@ mod driver;
 mod environment;
 pub(crate) mod fast_path;
 mod host_call;
+mod media;
 mod pool;
 pub mod prelude;
 mod program_cache;

@@ -1,10 +1,13 @@
 //! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
+use super::media;
+use crate::run::account::RunAccount;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Report};
 use ptc_compiler::Rejection;
 use ptc_compiler::diagnostic::{Diagnostic, Severity};
 use ptc_vm::json::{EncodeFailure, Keys, encode};
+use ptc_vm::print::TextLimit;
 use ptc_vm::{BoundedText, Exit, Fault, Isolate, Reason, UnitId};
 
 /// Findings of the compiler that are rendered.
@@ -16,13 +19,14 @@ pub(crate) fn result(
     exit: &Exit,
     source: &str,
     options: &RunOptions,
+    account: &RunAccount,
 ) -> Result<Result<RenderedValue, Failure>, Box<Fault>> {
     let completion = match exit {
         Exit::Return => Completion::Return,
         _ => Completion::Value,
     };
     isolate.result(|cx, value| {
-        let printed = ptc_vm::print::pr_str(cx, value, options.result_bytes)?;
+        let printed = ptc_vm::print::pr_str(cx, value, options.text_limit())?;
         if let Exit::Fail(fault) = exit {
             let message = String::from(match value.as_str() {
                 Some(text) if !printed.truncated => BoundedText::of(text),
@@ -35,9 +39,15 @@ pub(crate) fn result(
         }
         let json = match options.want_json {
             // Both texts are there at the same time.
-            true => Some(cx.holding(printed.text.len(), |cx| json(cx, value, options.json_bytes))?),
+            true => Some(cx.holding(printed.text.len(), |cx| json(cx, value, options.json_limit()))?),
             false => None,
         };
+        let mut media = Vec::new();
+        if options.media_bytes > 0 && printed.truncated || may_have_media(&printed.text, options) {
+            let found = media::find(cx, value, options.media_bytes)?;
+            found.left_out.into_iter().for_each(|remark| account.note(remark));
+            media = found.shown;
+        }
         Ok(Ok(RenderedValue {
             completion,
             truncated: printed.truncated,
@@ -45,20 +55,26 @@ pub(crate) fn result(
             text: printed.text,
             is_nil: value.is_nil(),
             json,
+            media,
         }))
     })
+}
+
+/// Whether it is worth looking for images and sounds in the value of this text, which is not cut.
+pub(crate) fn may_have_media(text: &str, options: &RunOptions) -> bool {
+    options.media_bytes > 0 && text.contains("mimeType")
 }
 
 /// The JSON text of a value.
 pub(crate) fn json(
     cx: &mut ptc_vm::Context,
     value: &ptc_vm::Value,
-    limit: usize,
+    limit: TextLimit,
 ) -> Result<Result<String, JsonRefusal>, Box<Fault>> {
     Ok(encode(cx, value, Keys::Names, limit)?.map_err(|failure| match failure {
         EncodeFailure::NotJson { path, .. } => JsonRefusal::NotEncodable { path },
         EncodeFailure::SameName { path, key, other } => JsonRefusal::SameName { path, key, other },
-        EncodeFailure::TooLarge { limit } => JsonRefusal::TooLarge { bytes: limit as u64 },
+        EncodeFailure::TooLarge { bytes, .. } => JsonRefusal::TooLarge { bytes: bytes as u64 },
     }))
 }
 

@@ -297,7 +297,7 @@ pub(super) fn example(cx: &mut Context, value: &Value) -> Result<Value> {
             write_readable(cx, &mut printed, other)?;
             let mut shown = Text::new();
             shown.push(cx, printed.as_str())?;
-            shown.push(cx, if printed.is_full() { "..." } else { "" })?;
+            shown.push(cx, if printed.is_cut() { "..." } else { "" })?;
             Ok(shown.into_value())
         }
     }

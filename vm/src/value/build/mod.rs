@@ -17,10 +17,13 @@
 //! is looked at in one go. ARCHITECTURE.md lists what still is one step.
 
 mod arguments;
+mod brief;
 mod list;
 mod text;
 
 pub use arguments::Arguments;
+pub use brief::brief;
+pub use text::TextLimit;
 pub(crate) use text::{Case, Text, append, append_node};
 
 use crate::fault::Result;

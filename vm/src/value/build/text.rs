@@ -1,6 +1,7 @@
 //! Text under construction: grows only as far as fuel, memory and its own limit allow, and is on the account
 //! while it exists.
 
+use super::brief;
 use crate::fault::Result;
 use crate::memory::account;
 use crate::value::string::StringNode;
@@ -30,6 +31,24 @@ pub(crate) enum Case {
     Lower,
 }
 
+/// How much of a text is written, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLimit {
+    /// Bytes that are kept.
+    pub bytes: usize,
+    /// Bytes up to which it is written, so that its size is known, though no more are kept.
+    pub counted: usize,
+    /// What is base64 in a string stands there by its beginning and its size.
+    pub brief: bool,
+}
+
+impl From<usize> for TextLimit {
+    /// Everything as it is, up to so many bytes.
+    fn from(bytes: usize) -> TextLimit {
+        TextLimit { bytes, counted: bytes, brief: false }
+    }
+}
+
 /// A text that is being written.
 ///
 /// Invariant: what it has grown by is charged, and was within the limit when it was allocated.
@@ -40,7 +59,11 @@ pub(crate) struct Text {
     /// Bytes that are not the program's: whether they are there already must not show in its account.
     free: usize,
     limit: usize,
-    full: bool,
+    /// Bytes that were written and not kept. Once there are some, nothing more is kept.
+    beyond: usize,
+    /// Bytes after which nothing is written any more, kept or not.
+    counted: usize,
+    brief: bool,
 }
 
 impl Text {
@@ -50,21 +73,26 @@ impl Text {
     }
 
     /// An empty text of at most `limit` bytes.
-    pub(crate) fn limited(limit: usize) -> Text {
-        Text { text: String::new(), charged: 0, free: 0, limit, full: false }
+    pub(crate) fn limited(limit: impl Into<TextLimit>) -> Text {
+        Text::with(String::new(), 0, limit.into())
+    }
+
+    fn with(text: String, free: usize, limit: TextLimit) -> Text {
+        let TextLimit { bytes: limit, counted, brief } = limit;
+        Text { text, charged: 0, free, limit, beyond: 0, counted: counted.max(limit), brief }
     }
 
     /// An empty text of at most `limit` bytes, in memory of the host's.
-    pub(crate) fn within(memory: String, limit: usize) -> Text {
+    pub(crate) fn within(memory: String, limit: TextLimit) -> Text {
         let mut text = memory;
         text.clear();
-        Text { text, charged: 0, free: usize::MAX, limit, full: false }
+        Text::with(text, usize::MAX, limit)
     }
 
     /// An empty text in memory that the last one left, for texts that are mostly short.
     pub(crate) fn reuse(cx: &mut Store) -> Text {
         let text = std::mem::take(&mut cx.scratch);
-        Text { text, charged: 0, free: KEPT, limit: usize::MAX, full: false }
+        Text::with(text, KEPT, usize::MAX.into())
     }
 
     /// Begins with a copy of a string value that somebody else holds too. Copies are counted, not paid for:
@@ -131,7 +159,7 @@ impl Text {
     #[inline]
     fn add(&mut self, cx: &mut Store, more: &str) -> Result<()> {
         let needed = self.text.len() + more.len();
-        if needed > self.text.capacity() || needed > self.limit {
+        if needed > self.text.capacity() || needed > self.limit || self.beyond > 0 {
             return self.add_slow(cx, more);
         }
         self.text.push_str(more);
@@ -140,13 +168,12 @@ impl Text {
 
     #[cold]
     fn add_slow(&mut self, cx: &mut Store, more: &str) -> Result<()> {
-        let room = self.limit - self.text.len();
-        let more = if more.len() > room {
-            self.full = true;
-            &more[..more.floor_char_boundary(room)]
-        } else {
-            more
+        let room = if self.beyond > 0 { 0 } else { self.limit - self.text.len() };
+        let (more, beyond) = match more.len() > room {
+            true => more.split_at(more.floor_char_boundary(room)),
+            false => (more, ""),
         };
+        self.beyond += beyond.len();
         self.grow(cx, more.len())?;
         self.text.push_str(more);
         Ok(())
@@ -197,9 +224,40 @@ impl Text {
         Ok(())
     }
 
-    /// Adds text with the escapes of the bytes that need one. Escaped bytes are ASCII.
+    /// Adds a string with the escapes of the bytes that need one. Escaped bytes are ASCII.
     #[inline]
     pub(crate) fn push_escaped(
+        &mut self,
+        cx: &mut Store,
+        more: &str,
+        escape: impl Fn(u8) -> Option<&'static str>,
+    ) -> Result<()> {
+        if self.brief && more.len() >= brief::LEAST {
+            return self.push_brief(cx, more, &escape);
+        }
+        self.push_whole(cx, more, escape)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_brief(
+        &mut self,
+        cx: &mut Store,
+        more: &str,
+        escape: &impl Fn(u8) -> Option<&'static str>,
+    ) -> Result<()> {
+        cx.tick(more.len() as u64 / 16)?;
+        for part in brief::parts(more) {
+            match part {
+                brief::Part::Plain(plain) => self.push_whole(cx, plain, escape)?,
+                brief::Part::Data(data) => self.push(cx, &brief::shortened(data))?,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_whole(
         &mut self,
         cx: &mut Store,
         more: &str,
@@ -219,7 +277,7 @@ impl Text {
                 at += 1;
                 plain = at;
             }
-            if self.full {
+            if self.is_full() {
                 break;
             }
         }
@@ -237,9 +295,19 @@ impl Text {
         self.push(cx, more.encode_utf8(&mut [0; 4]))
     }
 
-    /// True once text was refused.
+    /// True once nothing is written any more.
     pub(crate) fn is_full(&self) -> bool {
-        self.full
+        self.beyond > 0 && self.written() > self.counted
+    }
+
+    /// True once something was not kept.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.beyond > 0
+    }
+
+    /// Bytes written, kept or not; one more than are counted when there would have been more.
+    pub(crate) fn written(&self) -> usize {
+        (self.text.len() + self.beyond).min(self.counted.saturating_add(1))
     }
 
     /// The text so far.
