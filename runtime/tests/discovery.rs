@@ -64,16 +64,23 @@ async fn doc_gives_arguments_call_form_and_result_shape() {
         "github/search_issues\n\
          Description: Search issues\n\
          \n\
-         Args: {:query string :kind const<\"issue\">? :labels array? :state enum<string>?}\n\
-         Required args: :query\n  \
-         :state - one of \"open\", \"closed\"\n\
+         Args: {:query string :kind \"issue\"? :labels [string]? :state \"open\"|\"closed\"?}\n\
+         Required args: :query\n\
          \n\
          Call:\n\
          (tool/call {:server \"github\" :tool \"search_issues\" :args {:query \"...\"}})\n\
          \n\
          Returns: Result<{:items [{:number integer?}]}>\n\
-         Use `(:value r)` after checking `(:ok r)`."
+         Use `(:value r)` after checking `(:ok r)`. (meta \"github/search_issues\") has the schemas in full."
     );
+    // What a tool gives that does not say so is known once it was called.
+    let returns = async |runtime: &Runtime| {
+        let text = value(runtime, "(first (re-seq #\"Returns: .*\" (doc 'fs/read_text_file)))").await;
+        serde_json::from_str::<String>(&text).unwrap()
+    };
+    assert_eq!(returns(&runtime).await, "Returns: Result<any>");
+    value(&runtime, "(tool/call 'fs/read_text_file {:path \"a\"})").await;
+    assert_eq!(returns(&runtime).await, "Returns: Result<any>; it last gave {:args {:path string}}");
     // The call form runs as it stands.
     let call = text.lines().find(|line| line.starts_with("(tool/call")).unwrap();
     assert_eq!(value(&runtime, &format!("(get-in {call} [:value :args])")).await, "{\"query\" \"...\"}");

@@ -8,6 +8,7 @@
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
+//! - [`signature`]: makes arguments from the signature that `doc` shows
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
 //! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
@@ -37,6 +38,7 @@ pub mod pr_text;
 pub mod processes;
 pub mod remote;
 pub mod serve;
+pub mod signature;
 pub mod small_stack;
 pub mod third_party;
 pub mod upstreams;

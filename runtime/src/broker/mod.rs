@@ -28,6 +28,7 @@ use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
+use crate::tools::seen::SeenResults;
 use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub struct ToolBroker {
     upstreams: RwLock<Arc<Upstreams>>,
     catalog: SharedCatalog,
     secrets: SecretRegistry,
+    /// What tools gave that do not say what they give.
+    seen: SeenResults,
 }
 
 /// The configured servers by name.
@@ -96,7 +99,8 @@ impl From<WorldFault> for CallError {
 
 impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
-        ToolBroker { upstreams: RwLock::new(Arc::new(upstreams)), catalog, secrets }
+        let upstreams = RwLock::new(Arc::new(upstreams));
+        ToolBroker { upstreams, catalog, secrets, seen: SeenResults::default() }
     }
 
     /// What is known about a tool at this moment.
@@ -166,6 +170,11 @@ impl ToolBroker {
     /// The tools of all servers.
     pub fn catalog(&self) -> &SharedCatalog {
         &self.catalog
+    }
+
+    /// The shape of what a tool last gave that does not say what it gives.
+    pub(crate) fn last_given(&self, server: &str, tool: &str) -> Option<Arc<str>> {
+        self.seen.of(server, tool)
     }
 
     /// What must not leave the process.

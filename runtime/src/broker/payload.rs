@@ -204,6 +204,16 @@ impl CallPayload {
         }
     }
 
+    /// The value as JSON; `None` when it is a text that is none.
+    pub(crate) fn as_json(&self) -> Option<Json> {
+        match self.value() {
+            PayloadValue::Json(json) => serde_json::from_slice(json).ok(),
+            PayloadValue::Text(text) if looks_like_json(text) => serde_json::from_str(text).ok(),
+            PayloadValue::Text(_) => None,
+            PayloadValue::Nothing => Some(Json::Null),
+        }
+    }
+
     /// Why the call counts as failed: the tool says so, or gave what is no result.
     pub fn failure(&self) -> Option<(CallFault, &str)> {
         match &self.content {

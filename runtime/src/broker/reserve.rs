@@ -262,6 +262,7 @@ impl Permit {
         };
         let Terms { broker, account, upstream, whole } = terms;
         let wrapped_in = tool.wraps_result_in();
-        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, call })
+        let declares_result = tool.output_schema.is_some();
+        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call })
     }
 }

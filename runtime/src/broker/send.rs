@@ -18,6 +18,8 @@ pub struct Parcel {
     pub(super) request: CallRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
+    /// It says what it gives.
+    pub(super) declares_result: bool,
     pub(super) call: OpenCall,
 }
 
@@ -40,7 +42,8 @@ impl Parcel {
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let Parcel { broker, account, upstream, whole, request, wrapped_in, call } = self;
+        let Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call } = self;
+        let tool = request.tool.clone();
         let result = match upstream.call(request).await {
             Ok(result) => result,
             Err(fault) => {
@@ -56,6 +59,10 @@ impl Parcel {
             }
         };
         let payload = CallPayload::read(result, wrapped_in).await;
+        if !declares_result && payload.failure().is_none() {
+            let (bytes, server) = (usize::try_from(payload.bytes()).unwrap_or(usize::MAX), upstream.name());
+            broker.seen.note(server, &tool, bytes, || payload.as_json());
+        }
         let (bytes, duration) = (payload.bytes(), call.elapsed());
         match account.hold(payload.held_bytes()) {
             Some(held) => Ok(CallResponse { payload: payload.held(held), call, duration }),

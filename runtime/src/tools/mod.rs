@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
-//! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words
+//! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words;
+//!   `typed`: as signatures; `seen`: what tools gave that do not say
 //! - `qualified`: names of tools beside those of other servers
 //! - `check`: arguments that are JSON already, against their schema
 //! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
@@ -14,9 +15,11 @@ pub(crate) mod expectation;
 mod policy;
 mod qualified;
 mod schema;
+pub(crate) mod seen;
 pub(crate) mod suggest;
 pub mod text;
 mod tool;
+mod typed;
 pub(crate) mod words;
 
 pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};

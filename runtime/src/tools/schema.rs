@@ -1,18 +1,9 @@
-//! JSON Schemas as one line of text: the words for arguments, and the shape of results.
+//! JSON Schemas as words: one for each argument.
 
 use serde_json::Value as Json;
 
 /// References followed before giving up: `$ref` may point in a circle.
 const MOST_REFERENCES: usize = 8;
-
-/// Levels of a result shape; what is deeper is named by its type only.
-const DEEPEST_SHAPE: usize = 4;
-
-/// Fields of one map in a result shape.
-const MOST_FIELDS: usize = 40;
-
-/// Values of an enumeration that a result shape lists.
-const MOST_LITERALS: usize = 8;
 
 /// Follows `$ref` within the document, and an `allOf` of one schema.
 pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
@@ -121,54 +112,6 @@ pub(crate) fn key(name: &str) -> String {
     }
 }
 
-/// What a call gives: `Result<{:rows [string] :next string?}>`. Of a result that is wrapped in a member, what is in it.
-pub(crate) fn result_shape(output_schema: Option<&Json>, wrapped_in: Option<&str>) -> String {
-    match output_schema {
-        Some(schema) => {
-            let inner = wrapped_in.and_then(|name| schema.get("properties")?.get(name));
-            format!("Result<{}>", shape(schema, inner.unwrap_or(schema), 0))
-        }
-        None => "Result<any>".to_owned(),
-    }
-}
-
-fn shape(root: &Json, schema: &Json, depth: usize) -> String {
-    let schema = resolve(root, schema);
-    if depth >= DEEPEST_SHAPE {
-        return word(root, schema);
-    }
-    if let Some(fixed) = schema.get("const") {
-        return fixed.to_string();
-    }
-    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
-        return match values.len() {
-            1..=MOST_LITERALS => union(values.iter().map(Json::to_string)),
-            _ => word(root, schema),
-        };
-    }
-    if let Some(properties) = schema.get("properties").and_then(Json::as_object).filter(|map| !map.is_empty())
-    {
-        let mut fields: Vec<String> = Properties::of(root, schema)
-            .map(|field| {
-                let mark = if field.required { "" } else { "?" };
-                format!("{} {}{mark}", key(field.name), shape(root, field.schema, depth + 1))
-            })
-            .take(MOST_FIELDS)
-            .collect();
-        if properties.len() > MOST_FIELDS {
-            fields.push("…".to_owned());
-        }
-        return format!("{{{}}}", fields.join(" "));
-    }
-    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        return format!("[{}]", shape(root, items, depth + 1));
-    }
-    if let Some(choices) = alternatives(schema).filter(|_| schema.get("type").is_none()) {
-        return union(choices.iter().map(|choice| shape(root, choice, depth + 1)));
-    }
-    word(root, schema)
-}
-
 /// One property of an object schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Argument<'s> {
@@ -256,27 +199,5 @@ mod tests {
         assert_eq!(word(&root, &json!({"$ref": "#/$defs/loop"})), "any");
         assert!(word(&root, &json!({"$ref": "#/$defs/either"})).contains("integer"));
         assert_eq!(word(&root, &json!({"$ref": "#/nowhere"})), "any");
-    }
-
-    #[test]
-    fn shapes_show_fields_required_first() {
-        let schema = json!({"type": "object", "required": ["rows"], "properties": {
-            "next": {"type": ["string", "null"]},
-            "rows": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"},
-                "state": {"enum": ["open", "closed"]}}}},
-            "odd key": {"const": 3}}});
-        assert_eq!(
-            result_shape(Some(&schema), None),
-            "Result<{:rows [{:id integer? :state \"open\"|\"closed\"?}] :next string? \"odd key\" 3?}>"
-        );
-        assert_eq!(result_shape(None, None), "Result<any>");
-        let wrapped =
-            json!({"properties": {"result": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
-        assert_eq!(result_shape(Some(&wrapped), Some("result")), "Result<integer>");
-        let mut deep = json!({"type": "string"});
-        for _ in 0..10 {
-            deep = json!({"type": "array", "items": deep});
-        }
-        assert_eq!(result_shape(Some(&deep), None), "Result<[[[[array]]]]>");
     }
 }

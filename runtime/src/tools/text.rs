@@ -1,6 +1,7 @@
 //! Tools as text: arguments, a call to edit, documentation, one-line summaries.
 
-use super::schema::{Properties, alternatives, key, resolve, result_shape, word};
+use super::schema::{Argument, Properties, alternatives, key, resolve, word};
+use super::typed::{result, typed};
 use super::{Annotations, UpstreamTool};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -8,14 +9,20 @@ use std::borrow::Cow;
 /// Characters of a description in a list.
 pub(crate) const SUMMARY: usize = 120;
 
-/// Characters of a description in documentation.
-const DESCRIPTION: usize = 1_000;
+/// Characters of the description of a tool in documentation.
+const DESCRIPTION: usize = 6_000;
 
-/// Arguments that are explained one by one.
-const MOST_EXPLAINED: usize = 40;
+/// Characters of that of an argument.
+const EXPLANATION: usize = 1_000;
 
-/// Values of an enumeration that are listed.
-const MOST_VALUES: usize = 20;
+/// Arguments that are explained one by one, those inside others included.
+const MOST_EXPLAINED: usize = 60;
+
+/// Arguments that are looked at for that: references may lead to the same ones again and again.
+const MOST_LOOKED_AT: usize = 2_000;
+
+/// How deep arguments inside others are explained.
+const DEEPEST_EXPLAINED: usize = 3;
 
 /// How deep a call to edit goes into objects.
 const DEEPEST_PLACEHOLDER: usize = 3;
@@ -139,59 +146,79 @@ fn number(schema: &Json, usual: &str) -> String {
     schema.get("minimum").filter(|least| least.is_number()).map_or_else(|| usual.to_owned(), Json::to_string)
 }
 
-/// The documentation of one tool.
-pub(crate) fn documentation(server: &str, tool: &UpstreamTool) -> String {
+/// The documentation of one tool; `seen` is the shape of what it last gave, for one that does not say what it gives.
+pub(crate) fn documentation(server: &str, tool: &UpstreamTool, seen: Option<&str>) -> String {
     let schema = &tool.input_schema;
     let mut text = format!("{server}/{}", tool.name);
-    let description =
-        one_line(tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default(), DESCRIPTION);
+    if let Some(title) = tool.title.as_deref().filter(|title| !title.is_empty() && *title != &*tool.name) {
+        text.push_str(&format!(" ({})", one_line(title, SUMMARY)));
+    }
+    let description = paragraph(tool.description.as_deref().unwrap_or_default(), DESCRIPTION, "  ");
     if !description.is_empty() {
         text.push_str(&format!("\nDescription: {description}"));
     }
-    text.push_str(&format!("\n\nArgs: {}", arguments(schema)));
+    text.push_str(&format!("\n\nArgs: {}", typed(schema, schema)));
     let required: Vec<String> =
         Properties::of(schema, schema).filter(|row| row.required).map(|row| key(row.name)).collect();
     let required = if required.is_empty() { "none".to_owned() } else { required.join(" ") };
     text.push_str(&format!("\nRequired args: {required}"));
-    for row in Properties::of(schema, schema).take(MOST_EXPLAINED) {
-        if let Some(about) = explanation(schema, row.schema) {
-            text.push_str(&format!("\n  {} - {about}", key(row.name)));
-        }
-    }
+    let mut rows = Vec::new();
+    explain(schema, schema, &[], &mut { MOST_LOOKED_AT }, &mut rows);
+    rows.iter().for_each(|row| text.push_str(&format!("\n  {row}")));
     let hints: Vec<&str> = hints(&tool.annotations).map(|hint| hint.label).collect();
     if !hints.is_empty() {
         text.push_str(&format!("\nHints: {}", hints.join(", ")));
     }
     text.push_str(&format!("\n\nCall:\n{}", call_form(server, tool)));
-    text.push_str(&format!(
-        "\n\nReturns: {}",
-        result_shape(tool.output_schema.as_ref(), tool.wraps_result_in())
-    ));
+    let result = result(tool.output_schema.as_ref(), tool.wraps_result_in(), seen);
+    text.push_str(&format!("\n\nReturns: {result}"));
     text.push_str("\nUse `(:value r)` after checking `(:ok r)`.");
+    let reference = Json::from(format!("{server}/{}", tool.name));
+    text.push_str(&format!(" (meta {reference}) has the schemas in full."));
     text
 }
 
-/// What a schema says about one argument beside its type.
-fn explanation(root: &Json, schema: &Json) -> Option<String> {
-    let described = schema.get("description");
-    let schema = resolve(root, schema);
-    let mut parts = Vec::new();
-    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
-        let mut listed: Vec<String> = values.iter().take(MOST_VALUES).map(Json::to_string).collect();
-        if values.len() > MOST_VALUES {
-            listed.push(format!("… ({} more)", values.len() - MOST_VALUES));
+/// A text with its lines, each after the first behind `indent`, cut after some characters. Blank lines and the
+/// indentation that all lines share are left out.
+fn paragraph(text: &str, characters: usize, indent: &str) -> String {
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let blanks = |line: &&str| line.len() - line.trim_start().len();
+    let shared = lines.iter().skip(1).map(blanks).min().unwrap_or_default();
+    let lines = lines.iter().enumerate().map(|(at, line)| match at {
+        0 => (*line).to_owned(),
+        // All of them begin with as many blanks, which may be of any kind.
+        _ => format!("{indent}{}", line.get(shared..).unwrap_or_else(|| line.trim_start())),
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    match text.char_indices().nth(characters) {
+        None => text,
+        Some((end, _)) => format!("{}...", text[..end].trim_end()),
+    }
+}
+
+/// What a schema says about its members in words, and about theirs: `:filter :since - not before this day`.
+fn explain(root: &Json, schema: &Json, path: &[&str], left: &mut usize, rows: &mut Vec<String>) {
+    for Argument { name, schema: row, .. } in Properties::of(root, schema) {
+        *left = left.saturating_sub(1);
+        if rows.len() >= MOST_EXPLAINED || *left == 0 {
+            return;
         }
-        parts.push(format!("one of {}", listed.join(", ")));
+        let path = [path, &[name]].concat();
+        let inner = resolve(root, row);
+        let described = row.get("description").or_else(|| inner.get("description")).and_then(Json::as_str);
+        let about = paragraph(described.unwrap_or_default(), EXPLANATION, "    ");
+        if !about.is_empty() {
+            let path: Vec<String> = path.iter().map(|name| key(name)).collect();
+            rows.push(format!("{} - {about}", path.join(" ")));
+        }
+        if path.len() < DEEPEST_EXPLAINED {
+            let inside = [inner].into_iter().chain(alternatives(inner).unwrap_or_default());
+            for schema in inside.map(|schema| resolve(root, schema)) {
+                let items = schema.get("items").filter(|items| items.is_object());
+                explain(root, items.unwrap_or(schema), &path, left, rows);
+            }
+        }
     }
-    if let Some(text) = described.or_else(|| schema.get("description")).and_then(Json::as_str) {
-        let text = one_line(text, SUMMARY);
-        parts.extend((!text.is_empty()).then(|| text.into_owned()));
-    }
-    if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-        let default = default.to_string();
-        parts.extend((default.len() <= SUMMARY).then(|| format!("default {default}")));
-    }
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 #[cfg(test)]
@@ -217,21 +244,21 @@ mod tests {
     #[test]
     fn documentation_has_arguments_call_and_result() {
         assert_eq!(
-            documentation("github", &search()),
+            documentation("github", &search(), None),
             "github/search_issues\n\
-             Description: Search issues.\n\
+             Description: Search\n  \
+               issues.\n\
              \n\
-             Args: {:query string :repo string :limit integer? :state enum<string>?}\n\
+             Args: {:query string :repo string :limit integer? :state \"open\"|\"closed\"? = \"open\"}\n\
              Required args: :query :repo\n  \
-               :repo - owner/name\n  \
-               :state - one of \"open\", \"closed\"; default \"open\"\n\
+               :repo - owner/name\n\
              Hints: read-only\n\
              \n\
              Call:\n\
              (tool/call {:server \"github\" :tool \"search_issues\" :args {:query \"...\" :repo \"...\"}})\n\
              \n\
              Returns: Result<{:items [string] :next string?}>\n\
-             Use `(:value r)` after checking `(:ok r)`."
+             Use `(:value r)` after checking `(:ok r)`. (meta \"github/search_issues\") has the schemas in full."
         );
     }
 
@@ -240,7 +267,7 @@ mod tests {
         let bare = tool(json!({"name": "now"}));
         assert_eq!(call_form("time", &bare), "(tool/call {:server \"time\" :tool \"now\" :args {}})");
         assert_eq!(signature("time", &bare), "time/now {}");
-        assert!(documentation("time", &bare).contains("Required args: none"));
+        assert!(documentation("time", &bare, None).contains("Required args: none"));
     }
 
     #[test]
@@ -256,6 +283,25 @@ mod tests {
         );
         let optional = json!({"properties": {"b": {}, "a": {}}});
         assert_eq!(object(&optional, &optional, 0, true), "{:a \"...\"}");
+    }
+
+    #[test]
+    fn descriptions_keep_their_lines() {
+        assert_eq!(paragraph("One.\n\n    Two:\n      - a\n", 100, "  "), "One.\n  Two:\n    - a");
+        assert_eq!(paragraph("abc def", 4, ""), "abc...");
+        let nested = tool(json!({"name": "t", "title": "The tool", "inputSchema": {"properties": {
+            "filter": {"description": "What to keep", "properties": {"since": {"description": "not before"}}},
+            "rows": {"type": "array", "items": {"properties": {"id": {"description": "its number"}}}}}}}));
+        let text = documentation("s", &nested, Some("[string]"));
+        for line in [
+            "s/t (The tool)",
+            "  :filter - What to keep",
+            "  :filter :since - not before",
+            "  :rows :id - its number",
+            "Returns: Result<any>; it last gave [string]",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -206,7 +206,10 @@ impl Lookup<'_> {
                     DiscoveryForm::Meta => {
                         DiscoveryReply::Json(tool_metadata(server_name, &tool).to_string())
                     }
-                    _ => DiscoveryReply::Text(tool_text::documentation(server_name, &tool)),
+                    _ => {
+                        let seen = self.broker.last_given(server_name, &tool.name);
+                        DiscoveryReply::Text(tool_text::documentation(server_name, &tool, seen.as_deref()))
+                    }
                 }));
             }
             LookUp::NoServer | LookUp::NotLoaded => return Ok(self.load(server)),

@@ -1,0 +1,273 @@
+//! Reads the signature that `doc` shows of the arguments of a tool, and makes values of it, knowing nothing else.
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+/// A type as a signature has it.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names of the parts say it")]
+pub enum Type {
+    /// One of these.
+    Union(Vec<Type>),
+    /// This very value.
+    Literal(Value),
+    /// A map: its members, what other members are, and which belong together.
+    Map { members: Vec<Member>, others: Option<Box<Type>>, facts: Vec<String> },
+    /// A list of one type, or of as many as there are.
+    List { items: Vec<Type>, facts: Vec<String> },
+    /// Anything else, by its name.
+    Word { name: String, facts: Vec<String> },
+}
+
+/// A member of a map.
+#[derive(Debug)]
+pub struct Member {
+    name: String,
+    of: Type,
+    is_required: bool,
+    default: Option<Value>,
+}
+
+/// Which values are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// What is required, and nothing else.
+    Least,
+    /// Everything; of alternatives the first.
+    First,
+    /// Everything; of alternatives the last.
+    Last,
+}
+
+/// Reads a signature; panics where it does not follow its grammar.
+pub fn read(text: &str) -> Type {
+    let mut reader = Reader { rest: text };
+    let read = reader.union();
+    assert!(reader.rest.is_empty(), "more than a signature: {:?} in {text}", reader.rest);
+    read
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+}
+
+impl Reader<'_> {
+    fn takes(&mut self, word: &str) -> bool {
+        match self.rest.strip_prefix(word) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn union(&mut self) -> Type {
+        let mut kinds = vec![self.single()];
+        while self.takes("|") {
+            if !self.takes("…") {
+                kinds.push(self.single());
+            }
+        }
+        if kinds.len() == 1 { kinds.remove(0) } else { Type::Union(kinds) }
+    }
+
+    fn single(&mut self) -> Type {
+        if self.takes("{") {
+            return self.map();
+        }
+        if self.takes("[") {
+            let mut items = vec![self.union()];
+            while self.takes(", ") {
+                items.push(self.union());
+            }
+            assert!(self.takes("]"), "a list without end: {:?}", self.rest);
+            return Type::List { items, facts: self.facts() };
+        }
+        if self.rest.starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+            return Type::Literal(self.json());
+        }
+        let end = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        match name {
+            "true" | "false" => Type::Literal(json!(name == "true")),
+            "" => panic!("no type: {rest:?}"),
+            _ => Type::Word { name: name.to_owned(), facts: self.facts() },
+        }
+    }
+
+    fn map(&mut self) -> Type {
+        let (mut members, mut others) = (Vec::new(), None);
+        while !self.takes("}") {
+            self.takes(" ");
+            if self.takes("* ") {
+                others = Some(Box::new(self.union()));
+                continue;
+            }
+            if self.takes("…") {
+                continue;
+            }
+            let name = if self.takes(":") {
+                let end = self.rest.find(' ').expect("a type after the name");
+                let (name, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                name.to_owned()
+            } else {
+                self.json().as_str().expect("a name").to_owned()
+            };
+            assert!(self.takes(" "), "no type of {name}");
+            let of = self.union();
+            let is_required = !self.takes("?");
+            let default = self.takes(" = ").then(|| self.json());
+            members.push(Member { name, of, is_required, default });
+        }
+        Type::Map { members, others, facts: self.facts() }
+    }
+
+    fn json(&mut self) -> Value {
+        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
+        let value = values.next().expect("a value").expect("JSON");
+        self.rest = &self.rest[values.byte_offset()..];
+        value
+    }
+
+    /// What stands in `<…>`.
+    fn facts(&mut self) -> Vec<String> {
+        if !self.takes("<") {
+            return Vec::new();
+        }
+        let mut facts = Vec::new();
+        loop {
+            if self.rest.starts_with('"') {
+                facts.push(self.json().to_string());
+            } else {
+                let end = self.rest.find([',', '>', '|']).expect("an end");
+                let (fact, rest) = self.rest.split_at(end);
+                facts.push(fact.to_owned());
+                self.rest = rest;
+            }
+            if self.takes(">") {
+                return facts;
+            }
+            assert!(self.takes(", ") || self.takes("|"), "{:?}", self.rest);
+        }
+    }
+}
+
+impl Type {
+    /// A value of this type.
+    pub fn value(&self, style: Style) -> Value {
+        match self {
+            Type::Union(kinds) if style == Style::Last => kinds[kinds.len() - 1].value(style),
+            Type::Union(kinds) => kinds[0].value(style),
+            Type::Literal(value) => value.clone(),
+            Type::Map { members, others, facts } => {
+                // Members of which one set has to be there.
+                let with: Vec<&str> = facts
+                    .iter()
+                    .find_map(|fact| fact.strip_prefix("with "))
+                    .unwrap_or_default()
+                    .split(' ')
+                    .collect();
+                let is_wanted = |member: &&Member| {
+                    let is_named = with.iter().any(|name| name.trim_start_matches(':') == member.name);
+                    style != Style::Least || member.is_required || is_named
+                };
+                let value = |member: &Member| match &member.default {
+                    Some(default) if style == Style::First => default.clone(),
+                    _ => member.of.value(style),
+                };
+                let mut map: Map<String, Value> = members
+                    .iter()
+                    .filter(is_wanted)
+                    .map(|member| (member.name.clone(), value(member)))
+                    .collect();
+                if let Some(others) = others.as_ref().filter(|_| style != Style::Least) {
+                    map.insert("other".to_owned(), others.value(style));
+                }
+                map.into()
+            }
+            Type::List { items, facts } => {
+                let (least, most) = bounds(facts);
+                if items.len() > 1 {
+                    return items.iter().map(|item| item.value(style)).collect();
+                }
+                let wanted = if style == Style::Least { 0.0 } else { 1.0 };
+                let count = f64::max(wanted, least.unwrap_or(0.0)).min(most.unwrap_or(f64::MAX));
+                (0..count as usize).map(|_| items[0].value(style)).collect()
+            }
+            Type::Word { name, facts } => word(name, facts),
+        }
+    }
+}
+
+/// `least..most` among the facts.
+fn bounds(facts: &[String]) -> (Option<f64>, Option<f64>) {
+    let range = facts.iter().filter(|fact| !fact.starts_with('"')).find_map(|fact| fact.split_once(".."));
+    let (least, most) = range.unwrap_or_default();
+    (least.parse().ok(), most.parse().ok())
+}
+
+fn word(name: &str, facts: &[String]) -> Value {
+    let (least, most) = bounds(facts);
+    let fact = |word: &str| facts.iter().find_map(|fact| fact.strip_prefix(word)?.trim().parse::<f64>().ok());
+    match name {
+        "boolean" => json!(true),
+        "null" => Value::Null,
+        "integer" | "number" => {
+            let above = fact("above ").map(|limit| limit + 1.0);
+            let mut number = above.or(least).unwrap_or(1.0).min(most.unwrap_or(f64::MAX));
+            if let Some(step) = fact("times ") {
+                number = (number / step).ceil() * step;
+            }
+            if number.fract() == 0.0 { json!(number as i64) } else { json!(number) }
+        }
+        "string" => {
+            let pattern = facts.iter().find(|fact| fact.starts_with('"'));
+            let pattern = pattern.map(|text| serde_json::from_str::<String>(text).expect("a pattern"));
+            let known = [
+                "2026-01-02T03:04:05Z",
+                "2026-01-02",
+                "10:30:00Z",
+                "https://example.com/a",
+                "ada@example.com",
+            ];
+            let known = known.into_iter().chain([
+                "123e4567-e89b-12d3-a456-426614174000",
+                "main",
+                "10:30",
+                "12",
+                "a b",
+            ]);
+            let format = facts.iter().find(|fact| !fact.starts_with('"') && !fact.contains(".."));
+            let by_format = |format: &str| match format {
+                "date-time" => "2026-01-02T03:04:05Z",
+                "date" => "2026-01-02",
+                "time" => "10:30:00Z",
+                "uri" | "url" => "https://example.com/a",
+                "email" => "ada@example.com",
+                "uuid" => "123e4567-e89b-12d3-a456-426614174000",
+                _ => "text",
+            };
+            let text = match (&pattern, format) {
+                (Some(pattern), _) => {
+                    let regex = Regex::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+                    known
+                        .into_iter()
+                        .find(|text| regex.is_match(text))
+                        .unwrap_or_else(|| panic!("a text like {pattern}"))
+                }
+                (None, Some(format)) => by_format(format),
+                (None, None) => "text",
+            };
+            let text =
+                text.to_owned() + &"x".repeat((least.unwrap_or(0.0) as usize).saturating_sub(text.len()));
+            json!(text.chars().take(most.unwrap_or(f64::MAX) as usize).collect::<String>())
+        }
+        "array" => json!([]),
+        "object" => json!({}),
+        "any" => json!("anything"),
+        other => panic!("no value of {other}"),
+    }
+}
