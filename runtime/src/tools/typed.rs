@@ -33,7 +33,7 @@ const LONGEST_FACT: usize = 120;
 pub(crate) fn typed(root: &Json, schema: &Json) -> String {
     let mut text = String::new();
     for levels in (1..=DEEPEST).rev() {
-        let writer = Writer { root, levels, left: Cell::new(MOST_SCHEMAS) };
+        let writer = SignatureWriter { root, levels, left: Cell::new(MOST_SCHEMAS) };
         text = writer.of(schema, 0);
         if text.len() <= LONGEST && writer.left.get() > 0 {
             break;
@@ -55,13 +55,13 @@ pub(crate) fn result(output_schema: Option<&Json>, wrapped_in: Option<&str>, see
     }
 }
 
-struct Writer<'s> {
+struct SignatureWriter<'s> {
     root: &'s Json,
     levels: usize,
     left: Cell<usize>,
 }
 
-impl<'s> Writer<'s> {
+impl<'s> SignatureWriter<'s> {
     fn of(&self, schema: &'s Json, depth: usize) -> String {
         let schema = resolve(self.root, schema);
         if let Some(fixed) = schema.get("const") {

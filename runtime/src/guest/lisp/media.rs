@@ -18,7 +18,7 @@ const MOST: usize = 16;
 
 /// What was found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundMedia {
     /// In their order, as many as there is room for.
     pub(super) shown: Vec<Media>,
     /// A remark about each that there is no room for.
@@ -26,8 +26,8 @@ pub(super) struct Found {
 }
 
 /// Looks for images and sounds, of which those are taken that fit into so many bytes together.
-pub(super) fn find(cx: &mut Context, value: &Value, room: usize) -> Result<Found, Box<Fault>> {
-    let (mut found, mut left) = (Found::default(), room);
+pub(super) fn find(cx: &mut Context, value: &Value, room: usize) -> Result<FoundMedia, Box<Fault>> {
+    let (mut found, mut left) = (FoundMedia::default(), room);
     let mut open = vec![(value, 0)];
     for _ in 0..LOOKED_AT {
         let Some((value, depth)) = open.pop() else { break };
