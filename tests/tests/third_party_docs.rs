@@ -8,7 +8,7 @@ use ptc_tests::third_party::{
 };
 use ptc_tests::upstreams::Upstreams;
 use ptc_tests::workspace;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -51,7 +51,7 @@ fn every_tool_can_be_called_from_its_documentation() {
             let case = json!({ "name": name, "schema": tool["schema"], "value": arguments.value(style) });
             writeln!(cases, "{case}").expect("memory");
         }
-        assert!(doc.contains(&format!("(meta {})", Value::from(tool["tool"].clone()))), "{doc}");
+        assert!(doc.contains(&format!("(meta {})", tool["tool"])), "{doc}");
     }
     let mut validator = Command::new(python())
         .arg(workspace().join("tests/third_party/validate.py"))
