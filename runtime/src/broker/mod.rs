@@ -213,13 +213,13 @@ impl ToolBroker {
     }
 }
 
-/// Starts servers of which a run has to know the tools, all at once, for as long as a call of it may take and at most
-/// half of the time that it has left. Whether they did start shows in the catalog.
+/// Starts servers of which a run has to know the tools, all at once, for as long as a call of it may take. Whether they
+/// did start shows in the catalog.
 pub(crate) fn start_all(
     account: &RunAccount,
     upstreams: Vec<Arc<dyn Upstream>>,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let patience = account.limits().upstream_call_timeout().min(account.time_left() / 2);
+    let patience = account.call_timeout(account.limits().upstream_call_timeout());
     async move {
         let starts = futures_util::future::join_all(upstreams.iter().map(|upstream| upstream.start()));
         let _ = tokio::time::timeout(patience, starts).await;
