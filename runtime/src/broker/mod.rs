@@ -155,7 +155,7 @@ impl ToolBroker {
         Ok(permit.load_spilling(arguments, store)?.send().await?.settled())
     }
 
-    /// Starts the servers whose names are `wanted` and that are not ready (see [`start_all`]).
+    /// Starts the servers whose names are `wanted` and that are not ready (see `start_all`).
     pub fn start(
         &self,
         account: &RunAccount,

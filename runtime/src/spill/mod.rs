@@ -1,7 +1,7 @@
 //! Results that are too large to carry: kept in private files, and looked at in parts.
 //!
 //! A result streams to a nameless file as it comes ([`RawSpill`]), is brought into a form in which lines mean something
-//! ([`Former`](form::Former)), and is then a [`Spilled`] with a name. All files together are bounded: for a new one
+//! (`form`), and is then a [`Spilled`] with a name. All files together are bounded: for a new one
 //! the oldest go. The folder is this process's, and goes with it; what a process leaves that was killed is removed
 //! by the next one.
 //!

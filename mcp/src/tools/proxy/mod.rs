@@ -3,11 +3,11 @@
 //!
 //! # Layout
 //!
-//! - [`fields`]: what a call may say, as one table; its schema.
-//! - [`connection`]: servers as the tool names them. [`listing`]: `list` and `search`. [`call`]: `call`.
-//! - [`place`]: where large results and arguments are; [`files`]: files that a call may name. [`read_result`]:
+//! - `fields`: what a call may say, as one table; its schema.
+//! - `connection`: servers as the tool names them. `listing`: `list` and `search`. `call`: `call`.
+//! - `place`: where large results and arguments are; `files`: files that a call may name. `read_result`:
 //!   `readresult`.
-//! - [`answer`]: answers on their way through a run.
+//! - `answer`: answers on their way through a run.
 //!
 //! Each call is a run of its own, so budgets, ledger, policies, checks, deadlines and redaction are those of programs.
 

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //!
-//! - [`table`]: which sessions there are, whose they are, and when they end.
-//! - [`eval`]: a program in a session. [`view`]: what a session is seen to hold.
-//! - [`arguments`]: arguments of all these tools, and their faults.
+//! - `table`: which sessions there are, whose they are, and when they end.
+//! - `eval`: a program in a session. `view`: what a session is seen to hold.
+//! - `arguments`: arguments of all these tools, and their faults.
 //! - here: the tools that are over at once.
 
 pub mod arguments;

@@ -1,8 +1,8 @@
 //! Programs that build on each other: what one has defined, the next one sees.
 //!
-//! The isolate of a session stays on one worker, in a table of that thread ([`kept`]); a run takes it out, works in it,
-//! and puts it back. Everybody else knows the session by its [`SessionState`]: plain data about what is kept, written by
-//! each commit ([`commit`]).
+//! The isolate of a session stays on one worker, in a table of that thread (`kept`); a run takes it out, works in it,
+//! and puts it back. Everybody else knows the session by its `SessionState`: plain data about what is kept, written by
+//! each commit (`commit`).
 //!
 //! Invariants: an isolate in the table has nothing in it but what was committed; a run that did not end well, or whose
 //! answer was refused, leaves session and state as they were.
