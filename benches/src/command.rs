@@ -4,7 +4,9 @@ use crate::measure::memory::{sessions, suspended, values};
 use crate::measure::overhead::WAYS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
-use crate::measure::{delay_http, delay_server, fairness, latency, serve, spill, text_block, tool_list};
+use crate::measure::{
+    delay_http, delay_server, fairness, latency, python, serve, spill, text_block, tool_list,
+};
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
 use ptc_mcp::console;
@@ -22,6 +24,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   ptc bench pmap            100 and 1,000 calls of 200 ms in flight, against a bare client
   ptc bench pmap --transport http      the same over HTTP, against reqwest alone
+  ptc bench python          a trivial script end to end; 100 calls of 200 ms in flight
   ptc bench overhead        what a tool/call costs beyond its server
   ptc bench serve           requests a second over stdio, against a bare loop
   ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
@@ -43,6 +46,8 @@ pub struct BenchArgs {
 enum Bench {
     /// pmap over a slow tool, against a bare client doing the same
     Pmap(PmapArgs),
+    /// Python scripts: a trivial one end to end, and gather over a slow tool against a bare client
+    Python(PythonBenchArgs),
     /// Calls through ptc against a bare client making the same ones
     Overhead(OverheadArgs),
     /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
@@ -98,6 +103,25 @@ struct PmapArgs {
     /// Calls of the sequential `map` for comparison; 0 leaves it out
     #[arg(long, default_value_t = 20)]
     sequential: usize,
+}
+
+#[derive(Debug, clap::Args)]
+struct PythonBenchArgs {
+    /// Trivial scripts
+    #[arg(long, default_value_t = 200)]
+    scripts: usize,
+    /// Calls of the script that gathers
+    #[arg(long, default_value_t = 100)]
+    calls: usize,
+    /// What one call takes
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    delay: u64,
+    /// Rounds of it; the best counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// An interpreter that has pydantic-monty or fastmcp installed, to be measured beside
+    #[arg(long, value_name = "PYTHON")]
+    peers: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -208,6 +232,7 @@ impl ptc_mcp::cli::Bench for BenchArgs {
     fn run(self) -> Result<Exit, Abort> {
         match self.bench {
             Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
+            Bench::Python(args) => ptc_mcp::cli::on_runtime(scripts(args)),
             Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
             Bench::Serve(args) => serve_rates(&args),
             Bench::Fairness(args) => fair(&args),
@@ -453,6 +478,47 @@ fn value_sizes(args: &ValuesArgs) -> Result<Exit, Abort> {
 
 fn program_failed(message: String) -> Abort {
     Abort { exit: Exit::ProgramFailed, message }
+}
+
+async fn scripts(args: PythonBenchArgs) -> Result<Exit, Abort> {
+    let times = python::end_to_end(args.scripts)?;
+    let at = |part: f64| millis(times[((times.len() - 1) as f64 * part) as usize]);
+    console::write_line("| product | trivial script: least | median | p95 |\n|---|---|---|---|")?;
+    console::write_line(&format!("| ptc serve, over stdio | {} | {} | {} |", at(0.0), at(0.5), at(0.95)))?;
+    let peers = match &args.peers {
+        Some(interpreter) => python::peers(interpreter, args.scripts, args.calls, args.delay)?,
+        None => String::new(),
+    };
+    let (trivial, gathers): (Vec<&str>, Vec<&str>) = peers.lines().partition(|row| row.starts_with("| "));
+    trivial.iter().try_for_each(|row| console::write_line(row))?;
+    let mut sides = Sides::start(Transport::Stdio, args.delay)?;
+    let config = RuntimeConfig { servers: vec![sides.entry.clone()], ..RuntimeConfig::default() };
+    let runtime = start_runtime(config).await?;
+    let best = python::gather(&mut sides, &runtime, args.calls, args.rounds).await?;
+    let bare = best.bare.wall.as_secs_f64();
+    console::write_line("\n| product | calls in flight | time | of the bare client's |\n|---|---|---|---|")?;
+    console::write_line(&format!("| bare client | {} | {} | 1.00 |", args.calls, millis(best.bare.wall)))?;
+    let ratio = best.ptc.wall.as_secs_f64() / bare;
+    console::write_line(&format!(
+        "| ptc, asyncio.gather | {} | {} | {ratio:.2} |",
+        args.calls,
+        millis(best.ptc.wall)
+    ))?;
+    for row in gathers {
+        // `name=seconds`
+        if let Some((name, seconds)) = row.rsplit_once('=')
+            && let Ok(seconds) = seconds.parse::<f64>()
+        {
+            console::write_line(&format!(
+                "| {name} | {} | {} | {:.2} |",
+                args.calls,
+                millis(Duration::from_secs_f64(seconds)),
+                seconds / bare
+            ))?;
+        }
+    }
+    runtime.shutdown().await;
+    Ok(Exit::Ok)
 }
 
 async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {

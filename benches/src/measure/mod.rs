@@ -19,6 +19,7 @@ pub mod latency;
 pub mod memory;
 pub mod overhead;
 pub mod pmap;
+pub mod python;
 pub mod serve;
 pub mod spill;
 pub mod text_block;

@@ -78,14 +78,22 @@ impl Sides {
         let mut best = Comparison { bare: Cost::MOST, ptc: Cost::MOST };
         for _ in 0..rounds {
             let (begun, cpu) = (Instant::now(), clock::cpu());
-            match &mut self.bare {
-                Bare::Stdio(client) => client.calls(calls)?,
-                Bare::Http { client, .. } => client.calls(calls).await?,
-            }
+            self.bare_calls(calls).await?;
             best.bare = best.bare.min(Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu });
             best.ptc = best.ptc.min(run(runtime, "pmap", calls).await?);
         }
         Ok(best)
+    }
+
+    /// The bare client makes its calls.
+    ///
+    /// # Errors
+    /// A server that is lost.
+    pub async fn bare_calls(&mut self, calls: usize) -> io::Result<()> {
+        match &mut self.bare {
+            Bare::Stdio(client) => client.calls(calls),
+            Bare::Http { client, .. } => client.calls(calls).await,
+        }
     }
 }
 

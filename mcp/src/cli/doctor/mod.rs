@@ -5,6 +5,7 @@ mod remedy;
 use crate::answer::outcome::millis;
 use crate::cli::OutputFormat;
 use crate::cli::boot::{LoadError, Need, UpstreamFlags, boot};
+use crate::cli::flags::python::PythonFlags;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
@@ -29,6 +30,8 @@ pub struct DoctorArgs {
     output: OutputFormat,
     #[command(flatten)]
     upstreams: UpstreamFlags,
+    #[command(flatten)]
+    python: PythonFlags,
 }
 
 /// How grave a finding is.
@@ -83,8 +86,16 @@ impl Section {
 /// Runs the command.
 pub async fn run(args: DoctorArgs) -> Result<Exit, Abort> {
     let files = args.upstreams.files();
-    let (configuration, entries) = look_at_files(&args.upstreams, &files)?;
+    let (mut configuration, entries) = look_at_files(&args.upstreams, &files)?;
     let is_readable = configuration.level() < Level::Error;
+    configuration.findings.push(match args.python.look().await {
+        Ok(engine) => Finding::ok("scripts", engine),
+        Err(why) => {
+            let remedy = "only execute_program needs it; --python names another interpreter, --python-unsandboxed runs \
+                          scripts without a jail";
+            Finding::new(Level::Warning, "scripts", format!("Python scripts cannot be run: {why}"), remedy.into())
+        }
+    });
     let mut servers = Vec::new();
     let mut exit = if is_readable { Exit::Ok } else { Exit::Usage };
     let mut sections = vec![configuration];

@@ -28,6 +28,9 @@ impl FlagTable for PythonLimits {}
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Python")]
 pub struct PythonFlags {
+    /// What runs scripts: cpython is the interpreter in a jail of the kernel; auto takes what can be held here
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t, hide_possible_values = true)]
+    python_engine: EngineChoice,
     /// The interpreter, 3.10 or later
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
@@ -36,6 +39,16 @@ pub struct PythonFlags {
     python_unsandboxed: bool,
     #[command(flatten)]
     limits: LimitFlags<PythonLimits>,
+}
+
+/// `--python-engine`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum EngineChoice {
+    /// The first that every layer of its jail can be enforced for.
+    #[default]
+    Auto,
+    /// The machine's `python3`.
+    Cpython,
 }
 
 impl PythonFlags {
@@ -55,22 +68,38 @@ impl PythonFlags {
         })
     }
 
-    /// Starts the engine.
-    pub async fn engine(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, Abort> {
-        let options = Options {
+    /// What holds scripts here, for `ptc doctor`.
+    ///
+    /// # Errors
+    /// Why they cannot be run.
+    pub async fn look(&self) -> Result<String, String> {
+        let engine = CPython::start(self.options(
+            &self.limits(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?,
+        ));
+        engine.await.map(|engine| engine.describe())
+    }
+
+    fn options(&self, limits: &ScriptLimits) -> Options {
+        // There is one engine to choose from.
+        let (EngineChoice::Auto | EngineChoice::Cpython) = self.python_engine;
+        Options {
             python: self.python.clone(),
             jail: !self.python_unsandboxed,
             memory_bytes: limits.process_bytes,
             // A whole one more, since the kernel counts whole seconds: the wall clock ends a script first.
             cpu_seconds: limits.limits.timeout_ms / 1_000 + 1,
-        };
+        }
+    }
+
+    /// Starts the engine.
+    pub async fn engine(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, Abort> {
         let refused = |why: String| {
             Abort::usage(format!(
                 "Python scripts cannot be run: {why}. Without `execute_program` in --tools everything else works; \
                  --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
             ))
         };
-        let engine = CPython::start(options).await.map_err(refused)?;
+        let engine = CPython::start(self.options(limits)).await.map_err(refused)?;
         tracing::info!(engine = engine.describe(), "Python scripts can be run");
         Ok(Arc::new(engine))
     }

@@ -33,7 +33,7 @@ pub struct Printed {
 /// Executes scripts.
 #[async_trait]
 pub trait Engine: Send + Sync {
-    /// What it is, for operators: name and version.
+    /// What it is, for operators: name, version, and the layers that hold its scripts.
     fn describe(&self) -> String;
 
     /// Executes a script to its end. Dropping the future ends its process.

@@ -8,8 +8,10 @@ def main():
         warm_up()
         with open("/proc/self/statm") as pages:
             settings["base_bytes"] = int(pages.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        layers = enter_jail() if settings["jail"] else []
         if settings["jail"]:
-            enter_jail()
+            layers += try_child(settings)
+        settings["layers"] = layers
         Zygote(settings, make_functions, run_script).serve()
     except BaseException as error:
         why = str(error) if isinstance(error, JailError) else f"{type(error).__name__}: {error}"

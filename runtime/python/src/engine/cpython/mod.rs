@@ -25,7 +25,7 @@ use ptc_runtime::outcome::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use zygote::Zygote;
+use zygote::{Ready, Zygote};
 
 /// How scripts are held.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Options {
 /// The engine.
 pub struct CPython {
     options: Options,
-    version: String,
+    description: String,
     zygote: Mutex<Arc<Zygote>>,
 }
 
@@ -54,7 +54,10 @@ impl CPython {
     /// There is no such Python, it is too old, or a layer of the jail cannot be enforced: which, in one line.
     pub async fn start(options: Options) -> Result<CPython, String> {
         let zygote = Zygote::start(&options).await?;
-        Ok(CPython { options, version: zygote.version().to_owned(), zygote: Mutex::new(Arc::new(zygote)) })
+        let Ready { version, layers } = zygote.ready();
+        let held = if layers.is_empty() { "without a jail".to_owned() } else { layers.join(", ") };
+        let description = format!("CPython {version}, {held}");
+        Ok(CPython { options, description, zygote: Mutex::new(Arc::new(zygote)) })
     }
 
     async fn zygote(&self) -> Result<Arc<Zygote>, Failure> {
@@ -70,8 +73,7 @@ impl CPython {
 #[async_trait]
 impl Engine for CPython {
     fn describe(&self) -> String {
-        let held = if self.options.jail { "jailed" } else { "without a jail" };
-        format!("CPython {}, {held}", self.version)
+        self.description.clone()
     }
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {

@@ -54,7 +54,8 @@ class Zygote:
         poll.register(self.alarm, select.POLLIN)
         gc.collect()
         gc.freeze()
-        self.tell({"ready": ".".join(map(str, sys.version_info[:3]))})
+        version = ".".join(map(str, sys.version_info[:3]))
+        self.tell({"ready": {"version": version, "layers": self.settings["layers"]}})
         while True:
             for descriptor, _ in poll.poll(0 if self.waiting else None):
                 if descriptor == self.alarm:

@@ -39,7 +39,7 @@ const KILLED: i32 = -9;
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Message {
-    Ready(String),
+    Ready(Ready),
     Refused(String),
     #[serde(untagged)]
     Ended {
@@ -48,9 +48,18 @@ enum Message {
     },
 }
 
+/// What it says when it can fork.
+#[derive(Deserialize)]
+pub(super) struct Ready {
+    /// Of the interpreter.
+    pub(super) version: String,
+    /// What holds scripts; each was enforced.
+    pub(super) layers: Vec<String>,
+}
+
 /// The warm process.
 pub(super) struct Zygote {
-    version: String,
+    ready: Ready,
     control: Arc<Control>,
     process: Child,
 }
@@ -103,19 +112,19 @@ impl Zygote {
         });
         writer.write_all(format!("{first_line}\n").as_bytes()).await.map_err(failed)?;
         let first = tokio::time::timeout(START, receive(&mut lines)).await;
-        let version = match first.map_err(|_| "python did not start in time".to_owned())? {
-            Some(Message::Ready(version)) => version,
+        let ready = match first.map_err(|_| "python did not start in time".to_owned())? {
+            Some(Message::Ready(ready)) => ready,
             Some(Message::Refused(why)) => return Err(format!("scripts cannot be jailed here: {why}")),
             _ => return Err("python ended at its start (3.10 or later is needed)".to_owned()),
         };
         let control = Arc::new(Control { scripts: Mutex::default(), ordered: Notify::new() });
         tokio::spawn(control.clone().listen(lines));
         tokio::spawn(control.clone().order(writer));
-        Ok(Zygote { version, control, process })
+        Ok(Zygote { ready, control, process })
     }
 
-    pub(super) fn version(&self) -> &str {
-        &self.version
+    pub(super) fn ready(&self) -> &Ready {
+        &self.ready
     }
 
     /// It has ended: another one is needed.

@@ -1,0 +1,152 @@
+//! Python scripts: a trivial one end to end, and 100 calls in flight against a bare client making the same ones.
+
+use crate::measure::overhead::{Comparison, Cost};
+use crate::measure::pmap::Sides;
+use crate::measure::{clock, delay_server};
+use ptc_python::engine::cpython::{CPython, Options};
+use ptc_python::engine::{Engine, Script};
+use ptc_python::functions::FunctionTable;
+use ptc_python::guest::ScriptRun;
+use ptc_runtime::Runtime;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::tools::qualified_name;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The script whose costs are those of having one.
+const TRIVIAL: &str = "print(1 + 1)";
+
+/// What other products take for the same, in the same run.
+const PEERS: &str = include_str!("peers.py");
+
+/// How long trivial scripts take that come one after the other to `ptc serve`: from the request to its answer, sorted.
+///
+/// # Errors
+/// A server that does not start or answer.
+pub fn end_to_end(runs: usize) -> io::Result<Vec<Duration>> {
+    let mut server = ScriptServer::start()?;
+    // The first ones find nothing warm.
+    for _ in 0..5 {
+        server.call(TRIVIAL)?;
+    }
+    let mut times = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let begun = Instant::now();
+        let answer = server.call(TRIVIAL)?;
+        times.push(begun.elapsed());
+        if !answer.contains("executed successfully") {
+            return Err(io::Error::other(answer));
+        }
+    }
+    times.sort();
+    Ok(times)
+}
+
+/// `ptc serve --tools execute_program`, and its client.
+struct ScriptServer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl ScriptServer {
+    fn start() -> io::Result<ScriptServer> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", "--tools", "execute_program"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("no pipes"));
+        };
+        let mut server = ScriptServer { child, input, output: BufReader::new(output) };
+        server.send(
+            r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#,
+        )?;
+        server.receive()?;
+        server.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        Ok(server)
+    }
+
+    fn send(&mut self, line: &str) -> io::Result<()> {
+        self.input.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn receive(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(line),
+        }
+    }
+
+    fn call(&mut self, code: &str) -> io::Result<String> {
+        let params = serde_json::json!({ "name": "execute_program", "arguments": { "code": code } });
+        self.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#))?;
+        self.receive()
+    }
+}
+
+impl Drop for ScriptServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `asyncio.gather` over the delay server, and its bare client; the best round of each.
+///
+/// # Errors
+/// A server that is lost, a machine that cannot hold scripts, calls that fail.
+pub async fn gather(
+    sides: &mut Sides,
+    runtime: &Runtime,
+    calls: usize,
+    rounds: usize,
+) -> io::Result<Comparison> {
+    let options = Options { python: "python3".into(), jail: true, memory_bytes: 256 << 20, cpu_seconds: 600 };
+    let engine: Arc<dyn Engine> = Arc::new(CPython::start(options).await.map_err(io::Error::other)?);
+    let functions = Arc::<FunctionTable>::default();
+    let code = format!(
+        "import asyncio\nrows = await asyncio.gather(*[{}(n=n) for n in range({calls})])\nprint(len(rows))",
+        qualified_name(delay_server::NAME, delay_server::TOOL)
+    );
+    let mut best = Comparison { bare: Cost::MOST, ptc: Cost::MOST };
+    for _ in 0..rounds {
+        let (begun, cpu) = (Instant::now(), clock::cpu());
+        sides.bare_calls(calls).await?;
+        best.bare = best.bare.min(Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu });
+        let run = ScriptRun {
+            engine: engine.clone(),
+            broker: runtime.broker().clone(),
+            functions: functions.clone(),
+            script: Script { code: code.as_str().into(), output_bytes: 1 << 16 },
+        };
+        let limits =
+            Limits { timeout_ms: 600_000, max_upstream_calls: calls as u64, ..Limits::with_upstreams() };
+        let (begun, cpu) = (Instant::now(), clock::cpu());
+        let outcome = runtime.run_guest(limits, run.guest()).await;
+        let took = Cost { wall: begun.elapsed(), cpu: clock::cpu() - cpu };
+        match outcome.result {
+            Ok(printed) if printed.text.trim_end() == calls.to_string() => best.ptc = best.ptc.min(took),
+            Ok(printed) => return Err(io::Error::other(printed.text)),
+            Err(failure) => return Err(io::Error::other(failure.message)),
+        }
+    }
+    Ok(best)
+}
+
+/// What an interpreter with other products prints about them: a row a line.
+///
+/// # Errors
+/// It does not run.
+pub fn peers(python: &str, runs: usize, calls: usize, delay_ms: u64) -> io::Result<String> {
+    let numbers = [runs.to_string(), calls.to_string(), delay_ms.to_string()];
+    let output = Command::new(python).args(["-c", PEERS]).args(numbers).stderr(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(io::Error::other(format!("{python}: {}", output.status))),
+    }
+}
