@@ -128,7 +128,9 @@ impl<'s> SignatureWriter<'s> {
             }
             "string" => {
                 let mut facts = Vec::new();
-                facts.extend(schema.get("format").and_then(Json::as_str).map(str::to_owned));
+                // Some documents have a sentence here.
+                let format = schema.get("format").and_then(Json::as_str).filter(|format| is_name(format));
+                facts.extend(format.map(str::to_owned));
                 facts.extend(range(schema, "minLength", "maxLength"));
                 let pattern =
                     schema.get("pattern").filter(|pattern| pattern.is_string()).map(Json::to_string);
@@ -204,6 +206,12 @@ fn union(kinds: impl Iterator<Item = String>) -> String {
         seen.retain(|kind| kind != "null");
     }
     seen.join("|")
+}
+
+/// A format that has a name, such as `date-time`.
+fn is_name(format: &str) -> bool {
+    const LONGEST: usize = 32;
+    format.len() <= LONGEST && format.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char))
 }
 
 #[cfg(test)]
