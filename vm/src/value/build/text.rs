@@ -159,7 +159,7 @@ impl Text {
     #[inline]
     fn add(&mut self, cx: &mut Store, more: &str) -> Result<()> {
         let needed = self.text.len() + more.len();
-        if needed > self.text.capacity() || needed > self.limit || self.beyond > 0 {
+        if needed > self.text.capacity() || needed > self.limit {
             return self.add_slow(cx, more);
         }
         self.text.push_str(more);
@@ -173,7 +173,11 @@ impl Text {
             true => more.split_at(more.floor_char_boundary(room)),
             false => (more, ""),
         };
-        self.beyond += beyond.len();
+        if !beyond.is_empty() {
+            self.beyond += beyond.len();
+            // From here on everything comes this way.
+            self.limit = 0;
+        }
         self.grow(cx, more.len())?;
         self.text.push_str(more);
         Ok(())
