@@ -70,7 +70,7 @@ pub(in crate::guest::lisp) fn prepare(
         contents.bindings.len() + added
     };
     if count as u64 > limits.bindings {
-        return Err(over("memory", "max_bindings", count as u64, limits.bindings));
+        return Err(over("memory", "max_bindings", Some(count as u64), limits.bindings));
     }
     let mut changed = Vec::with_capacity(names.len());
     for name in names {
@@ -79,7 +79,12 @@ pub(in crate::guest::lisp) fn prepare(
         let printed = printed?;
         let bytes = printed.bytes as u64;
         if printed.truncated {
-            return Err(over(&format!("binding `{name}`"), "max_binding_bytes", bytes, limits.binding_bytes));
+            return Err(over(
+                &format!("binding `{name}`"),
+                "max_binding_bytes",
+                Some(bytes),
+                limits.binding_bytes,
+            ));
         }
         changed.push((name, SessionBinding { bytes, preview: preview(&printed, limits) }));
     }
@@ -96,7 +101,7 @@ pub(in crate::guest::lisp) fn commit(
 ) -> Result<(), CommitRefusal> {
     let most = empty_bytes.saturating_add(limits.memory_bytes);
     let begun = isolate.commit(most);
-    begun.map_err(|_| over("memory", "max_session_memory_bytes", 0, limits.memory_bytes))
+    begun.map_err(|_| over("memory", "max_session_memory_bytes", None, limits.memory_bytes))
 }
 
 impl PreparedCommit {
@@ -145,8 +150,9 @@ pub(in crate::guest::lisp) fn describe(
     Arc::new(before.with_session(names))
 }
 
-fn over(field: &str, limit: &str, actual: u64, most: u64) -> CommitRefusal {
-    let actual = if actual == 0 { "more".to_owned() } else { actual.to_string() };
+/// `actual`: where it is known how much it is.
+fn over(field: &str, limit: &str, actual: Option<u64>, most: u64) -> CommitRefusal {
+    let actual = actual.map_or("more".to_owned(), |actual| actual.to_string());
     let message = format!(
         "session persisted-state limit exceeded; eval was not committed: {field} needs {actual}, {limit} is {most}"
     );
