@@ -3,7 +3,7 @@
 //! program or the host, so a machine may make it directly, item by item.
 
 use crate::bytecode::{BuiltinId, CombinatorKind};
-use crate::context::{Context, Plain};
+use crate::context::{Context, Direct};
 use crate::fault::{Fault, Reason, Result, Wanted};
 use crate::memory::{List, account};
 use crate::value::build::Arguments;
@@ -30,7 +30,7 @@ pub(crate) fn apply(cx: &mut Context, function: &Value, arguments: &mut [Value])
         return Ok(row.map_or(Value::Nil, |row| map.value(row).clone()));
     }
     let result = match function {
-        Value::Builtin(builtin) => call_plain(cx, *builtin, arguments),
+        Value::Builtin(builtin) => call_direct(cx, *builtin, arguments),
         Value::Combinator(node) => apply_combinator(cx, node, arguments),
         data => call_data(cx, data, arguments),
     };
@@ -46,8 +46,8 @@ fn attended(cx: &mut Context, result: Result<Value>) -> Result<Value> {
 }
 
 #[inline]
-fn call_plain(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) -> Result<Value> {
-    let Plain { arity, run: Some(run) } = cx.plain[builtin.index()] else {
+fn call_direct(cx: &mut Context, builtin: BuiltinId, arguments: &mut [Value]) -> Result<Value> {
+    let Direct { arity, run: Some(run) } = cx.direct[builtin.index()] else {
         return Err(not_callable(cx, &Value::Builtin(builtin)));
     };
     cx.fuel.slice -= 1;
@@ -84,7 +84,7 @@ fn apply_combinator(cx: &mut Context, node: &Combinator, arguments: &mut [Value]
                 }
             }
             match &parts[0] {
-                Value::Builtin(builtin) => call_plain(cx, *builtin, arguments),
+                Value::Builtin(builtin) => call_direct(cx, *builtin, arguments),
                 function => apply(cx, function, arguments),
             }
         }

@@ -1,11 +1,12 @@
-//! A script as a run of the runtime. Its work is done elsewhere, so its turns are short: hand it out, wait, end.
+//! A script as a run of the runtime, whose work is done elsewhere.
 
 use crate::engine::{Engine, Script};
 use crate::functions::FunctionTable;
 use crate::host::Host;
 use crate::output;
 use ptc_runtime::broker::ToolBroker;
-use ptc_runtime::guest::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
+use ptc_runtime::guest::{MakeGuest, outside};
+use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tools::qualified_name;
@@ -25,18 +26,10 @@ pub struct ScriptRun {
     pub script: Script,
 }
 
-struct ScriptGuest {
-    seat: Seat,
-    run: Option<ScriptRun>,
-    /// The script's process lives as long as this.
-    under_way: Option<Errand>,
-    end: Option<Box<Ending>>,
-}
-
 impl ScriptRun {
     /// This script as a guest.
     pub fn guest(self) -> MakeGuest {
-        Box::new(move |seat| Ok(Box::new(ScriptGuest { seat, run: Some(self), under_way: None, end: None })))
+        outside(interrupted, move |account| self.end(account))
     }
 
     async fn end(self, account: Arc<RunAccount>) -> Ending {
@@ -58,41 +51,9 @@ impl ScriptRun {
     }
 }
 
-impl ScriptGuest {
-    fn stopped(&self) -> Option<Failure> {
-        Some(match self.seat.account.interrupted()? {
-            InterruptKind::Cancelled => output::cancelled(),
-            InterruptKind::Deadline => output::too_slow(self.seat.account.limits().timeout()),
-        })
+fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {
+    match kind {
+        InterruptKind::Cancelled => output::cancelled(),
+        InterruptKind::Deadline => output::too_slow(limits.timeout()),
     }
-}
-
-impl Guest for ScriptGuest {
-    fn advance(&mut self) -> Progress {
-        if let Some(failure) = self.stopped() {
-            self.under_way = None;
-            return Progress::Finished(Box::new(Ending::failed(failure)));
-        }
-        if let Some(end) = self.end.take() {
-            return Progress::Finished(end);
-        }
-        if let Some(run) = self.run.take() {
-            let account = self.seat.account.clone();
-            let work = async move { Reply::Ended(Box::new(run.end(account).await)) };
-            self.under_way = Some(self.seat.port.hand_out(CallId(0), work));
-        }
-        Progress::Waiting
-    }
-
-    fn answer(&mut self, _: CallId, reply: Reply) {
-        if let Reply::Ended(end) = reply {
-            self.end = Some(end);
-        }
-    }
-
-    fn live_bytes(&self) -> u64 {
-        0
-    }
-
-    fn close(self: Box<Self>) {}
 }

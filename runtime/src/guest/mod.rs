@@ -12,7 +12,7 @@ pub mod lisp;
 mod outside;
 mod seat;
 
-pub use outside::outside;
+pub use outside::{Interrupted, interrupted, outside};
 pub use seat::{Errand, Port, ReplySink, Seat};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};

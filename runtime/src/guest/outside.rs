@@ -2,6 +2,7 @@
 
 use super::{CallId, Errand, Guest, MakeGuest, Progress, Reply, Seat};
 use crate::run::account::RunAccount;
+use crate::run::limits::Limits;
 use crate::run::outcome::{Ending, Failure, FailureKind};
 use ptc_vm::{InterruptKind, Reason};
 use std::pin::Pin;
@@ -9,35 +10,45 @@ use std::sync::Arc;
 
 type Work = Pin<Box<dyn Future<Output = Ending> + Send>>;
 
+/// What a run that was interrupted fails with.
+pub type Interrupted = fn(InterruptKind, &Limits) -> Failure;
+
 struct Outside {
     seat: Seat,
+    interrupted: Interrupted,
     work: Option<Work>,
     /// Dropping it stops the work.
     under_way: Option<Errand>,
     end: Option<Box<Ending>>,
 }
 
-/// A guest that is this work. It is dropped when the run is cancelled or out of time.
+/// A guest that is this work. It is dropped when the run is cancelled or out of time, which `interrupted` puts into words.
 pub fn outside<W: Future<Output = Ending> + Send + 'static>(
+    interrupted: Interrupted,
     work: impl FnOnce(Arc<RunAccount>) -> W + Send + 'static,
 ) -> MakeGuest {
     Box::new(move |seat| {
         let work: Work = Box::pin(work(seat.account.clone()));
-        Ok(Box::new(Outside { seat, work: Some(work), under_way: None, end: None }))
+        Ok(Box::new(Outside { seat, interrupted, work: Some(work), under_way: None, end: None }))
     })
+}
+
+/// The usual words for an interrupted run.
+pub fn interrupted(kind: InterruptKind, limits: &Limits) -> Failure {
+    match kind {
+        InterruptKind::Cancelled => Failure::cancelled(),
+        InterruptKind::Deadline => Failure::new(
+            FailureKind::from(Reason::Timeout),
+            format!("no end within {} ms", limits.timeout_ms),
+        ),
+    }
 }
 
 impl Guest for Outside {
     fn advance(&mut self) -> Progress {
         if let Some(kind) = self.seat.account.interrupted() {
             self.under_way = None;
-            let failure = match kind {
-                InterruptKind::Cancelled => Failure::cancelled(),
-                InterruptKind::Deadline => {
-                    let text = format!("no end within {} ms", self.seat.account.limits().timeout_ms);
-                    Failure::new(FailureKind::from(Reason::Timeout), text)
-                }
-            };
+            let failure = (self.interrupted)(kind, self.seat.account.limits());
             return Progress::Finished(Box::new(Ending::failed(failure)));
         }
         if let Some(end) = self.end.take() {

@@ -1,7 +1,7 @@
 //! Dates, instants and durations by the names of Java's classes, and the clock.
 
 use super::calendar::plus_days;
-use crate::builtins::{Builtin, Category, HostFunction, callback, host, plain};
+use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -17,22 +17,22 @@ const INTEROP: Category = Category::Interop;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("parse", INTEROP, "1", "(parse text)", "The LocalDate of YYYY-MM-DD, or the DateTime (UTC) of a text with a T.", parse),
-    plain("LocalDate/parse", INTEROP, "1", "(LocalDate/parse text)", "The same as `parse`.", parse),
-    plain("Instant/parse", INTEROP, "1", "(Instant/parse text)", "The same as `parse`.", parse),
+    direct("parse", INTEROP, "1", "(parse text)", "The LocalDate of YYYY-MM-DD, or the DateTime (UTC) of a text with a T.", parse),
+    direct("LocalDate/parse", INTEROP, "1", "(LocalDate/parse text)", "The same as `parse`.", parse),
+    direct("Instant/parse", INTEROP, "1", "(Instant/parse text)", "The same as `parse`.", parse),
     callback("java.util.Date.", INTEROP, "0-1", "(java.util.Date.), (java.util.Date. x)", "The DateTime of now, of seconds or milliseconds since 1970, of an ISO 8601 or RFC 2822 text.", date),
     host("System/currentTimeMillis", INTEROP, "0", "(System/currentTimeMillis)", "Milliseconds since 1970, the same during a whole program.", HostFunction::Now),
     host("currentTimeMillis", INTEROP, "0", "(currentTimeMillis)", "The same as `System/currentTimeMillis`.", HostFunction::Now).known(Known::Now),
-    plain(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
-    plain(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
-    plain(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
-    plain(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", -1)),
-    plain(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
-    plain(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
-    plain("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
-    plain(".toMillis", INTEROP, "1", "(.toMillis duration)", "The milliseconds of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toMillis")?.millis()))),
-    plain(".toDays", INTEROP, "1", "(.toDays duration)", "The whole days of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toDays")?.days()))),
-    plain("%date-time", Category::Internal, "1", "(%date-time millis)", "The DateTime of milliseconds since 1970.", from_clock).known(Known::DateOfClock),
+    direct(".getTime", INTEROP, "1", "(.getTime date-time)", "Milliseconds since 1970.", |_cx, a| Ok(Value::Int(date_time(a, 0, ".getTime")?.millis()))),
+    direct(".toEpochDay", INTEROP, "1", "(.toEpochDay date)", "Days since 1970-01-01.", |_cx, a| Ok(Value::Int(local_date(a, ".toEpochDay")?.epoch_day()))),
+    direct(".plusDays", INTEROP, "2", "(.plusDays date days)", "The date so many days later.", |_cx, a| plus_days(a, ".plusDays", 1)),
+    direct(".minusDays", INTEROP, "2", "(.minusDays date days)", "The date so many days earlier.", |_cx, a| plus_days(a, ".minusDays", -1)),
+    direct(".isBefore", INTEROP, "2", "(.isBefore date other)", "Whether the first of two dates of one type is earlier.", |_cx, a| is_ordered(a, ".isBefore", Ordering::Less)),
+    direct(".isAfter", INTEROP, "2", "(.isAfter date other)", "Whether the first of two dates of one type is later.", |_cx, a| is_ordered(a, ".isAfter", Ordering::Greater)),
+    direct("Duration/between", INTEROP, "2", "(Duration/between start end)", "The Duration between two DateTimes.", between),
+    direct(".toMillis", INTEROP, "1", "(.toMillis duration)", "The milliseconds of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toMillis")?.millis()))),
+    direct(".toDays", INTEROP, "1", "(.toDays duration)", "The whole days of a Duration.", |_cx, a| Ok(Value::Int(duration(a, ".toDays")?.days()))),
+    direct("%date-time", Category::Internal, "1", "(%date-time millis)", "The DateTime of milliseconds since 1970.", from_clock).known(Known::DateOfClock),
 ];
 
 /// Longest part of a text shown in a message, in characters.

@@ -1,6 +1,6 @@
 //! Builtins that programs cannot name: the compiler emits them for destructuring, iteration and input data.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::collection::lookup::{element, index};
 use crate::collection::seq;
@@ -48,7 +48,7 @@ const fn row(
     doc: &'static str,
     run: fn(&mut Context, &mut [Value]) -> Result<Value>,
 ) -> Builtin {
-    plain(name, Category::Internal, arity, usage, doc, run)
+    direct(name, Category::Internal, arity, usage, doc, run)
 }
 
 fn iterated(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

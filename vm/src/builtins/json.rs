@@ -1,6 +1,6 @@
 //! JSON text: nil for what is not JSON, so that programs can test for it, and a remark, because many do not.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::collection::seq::expected;
 use crate::context::Context;
 use crate::fault::{BoundedText, Fault, Result};
@@ -13,7 +13,7 @@ const JSON: Category = Category::Json;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain(
+    direct(
         "parse-string",
         JSON,
         "1",
@@ -21,7 +21,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The value of a JSON text, with string keys; nil, and a note beside the result, when it is not JSON. A value that is data already is returned as it is.",
         parse_string,
     ),
-    plain(
+    direct(
         "parse-lines",
         JSON,
         "1",
@@ -29,7 +29,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The values of the lines of a text; nil, and a note beside the result, for a line that is not JSON; blank lines are skipped.",
         parse_lines,
     ),
-    plain(
+    direct(
         "generate-string",
         JSON,
         "1",

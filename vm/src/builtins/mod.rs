@@ -19,7 +19,7 @@ mod regexes;
 mod strings;
 
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
-use crate::context::{Context, Plain, PlainFunction};
+use crate::context::{Context, Direct, DirectFunction};
 use crate::fault::Result;
 use crate::native::Step;
 use crate::value::Value;
@@ -35,7 +35,7 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy)]
 pub enum Implementation {
     /// Computes its value at once.
-    Plain(PlainFunction),
+    Direct(DirectFunction),
     /// May call functions of the program.
     Callback(fn(&mut Context, &mut [Value]) -> Result<Step>),
     /// Suspends the program until the host answers.
@@ -203,7 +203,7 @@ const BARE: Builtin = Builtin {
     arity: Arity::parse("0"),
     purity: Purity::Pure,
     doc: "",
-    implementation: Implementation::Plain(|_, _| Ok(Value::Nil)),
+    implementation: Implementation::Direct(|_, _| Ok(Value::Nil)),
     known: None,
     combinator: None,
     endless: None,
@@ -211,13 +211,13 @@ const BARE: Builtin = Builtin {
 };
 
 /// A row that computes its value at once. Arities: see [`Arity::parse`].
-const fn plain(
+const fn direct(
     name: &'static str,
     category: Category,
     arity: &str,
     usage: &'static str,
     doc: &'static str,
-    run: PlainFunction,
+    run: DirectFunction,
 ) -> Builtin {
     let arity = Arity::parse(arity);
     Builtin {
@@ -227,7 +227,7 @@ const fn plain(
         arity,
         purity: Purity::Pure,
         doc,
-        implementation: Implementation::Plain(run),
+        implementation: Implementation::Direct(run),
         ..BARE
     }
 }
@@ -378,19 +378,19 @@ pub(crate) static FACTS: [Facts; COUNT] = {
 
 const fn facts(row: &Builtin) -> Facts {
     let Builtin { name, usage, arity, known, .. } = *row;
-    Facts { name, usage, arity, is_plain: matches!(row.implementation, Implementation::Plain(_)), known }
+    Facts { name, usage, arity, is_direct: matches!(row.implementation, Implementation::Direct(_)), known }
 }
 
 /// The builtins that may be called without a frame.
-pub(crate) static PLAIN: [Plain; COUNT] = {
-    let mut all = [Plain { arity: BUILTINS[0].arity, run: None }; COUNT];
+pub(crate) static DIRECT: [Direct; COUNT] = {
+    let mut all = [Direct { arity: BUILTINS[0].arity, run: None }; COUNT];
     let mut at = 0;
     while at < COUNT {
         let run = match BUILTINS[at].implementation {
-            Implementation::Plain(run) => Some(run),
+            Implementation::Direct(run) => Some(run),
             _ => None,
         };
-        all[at] = Plain { arity: BUILTINS[at].arity, run };
+        all[at] = Direct { arity: BUILTINS[at].arity, run };
         at += 1;
     }
     all
@@ -433,7 +433,7 @@ impl Known {
 #[derive(Default)]
 struct ByName {
     /// Names as they are written without a namespace.
-    plain: HashMap<&'static str, BuiltinId, foldhash::fast::RandomState>,
+    unqualified: HashMap<&'static str, BuiltinId, foldhash::fast::RandomState>,
     qualified: HashMap<(Category, &'static str), BuiltinId, foldhash::fast::RandomState>,
 }
 
@@ -443,7 +443,7 @@ static BY_NAME: LazyLock<ByName> = LazyLock::new(|| {
         let id = BuiltinId::new(row as u16);
         names.qualified.insert((builtin.category, builtin.name), id);
         if !matches!(builtin.category, Category::Internal | Category::Json) {
-            names.plain.entry(builtin.name).or_insert(id);
+            names.unqualified.entry(builtin.name).or_insert(id);
         }
     }
     names
@@ -467,14 +467,14 @@ pub fn all() -> impl Iterator<Item = (BuiltinId, &'static Builtin)> {
     BUILTINS.iter().enumerate().map(|(row, builtin)| (BuiltinId::new(row as u16), builtin))
 }
 
-/// The builtin of a name: plain, or qualified by one of [`NAMESPACES`].
+/// The builtin of a name: unqualified, or qualified by one of [`NAMESPACES`].
 pub fn lookup(namespace: Option<&str>, name: &str) -> Option<BuiltinId> {
-    let Some(namespace) = namespace else { return BY_NAME.plain.get(name).copied() };
+    let Some(namespace) = namespace else { return BY_NAME.unqualified.get(name).copied() };
     let (_, category) = NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace)?;
     let qualified = BY_NAME.qualified.get(&(*category, name));
-    // `core/x` is whatever plain `x` is: most strings and numbers functions live there in Clojure too.
+    // `core/x` is whatever `x` alone is: most strings and numbers functions live there in Clojure too.
     let found = match category {
-        Category::Core => qualified.or_else(|| BY_NAME.plain.get(name)),
+        Category::Core => qualified.or_else(|| BY_NAME.unqualified.get(name)),
         _ => qualified,
     };
     found.copied()

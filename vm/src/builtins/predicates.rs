@@ -1,6 +1,6 @@
 //! Predicates, and the functions about what a value is. They answer for every value and never fault.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -14,7 +14,7 @@ const CORE: Category = Category::Core;
 /// A predicate of one value.
 macro_rules! test {
     ($name:literal, $doc:literal, $value:pat $(if $guard:expr)?) => {
-        plain($name, CORE, "1", concat!("(", $name, " x)"), $doc, |_cx, arguments| {
+        direct($name, CORE, "1", concat!("(", $name, " x)"), $doc, |_cx, arguments| {
             Ok(Value::Bool(matches!(&arguments[0], $value $(if $guard)?)))
         })
         .total()
@@ -24,12 +24,12 @@ macro_rules! test {
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
-    plain("not", CORE, "1", "(not x)", "True for nil and false.", not).known(Known::Not).total(),
-    plain("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
+    direct("identity", CORE, "1", "(identity x)", "Its argument.", identity).total().known(Known::Identity),
+    direct("not", CORE, "1", "(not x)", "True for nil and false.", not).known(Known::Not).total(),
+    direct("boolean", CORE, "1", "(boolean x)", "False for nil and false, true for anything else.", boolean).total(),
     test!("nil?", "True for nil.", Value::Nil).known(Known::IsNil),
-    plain("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).known(Known::IsSome).total(),
-    plain("any?", CORE, "1", "(any? x)", "True.", |_cx, _a| Ok(Value::Bool(true))).total(),
+    direct("some?", CORE, "1", "(some? x)", "True for anything but nil.", is_some).known(Known::IsSome).total(),
+    direct("any?", CORE, "1", "(any? x)", "True.", |_cx, _a| Ok(Value::Bool(true))).total(),
     test!("true?", "True for true.", Value::Bool(true)),
     test!("false?", "True for false.", Value::Bool(false)),
     test!("boolean?", "True for true and false.", Value::Bool(_)),
@@ -39,14 +39,14 @@ pub(crate) const TABLE: &[Builtin] = &[
     test!("rational?", "True for integers.", Value::Int(_) | Value::BigInt(_)),
     test!("float?", "True for floats.", Value::Float(_)),
     test!("double?", "True for floats.", Value::Float(_)),
-    plain("nat-int?", CORE, "1", "(nat-int? x)", "True for integers from 0 on.", |_cx, a| integer_sign(a, |sign| sign >= 0)).total(),
-    plain("pos-int?", CORE, "1", "(pos-int? x)", "True for integers above 0.", |_cx, a| integer_sign(a, |sign| sign > 0)).total(),
-    plain("neg-int?", CORE, "1", "(neg-int? x)", "True for integers below 0.", |_cx, a| integer_sign(a, |sign| sign < 0)).total(),
-    plain("zero?", CORE, "1", "(zero? x)", "True for the number 0.", |_cx, a| number_sign(a, |sign| sign == 0)).total(),
-    plain("pos?", CORE, "1", "(pos? x)", "True for numbers above 0.", |_cx, a| number_sign(a, |sign| sign > 0)).total(),
-    plain("neg?", CORE, "1", "(neg? x)", "True for numbers below 0.", |_cx, a| number_sign(a, |sign| sign < 0)).total(),
-    plain("even?", CORE, "1", "(even? x)", "True for even numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(0)))).total(),
-    plain("odd?", CORE, "1", "(odd? x)", "True for odd numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(1)))).total(),
+    direct("nat-int?", CORE, "1", "(nat-int? x)", "True for integers from 0 on.", |_cx, a| integer_sign(a, |sign| sign >= 0)).total(),
+    direct("pos-int?", CORE, "1", "(pos-int? x)", "True for integers above 0.", |_cx, a| integer_sign(a, |sign| sign > 0)).total(),
+    direct("neg-int?", CORE, "1", "(neg-int? x)", "True for integers below 0.", |_cx, a| integer_sign(a, |sign| sign < 0)).total(),
+    direct("zero?", CORE, "1", "(zero? x)", "True for the number 0.", |_cx, a| number_sign(a, |sign| sign == 0)).total(),
+    direct("pos?", CORE, "1", "(pos? x)", "True for numbers above 0.", |_cx, a| number_sign(a, |sign| sign > 0)).total(),
+    direct("neg?", CORE, "1", "(neg? x)", "True for numbers below 0.", |_cx, a| number_sign(a, |sign| sign < 0)).total(),
+    direct("even?", CORE, "1", "(even? x)", "True for even numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(0)))).total(),
+    direct("odd?", CORE, "1", "(odd? x)", "True for odd numbers.", |_cx, a| Ok(Value::Bool(parity(&a[0]) == Some(1)))).total(),
     test!("NaN?", "True for ##NaN.", Value::Float(value) if value.is_nan()),
     test!("infinite?", "True for ##Inf and ##-Inf.", Value::Float(value) if value.is_infinite()),
     test!("string?", "True for strings.", Value::Str(_)),
@@ -56,8 +56,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     test!("map?", "True for maps.", Value::Map(_)),
     test!("set?", "True for sets.", Value::Set(_)),
     test!("regex?", "True for regular expressions.", Value::Regex(_)),
-    plain("fn?", CORE, "1", "(fn? x)", "True for functions.", |_cx, a| Ok(Value::Bool(a[0].is_function()))).total(),
-    plain("ifn?", CORE, "1", "(ifn? x)", "True for everything that can be called.", is_callable).total(),
+    direct("fn?", CORE, "1", "(fn? x)", "True for functions.", |_cx, a| Ok(Value::Bool(a[0].is_function()))).total(),
+    direct("ifn?", CORE, "1", "(ifn? x)", "True for everything that can be called.", is_callable).total(),
     test!("coll?", "True for vectors, maps and sets.", Value::Vector(_) | Value::Map(_) | Value::Set(_)),
     test!("list?", "True for sequences: lists are vectors.", Value::Vector(_)),
     test!("seq?", "True for sequences.", Value::Vector(_)),
@@ -67,20 +67,20 @@ pub(crate) const TABLE: &[Builtin] = &[
     test!("indexed?", "True for what has positions.", Value::Vector(_) | Value::Str(_)),
     test!("reversible?", "True for what can be reversed.", Value::Vector(_) | Value::Str(_)),
     test!("seqable?", "True for what seq takes.", Value::Nil | Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Str(_)),
-    plain("distinct?", CORE, "1+", "(distinct? x …)", "True when no two arguments are the same.", is_distinct),
+    direct("distinct?", CORE, "1+", "(distinct? x …)", "True when no two arguments are the same.", is_distinct),
     never("symbol?", "(symbol? x)", "False: there are no symbols at run time."),
     never("decimal?", "(decimal? x)", "False: there are no decimals."),
     never("ratio?", "(ratio? x)", "False: there are no ratios."),
     never("sorted?", "(sorted? x)", "False: every map and set iterates in key order."),
     never("map-entry?", "(map-entry? x)", "False: entries are vectors."),
-    plain("type", CORE, "1", "(type x)", "The type as a keyword, nil for nil.", type_of),
-    plain("keyword", CORE, "1", "(keyword name)", "The keyword of a name.", keyword),
-    plain("name", CORE, "1", "(name x)", "The text of a keyword or string.", name),
+    direct("type", CORE, "1", "(type x)", "The type as a keyword, nil for nil.", type_of),
+    direct("keyword", CORE, "1", "(keyword name)", "The keyword of a name.", keyword),
+    direct("name", CORE, "1", "(name x)", "The text of a keyword or string.", name),
 ];
 
 /// A predicate that is false for every value of this language.
 const fn never(name: &'static str, usage: &'static str, doc: &'static str) -> Builtin {
-    plain(name, CORE, "1", usage, doc, |_cx, _arguments| Ok(Value::Bool(false))).total()
+    direct(name, CORE, "1", usage, doc, |_cx, _arguments| Ok(Value::Bool(false))).total()
 }
 
 fn identity(_cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -196,7 +196,7 @@ pub(crate) struct Facts {
     /// Numbers of arguments.
     pub(crate) arity: Arity,
     /// It computes its value at once.
-    pub(crate) is_plain: bool,
+    pub(crate) is_direct: bool,
     /// Which one it is, where that matters.
     pub(crate) known: Option<Known>,
 }

@@ -45,7 +45,7 @@ impl Entry {
 
     /// The function takes a fixed number of arguments, as they are in the window.
     #[inline]
-    pub(crate) fn is_plain(self) -> bool {
+    pub(crate) fn has_fixed_arity(self) -> bool {
         self.arguments != Entry::NO_COUNT
     }
 }

@@ -21,22 +21,22 @@ pub(crate) use unit::{Linking, Unit};
 
 /// A builtin that may be called without a frame, as far as such a call needs it.
 #[derive(Clone, Copy)]
-pub(crate) struct Plain {
+pub(crate) struct Direct {
     /// Numbers of arguments.
     pub(crate) arity: Arity,
     /// The function; none for a builtin that calls others or asks the host.
-    pub(crate) run: Option<PlainFunction>,
+    pub(crate) run: Option<DirectFunction>,
 }
 
 /// A function that takes its arguments out of registers and computes its value at once.
-pub(crate) type PlainFunction = fn(&mut Context, &mut [Value]) -> Result<Value>;
+pub(crate) type DirectFunction = fn(&mut Context, &mut [Value]) -> Result<Value>;
 
 /// The state of an isolate that builtins work on.
 pub struct Context {
     /// What its values need.
     pub(crate) store: Store,
     /// The builtins that compute their value at once, by number.
-    pub(crate) plain: &'static [Plain],
+    pub(crate) direct: &'static [Direct],
     /// Lines written by `println`.
     pub prints: Prints,
     /// What a reader of the result should know.
@@ -60,10 +60,10 @@ pub struct Context {
 
 impl Context {
     /// A context without a program.
-    pub(crate) fn new(store: Store, plain: &'static [Plain], prints: Prints) -> Context {
+    pub(crate) fn new(store: Store, direct: &'static [Direct], prints: Prints) -> Context {
         Context {
             store,
-            plain,
+            direct,
             prints,
             remarks: Remarks::default(),
             regexes: RegexCache::default(),

@@ -146,7 +146,7 @@ impl Machine<'_> {
     ) -> Result<Opened> {
         self.pay_call()?;
         Ok(Opened::Called(match builtin.info().implementation {
-            Implementation::Plain(run) => Called::Value(run(self.cx, arguments)?),
+            Implementation::Direct(run) => Called::Value(run(self.cx, arguments)?),
             Implementation::Host(function) => {
                 let arguments = Arguments::taken(self.cx, arguments)?;
                 Called::Stop(Stop::Host(Box::new(HostRequest { function, arguments, dst })))

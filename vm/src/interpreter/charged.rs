@@ -80,16 +80,16 @@ impl<T> Charged<T> {
         items
     }
 
-    /// Takes the elements off the account and keeps them for [`Charged::wake`]: meanwhile there is no room.
+    /// Takes the elements off the account and keeps them for [`Charged::reuse`]: meanwhile there is no room.
     #[inline]
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn recycle(&mut self) {
         account::release(self.room * size_of::<T>());
         self.room = 0;
     }
 
-    /// Charges elements that rested, as if room had just been made for them.
+    /// Charges elements that were recycled, as if room had just been made for them.
     #[inline]
-    pub(crate) fn wake(&mut self) {
+    pub(crate) fn reuse(&mut self) {
         account::charge(self.items.len() * size_of::<T>());
         self.room = self.items.len();
     }

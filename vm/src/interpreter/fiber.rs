@@ -226,22 +226,22 @@ impl Fiber {
     /// Takes a fiber that has returned off the account and keeps its memory for the next program; false when it
     /// has to be dropped instead, because it grew beyond what every fiber begins with.
     ///
-    /// Invariant: no program can tell a fiber that rested from a new one. Both begin with the same room, and the
+    /// Invariant: no program can tell a recycled fiber from a new one. Both begin with the same room, and the
     /// verifier has checked that a function leaves its registers empty when it returns.
-    pub(crate) fn rest(&mut self) -> bool {
+    pub(crate) fn recycle(&mut self) -> bool {
         let is_small = self.stack.room() == FIRST_ROOM && self.natives.room() == 0;
         let is_main = self.overlay.is_none() && self.prints.is_none() && self.delivery.is_none();
-        let rests = is_small && is_main && self.frames.rest();
-        if rests {
-            self.stack.rest();
+        let recycles = is_small && is_main && self.frames.recycle();
+        if recycles {
+            self.stack.recycle();
         }
-        rests
+        recycles
     }
 
-    /// Begins another program after [`Fiber::rest`].
-    pub(crate) fn wake(&mut self) {
-        self.frames.wake();
-        self.stack.wake();
+    /// Begins another program after [`Fiber::recycle`].
+    pub(crate) fn reuse(&mut self) {
+        self.frames.reuse();
+        self.stack.reuse();
     }
 
     /// Drops everything, for an end that is not a return.

@@ -119,18 +119,18 @@ impl FrameStack {
 
     /// Keeps the memory of a stack that is empty and never grew, uncharged; false when this is not one.
     #[inline]
-    pub(crate) fn rest(&mut self) -> bool {
+    pub(crate) fn recycle(&mut self) -> bool {
         let is_small = self.depth == 0 && self.slots.room() == FIRST;
         if is_small {
-            self.slots.rest();
+            self.slots.recycle();
         }
         is_small
     }
 
-    /// Charges what rested, as the first frame would have.
+    /// Charges what was recycled, as the first frame would have.
     #[inline]
-    pub(crate) fn wake(&mut self) {
-        self.slots.wake();
+    pub(crate) fn reuse(&mut self) {
+        self.slots.reuse();
     }
 
     /// Removes all and gives the memory back.

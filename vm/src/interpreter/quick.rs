@@ -81,9 +81,9 @@ impl Machine<'_> {
     /// [`Machine::return_elsewhere`] in all but the usual cases. There is fuel for one call.
     #[inline(never)]
     fn return_to_machine(&mut self, src: Src, base: usize) -> Result<Below> {
-        let is_plain = match self.fiber.frames.last() {
+        let is_fixed = match self.fiber.frames.last() {
             Some(Frame::Code { unit, proto, .. }) => {
-                self.units[unit.0 as usize].entries[usize::from(proto.0)].is_plain()
+                self.units[unit.0 as usize].entries[usize::from(proto.0)].has_fixed_arity()
             }
             _ => false,
         };
@@ -102,7 +102,7 @@ impl Machine<'_> {
         ) else {
             return Ok(Below::Leave);
         };
-        if !is_plain {
+        if !is_fixed {
             // The window of such a function is laid out by the call.
             let value = take_or_copy(window, usize::from(src.reg), src.last);
             clear(&mut window[0]);
@@ -349,7 +349,7 @@ fn finish(
     dst: u8,
 ) -> bool {
     let step = match implementation {
-        Implementation::Plain(run) => match call_plain(cx, builtin, run, arguments) {
+        Implementation::Direct(run) => match call_direct(cx, builtin, run, arguments) {
             Ok(value) => {
                 fill(target, value);
                 return true;
@@ -371,7 +371,7 @@ fn finish(
 
 /// Calls a builtin that computes its value at once, and looks at the memory account.
 #[inline(always)]
-fn call_plain(
+fn call_direct(
     cx: &mut Context,
     builtin: BuiltinId,
     run: fn(&mut Context, &mut [Value]) -> Result<Value>,

@@ -155,7 +155,7 @@ impl Machine<'_> {
         macro_rules! call_builtin {
             ($builtin:expr, $arguments:expr, $dst:expr) => {{
                 let mut arguments = $arguments;
-                if let Implementation::Plain(run) = $builtin.info().implementation {
+                if let Implementation::Direct(run) = $builtin.info().implementation {
                     check!(check_arity(cx, $builtin, arguments.len()));
                     let result = check!(run(cx, &mut arguments));
                     put(registers, $dst, result);
@@ -404,7 +404,7 @@ impl Machine<'_> {
             (call_many, $builtin:ident, $window:ident) => {{
                 let from = usize::from($window.at) + 1;
                 let count = usize::from($window.count);
-                if let Implementation::Plain(run) = $builtin.info().implementation {
+                if let Implementation::Direct(run) = $builtin.info().implementation {
                     check!(check_arity(cx, $builtin, count));
                     let arguments = &mut registers[from..from + count];
                     let result = check!(run(cx, arguments));

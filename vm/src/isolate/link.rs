@@ -85,8 +85,8 @@ pub(crate) fn link(
     let linked_globals =
         program.globals.iter().map(|name| slots.slot(globals, key_of(&symbols, name))).collect();
     let mut constants: Vec<Value> = Vec::with_capacity(program.constants.len());
-    for constant in &program.constants {
-        cx.fuel.poll()?;
+    for (at, constant) in program.constants.iter().enumerate() {
+        poll(cx, at, 64)?;
         let value = constant_value(cx, &symbols, &constants, constant)?;
         constants.push(value);
     }
@@ -135,10 +135,13 @@ fn entry(proto: &Proto, constants: &[Const], leaves: &mut Vec<Leaf>) -> Entry {
     Entry::new(proto.shape.fixed, needs_closure, leaf)
 }
 
-/// Looks at deadline and cancellation now and then: linking costs no fuel.
-fn poll(cx: &Context, at: usize) -> Result<()> {
-    const STRIDE: usize = 1_024;
-    if at.is_multiple_of(STRIDE) { cx.fuel.poll() } else { Ok(()) }
+/// Items of a collection, which are there already, between two looks at the deadline.
+const ITEMS: usize = 1_024;
+
+/// Looks at deadline and cancellation at every so many steps: linking costs no fuel.
+#[inline]
+fn poll(cx: &Context, at: usize, stride: usize) -> Result<()> {
+    if at.is_multiple_of(stride) { cx.fuel.poll() } else { Ok(()) }
 }
 
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.
@@ -192,7 +195,7 @@ fn constant_value(
             let mut map = MapNode::with_capacity(rows.len() / 2);
             cx.reserve_items(rows.len())?;
             for (at, pair) in rows.chunks_exact(2).enumerate() {
-                poll(cx, at)?;
+                poll(cx, at, ITEMS)?;
                 map = MapNode::insert(map, cx, item(pair[0]), item(pair[1]))?;
             }
             Value::Map(map)
@@ -201,7 +204,7 @@ fn constant_value(
             let mut set = SetNode::with_capacity(rows.len());
             cx.reserve_items(rows.len())?;
             for (at, &row) in rows.iter().enumerate() {
-                poll(cx, at)?;
+                poll(cx, at, ITEMS)?;
                 set = SetNode::insert(set, cx, item(row))?;
             }
             Value::Set(set)

@@ -31,7 +31,7 @@ mod run;
 mod schedule;
 mod units;
 
-use crate::builtins::{FACTS, HostFunction, PLAIN};
+use crate::builtins::{DIRECT, FACTS, HostFunction};
 use crate::bytecode::instruction::Signal;
 use crate::bytecode::{Builtins, Program};
 use crate::context::{Context, Prints};
@@ -115,7 +115,7 @@ impl Isolate {
         let memory_bytes = budget.memory_bytes;
         let store =
             Store::new(Meter::new(Fuel::new(0, Interrupt::default())), symbols, Builtins::new(&FACTS));
-        let mut cx = Context::new(store, &PLAIN, Prints::default());
+        let mut cx = Context::new(store, &DIRECT, Prints::default());
         cx.hot_loop = tuning.hot_loop;
         let mut world = World {
             cx,

@@ -41,7 +41,7 @@ impl Isolate {
     /// counts, too: it is there as long as the run can be rolled back.
     pub fn commit(&mut self, most_bytes: u64) -> Result<()> {
         let kept = self.scope(|world, cancelled| {
-            world.rest(cancelled);
+            world.end_run(cancelled);
             world.drain();
             let needed = account::live() + world.units.added_bytes(&world.cx) as u64;
             if needed > most_bytes {
@@ -58,7 +58,7 @@ impl Isolate {
     /// Ends the run and leaves no trace of it.
     pub fn rollback(&mut self) {
         self.scope(|world, cancelled| {
-            world.rest(cancelled);
+            world.end_run(cancelled);
             world.roll_back();
         });
         debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
@@ -86,7 +86,7 @@ impl Isolate {
             };
             let ended = Ended { exit: &exit, value: &world.result, peak_bytes: account::peak() };
             let seen = look(&mut world.cx, ended);
-            world.rest(cancelled);
+            world.end_run(cancelled);
             world.roll_back();
             seen
         });
@@ -114,10 +114,10 @@ impl World {
     }
 
     /// Drops what no run leaves to the next.
-    fn rest(&mut self, cancelled: &mut Vec<super::CallId>) {
+    fn end_run(&mut self, cancelled: &mut Vec<super::CallId>) {
         cancelled.clear();
         self.result = Value::Nil;
-        self.schedule.rest();
+        self.schedule.end_run();
         self.schedule.cancelled.clear();
         let cx = &mut self.cx;
         cx.data = Value::Nil;

@@ -48,26 +48,26 @@ pub(super) struct Schedule {
     free: Vec<u32>,
     ready: VecDeque<FiberId>,
     /// Forked fibers that may start more branches when one ends, oldest first.
-    hungry: VecDeque<FiberId>,
+    forking: VecDeque<FiberId>,
     pub(super) calls: BTreeMap<CallId, PendingCall>,
     next_call: u64,
     /// Branches alive over all depths.
     branches: usize,
     /// Calls whose fiber was cancelled.
     pub(super) cancelled: Vec<CallId>,
-    /// The main fiber has returned, there is no other, and its memory waits in its slot for the next program.
-    rests: bool,
+    /// The main fiber has returned, there is no other, and its memory is kept in its slot for the next program.
+    recycled: bool,
 }
 
 impl Schedule {
     /// Starts the main fiber of a program.
     pub(super) fn start(&mut self, unit: UnitId, entry: ProtoIndex) {
         let frame = Frame::Code { unit, proto: entry, pc: 0, base: FIRST_SLOT as u32 };
-        if self.rests
+        if self.recycled
             && let [Some(slot)] = &mut self.slots[..]
         {
-            self.rests = false;
-            slot.fiber.wake();
+            self.recycled = false;
+            slot.fiber.reuse();
             slot.fiber.frames.push(frame);
             self.ready.push_back(FiberId(0));
             return;
@@ -80,8 +80,8 @@ impl Schedule {
     }
 
     /// Drops what a run has left, except the memory of a main fiber that returned.
-    pub(super) fn rest(&mut self) {
-        if !self.rests {
+    pub(super) fn end_run(&mut self) {
+        if !self.recycled {
             self.clear();
         }
     }
@@ -199,15 +199,15 @@ impl Schedule {
 
     /// Starts branches of a forked fiber, as many as the width allows.
     pub(super) fn fork(&mut self, parent: FiberId, cx: &mut Context) -> Result<()> {
-        self.hungry.push_back(parent);
-        self.feed(cx)
+        self.forking.push_back(parent);
+        self.start_branches(cx)
     }
 
     /// Starts waiting branches while there is room. A fiber without a running branch may always start
     /// one: it uses its own place, so nested forms cannot wait for each other for ever.
-    fn feed(&mut self, cx: &mut Context) -> Result<()> {
+    fn start_branches(&mut self, cx: &mut Context) -> Result<()> {
         let mut waiting = VecDeque::new();
-        while let Some(parent) = self.hungry.pop_front() {
+        while let Some(parent) = self.forking.pop_front() {
             let mut more = true;
             loop {
                 let room = self.branches < cx.parallel_width;
@@ -228,7 +228,7 @@ impl Schedule {
                 waiting.push_back(parent);
             }
         }
-        self.hungry = waiting;
+        self.forking = waiting;
         Ok(())
     }
 
@@ -266,8 +266,8 @@ impl Schedule {
         let is_alone = self.slots.len() == 1;
         let place = self.slots.get_mut(id.0 as usize)?;
         if let Some(slot) = place.as_mut().filter(|slot| slot.parent.is_none()) {
-            if is_alone && slot.fiber.rest() {
-                self.rests = true;
+            if is_alone && slot.fiber.recycle() {
+                self.recycled = true;
                 return Some(value);
             }
             // Dropped where it is: a fiber is large.
@@ -290,7 +290,7 @@ impl Schedule {
             if finished {
                 self.deliver(parent, cx);
             }
-            self.feed(cx)
+            self.start_branches(cx)
         });
         if let Err(fault) = begun {
             // No memory for the next branch: the fault arrives at whoever is waiting for it.
@@ -389,7 +389,7 @@ impl Schedule {
                     self.cancelled.push(call);
                 }
                 self.ready.retain(|&ready| ready != id);
-                self.hungry.retain(|&hungry| hungry != id);
+                self.forking.retain(|&parent| parent != id);
             }
         }
     }
@@ -402,7 +402,7 @@ impl Schedule {
             self.calls.clear();
         }
         self.ready.clear();
-        self.hungry.clear();
+        self.forking.clear();
     }
 
     /// Ends and drops all fibers.
@@ -411,6 +411,6 @@ impl Schedule {
         self.slots.clear();
         self.free.clear();
         self.branches = 0;
-        self.rests = false;
+        self.recycled = false;
     }
 }

@@ -113,7 +113,7 @@ pub struct Each {
     item: Value,
     out: List<Value>,
     /// The function is one of the program that takes an item as it is.
-    is_plain: bool,
+    takes_window: bool,
     /// The function, when all it does is call a builtin.
     forward: Option<Box<Forward>>,
     /// What only some kinds need.
@@ -151,8 +151,8 @@ impl Each {
         let extra = (!state.is_nil()).then(|| Box::new(Extra { state, ..Extra::default() }));
         let arguments = if matches!(kind, Kind::MapIndexed | Kind::KeepIndexed) { 2 } else { 1 };
         let forward = Forward::of(cx, &function, arguments);
-        let is_plain = takes_as_they_are(cx, &function, 1);
-        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, is_plain, forward, extra })
+        let takes_window = takes_as_they_are(cx, &function, 1);
+        Ok(Each { kind, function, input, next: 0, item: Value::Nil, out, takes_window, forward, extra })
     }
 
     #[inline]
@@ -194,7 +194,7 @@ impl Each {
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
-        if !self.is_plain
+        if !self.takes_window
             || !returned.last
             || self.next >= self.input.len()
             || !self.out.has_room()

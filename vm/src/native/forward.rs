@@ -9,7 +9,7 @@ use super::Action;
 use crate::apply::is_direct;
 use crate::bytecode::instruction::{Instruction, Src};
 use crate::bytecode::{CombinatorKind, Known, ProtoIndex, Shape};
-use crate::context::{Context, PlainFunction};
+use crate::context::{Context, DirectFunction};
 use crate::fault::{Fault, Result, UnitId};
 use crate::memory::account;
 use crate::native::update::update_directly;
@@ -39,7 +39,7 @@ enum Operand {
 
 /// A function that forwards.
 pub struct Forward {
-    run: PlainFunction,
+    run: DirectFunction,
     operands: SmallVec<[Operand; MOST]>,
     /// It counts: `(update accumulator key inc)`, perhaps with `fnil`.
     count: Option<Count>,
@@ -131,7 +131,7 @@ impl Forward {
         {
             return None;
         }
-        let run = match (cx.plain[builtin.index()].run, operands.as_slice()) {
+        let run = match (cx.direct[builtin.index()].run, operands.as_slice()) {
             (Some(run), _) => run,
             (None, [_, _, Operand::Constant(function)])
                 if info.known == Some(Known::Update) && is_direct(cx, function) =>

@@ -26,7 +26,7 @@ pub struct Reduce {
     pairs: bool,
     /// The function is one of the program that takes accumulator and item as they are, and nothing else has to
     /// be done between two calls.
-    is_plain: bool,
+    takes_window: bool,
     /// Every accumulator so far, for `reductions`.
     trail: Option<List<Value>>,
     /// The function, when all it does is call a builtin.
@@ -44,15 +44,15 @@ impl Reduce {
         pairs: bool,
     ) -> Reduce {
         let forward = Forward::of(cx, &function, if pairs { 3 } else { 2 });
-        let is_plain = !pairs && takes_as_they_are(cx, &function, 2);
-        Reduce { function, input, next, accumulator, pairs, is_plain, trail: None, forward }
+        let takes_window = !pairs && takes_as_they_are(cx, &function, 2);
+        Reduce { function, input, next, accumulator, pairs, takes_window, trail: None, forward }
     }
 
     /// The same machine, whose result is all accumulators.
     #[must_use]
     pub fn with_trail(mut self) -> Reduce {
         self.trail = Some(List::default());
-        self.is_plain = false;
+        self.takes_window = false;
         self
     }
 
@@ -84,7 +84,7 @@ impl Reduce {
     #[inline(always)]
     pub(crate) fn next_call(&mut self, window: &mut [Value; WINDOW], returned: Src) -> bool {
         let from = usize::from(returned.reg);
-        if !self.is_plain || !returned.last || !is_running(&self.function, window) {
+        if !self.takes_window || !returned.last || !is_running(&self.function, window) {
             return false;
         }
         match window[from] {

@@ -16,7 +16,7 @@ fn call(cx: &mut Context, name: &str, mut arguments: Vec<Value>) -> Result<Value
     let builtin = lookup(None, name).expect("a builtin of this name").info();
     assert!(builtin.arity.accepts(arguments.len()), "{name} takes other arguments");
     match builtin.implementation {
-        Implementation::Plain(run) => run(cx, &mut arguments),
+        Implementation::Direct(run) => run(cx, &mut arguments),
         Implementation::Callback(run) => match run(cx, &mut arguments)? {
             Step::Return(value) => Ok(value),
             _ => panic!("{name} calls a function"),

@@ -11,7 +11,7 @@ mod regex;
 mod strings;
 mod temporal;
 
-use crate::builtins::{FACTS, PLAIN};
+use crate::builtins::{DIRECT, FACTS};
 use crate::context::{Context, Prints};
 use crate::value::testing::on_heap;
 
@@ -26,5 +26,5 @@ pub(crate) fn with_limits<T: Send + 'static>(
     bytes: u64,
     work: impl FnOnce(&mut Context) -> T + Send + 'static,
 ) -> T {
-    on_heap(fuel, bytes, &FACTS, |store| work(&mut Context::new(store, &PLAIN, Prints::new(1 << 20))))
+    on_heap(fuel, bytes, &FACTS, |store| work(&mut Context::new(store, &DIRECT, Prints::new(1 << 20))))
 }

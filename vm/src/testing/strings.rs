@@ -14,7 +14,7 @@ fn call(cx: &mut Context, namespace: &str, name: &str, arguments: Vec<Value>) ->
     let builtin = lookup(Some(namespace), name).expect("is in the table").info();
     assert!(builtin.arity.accepts(arguments.len()));
     let result = match builtin.implementation {
-        Implementation::Plain(run) => run(cx, &mut arguments),
+        Implementation::Direct(run) => run(cx, &mut arguments),
         Implementation::Callback(run) => run(cx, &mut arguments).map(|step| match step {
             Step::Return(value) => value,
             _ => panic!("{name} calls a function"),
@@ -144,7 +144,7 @@ fn str_appends_in_place() {
     // Copying the text each time would take 450 MB of fuel.
     let used = with_limits(1_000_000, 1 << 20, |cx| {
         let builtin = lookup(Some("str"), "str").expect("is in the table").info();
-        let Implementation::Plain(run) = builtin.implementation else { panic!("is plain") };
+        let Implementation::Direct(run) = builtin.implementation else { panic!("is direct") };
         let mut text = Value::string("");
         for _ in 0..30_000 {
             text = run(cx, &mut [text, Value::string("x")]).expect("appends");
@@ -159,7 +159,7 @@ fn str_appends_in_place() {
 fn growing_texts_end_in_a_typed_fault() {
     let fault = with_limits(1_000_000_000, 1 << 20, |cx| {
         let builtin = lookup(Some("str"), "str").expect("is in the table").info();
-        let Implementation::Plain(run) = builtin.implementation else { panic!("is plain") };
+        let Implementation::Direct(run) = builtin.implementation else { panic!("is direct") };
         let mut text = Value::string("x");
         loop {
             match run(cx, &mut [text.clone(), text]) {

@@ -57,7 +57,7 @@ impl Drop for Combinator {
 #[inline]
 pub(crate) fn direct_depth(builtins: Builtins, function: &Value) -> Option<u8> {
     match function {
-        Value::Builtin(builtin) => builtins.of(*builtin).is_plain.then_some(0),
+        Value::Builtin(builtin) => builtins.of(*builtin).is_direct.then_some(0),
         Value::Keyword(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) => Some(0),
         Value::Combinator(node) => node.direct_depth,
         _ => None,

@@ -31,7 +31,7 @@ use crate::protocol::borrowed::Raw;
 use answer::ProxyAnswer;
 use fields::{Act, Given};
 use ptc_runtime::Runtime;
-use ptc_runtime::guest::outside;
+use ptc_runtime::guest::{interrupted, outside};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::run::account::RunAccount;
@@ -109,8 +109,9 @@ impl Tool for ProxyDispatch {
         let place = self.place.clone();
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
-            let guest =
-                outside(move |account| async move { act(&worker, &account, &place, &given).await.ending() });
+            let guest = outside(interrupted, move |account| async move {
+                act(&worker, &account, &place, &given).await.ending()
+            });
             let submitted =
                 runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
             Box::new(move || submitted.cancel())

@@ -2,7 +2,7 @@
 
 use crate::arith::invalid_types;
 use crate::builtins::functions::{endless, transducers};
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{Known, StageKind};
 use crate::collection::adding::{add, add_entries, add_members, merge};
 use crate::collection::seq;
@@ -22,22 +22,22 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("vector", CORE, "0+", "(vector item …)", "A vector of the arguments.", vector).total(),
-    plain("list*", CORE, "1+", "(list* item … coll)", "The items in front of those of the collection.", list_star),
-    plain("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
-    plain("vec", CORE, "1", "(vec coll)", "A vector of the items of any collection.", vec),
-    plain("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq).known(Known::Seq),
-    plain("cons", CORE, "2", "(cons item coll)", "A sequence with an item in front.", cons),
-    plain("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj).known(Known::Conj),
+    direct("vector", CORE, "0+", "(vector item …)", "A vector of the arguments.", vector).total(),
+    direct("list*", CORE, "1+", "(list* item … coll)", "The items in front of those of the collection.", list_star),
+    direct("list", CORE, "0+", "(list item …)", "A vector of the arguments.", vector).total(),
+    direct("vec", CORE, "1", "(vec coll)", "A vector of the items of any collection.", vec),
+    direct("seq", CORE, "1", "(seq coll)", "The items as a vector; nil when there are none.", seq).known(Known::Seq),
+    direct("cons", CORE, "2", "(cons item coll)", "A sequence with an item in front.", cons),
+    direct("conj", CORE, "0+", "(conj coll item …)", "Adds items: to the end of a vector, into a set or map.", conj).known(Known::Conj),
     callback("into", CORE, "0-3", "(into to xform? from)", "Adds every item of one collection, or what a transducer makes of them, to another.", |cx, a| match a.len() {
         3 => transducers::into(cx, a),
         _ => into(cx, a).map(Step::Return),
     }),
-    plain("concat", CORE, "0+", "(concat coll …)", "The items of all collections, one after another.", concat),
+    direct("concat", CORE, "0+", "(concat coll …)", "The items of all collections, one after another.", concat),
     callback("zip", CORE, "2", "(zip a b)", "Pairs of the items of two collections.", zip).known(Known::Zip),
     callback("interleave", CORE, "0+", "(interleave coll …)", "First items of all, then second items, …", interleave).known(Known::Interleave),
-    plain("interpose", CORE, "1-2", "(interpose separator coll?)", "The items with a separator between them.", interpose),
-    plain("range", CORE, "0-3", "(range start? end step?)", "Numbers from start up to, not including, end; without arguments from 0 on, endlessly.", range).known(Known::Range),
+    direct("interpose", CORE, "1-2", "(interpose separator coll?)", "The items with a separator between them.", interpose),
+    direct("range", CORE, "0-3", "(range start? end step?)", "Numbers from start up to, not including, end; without arguments from 0 on, endlessly.", range).known(Known::Range),
 ];
 
 fn vector(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -1,6 +1,6 @@
 //! Builtins over maps that take no functions, and reading and writing by key.
 
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::Known;
 use crate::collection::lookup::{associate, associate_at, element, element_at, index};
 use crate::collection::seq::expected;
@@ -20,23 +20,23 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("get", CORE, "2-3", "(get coll key default?)", "What a key finds in a map, vector, set or string; keywords and strings match each other.", get),
-    plain("get-in", CORE, "2-3", "(get-in coll path default?)", "What a path of keys finds.", get_in),
-    plain("assoc", CORE, "1+", "(assoc coll key value …)", "The map or vector with values under these keys.", assoc),
-    plain("assoc-in", CORE, "3", "(assoc-in coll path value)", "The collection with a value at the end of a path of keys.", assoc_in),
-    plain("dissoc", CORE, "1+", "(dissoc m key …)", "The map without these keys.", dissoc),
-    plain("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
-    plain("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
+    direct("get", CORE, "2-3", "(get coll key default?)", "What a key finds in a map, vector, set or string; keywords and strings match each other.", get),
+    direct("get-in", CORE, "2-3", "(get-in coll path default?)", "What a path of keys finds.", get_in),
+    direct("assoc", CORE, "1+", "(assoc coll key value …)", "The map or vector with values under these keys.", assoc),
+    direct("assoc-in", CORE, "3", "(assoc-in coll path value)", "The collection with a value at the end of a path of keys.", assoc_in),
+    direct("dissoc", CORE, "1+", "(dissoc m key …)", "The map without these keys.", dissoc),
+    direct("merge", CORE, "0+", "(merge m …)", "The entries of all maps; later ones win.", merge),
+    direct("select-keys", CORE, "2", "(select-keys m keys)", "A map of only these keys, as far as they are there.", select_keys),
     callback("zipmap", CORE, "2", "(zipmap keys values)", "A map from keys to values, pairwise.", zipmap).known(Known::Zipmap),
-    plain("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
-    plain("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
-    plain("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
-    plain("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
-    plain("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
-    plain("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", keys),
-    plain("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", vals),
-    plain("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
-    plain("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
+    direct("hash-map", CORE, "0+", "(hash-map key value …)", "A map of the arguments.", hash_map),
+    direct("sorted-map", CORE, "0+", "(sorted-map key value …)", "A map of the arguments; every map is in key order.", sorted_map),
+    direct("array-map", CORE, "0+", "(array-map key value …)", "A map of the arguments.", array_map),
+    direct("find", CORE, "2", "(find m key)", "The [key value] entry of a key, or nil.", find),
+    direct("entries", CORE, "1", "(entries m)", "The [key value] pairs of a map, in key order.", entries),
+    direct("keys", CORE, "1", "(keys m)", "The keys of a map, in order; nil when it is empty.", keys),
+    direct("vals", CORE, "1", "(vals m)", "The values of a map, in key order; nil when it is empty.", vals),
+    direct("key", CORE, "1", "(key entry)", "The key of a [key value] pair.", key),
+    direct("val", CORE, "1", "(val entry)", "The value of a [key value] pair.", val),
 ];
 
 /// Refuses what has no elements to get.

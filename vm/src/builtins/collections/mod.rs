@@ -9,7 +9,7 @@ pub(crate) mod sets;
 pub(crate) mod sorting;
 
 use crate::arith;
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -25,13 +25,13 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("count", CORE, "1", "(count coll)", "The number of items; graphemes for a string.", count),
-    plain("empty?", CORE, "1", "(empty? coll)", "True when there are no items.", is_empty),
-    plain("not-empty", CORE, "1", "(not-empty coll)", "The collection itself, or nil when it is empty.", not_empty),
-    plain("empty", CORE, "1", "(empty coll)", "An empty collection of the same kind.", empty),
-    plain("frequencies", CORE, "1", "(frequencies coll)", "A map from each item to how often it occurs.", frequencies),
-    plain("sum", CORE, "1", "(sum coll)", "The sum of the numbers; nil is skipped.", sum),
-    plain("avg", CORE, "1", "(avg coll)", "The mean of the numbers, nil skipped; nil when there are none.", avg),
+    direct("count", CORE, "1", "(count coll)", "The number of items; graphemes for a string.", count),
+    direct("empty?", CORE, "1", "(empty? coll)", "True when there are no items.", is_empty),
+    direct("not-empty", CORE, "1", "(not-empty coll)", "The collection itself, or nil when it is empty.", not_empty),
+    direct("empty", CORE, "1", "(empty coll)", "An empty collection of the same kind.", empty),
+    direct("frequencies", CORE, "1", "(frequencies coll)", "A map from each item to how often it occurs.", frequencies),
+    direct("sum", CORE, "1", "(sum coll)", "The sum of the numbers; nil is skipped.", sum),
+    direct("avg", CORE, "1", "(avg coll)", "The mean of the numbers, nil skipped; nil when there are none.", avg),
 ];
 
 fn count(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

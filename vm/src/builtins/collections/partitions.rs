@@ -2,7 +2,7 @@
 
 use crate::builtins::functions::endless::staged;
 use crate::builtins::functions::transducers::{short_of_all, short_of_items, transducer};
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::StageKind;
 use crate::collection::lookup::element;
 use crate::collection::seq;
@@ -21,15 +21,15 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
-    plain("partition-all", CORE, "1-3", "(partition-all n step? coll?)", "Parts of n items; the last may be shorter.", partition_all),
-    plain("partitionv", CORE, "2-4", "(partitionv n step? pad? coll)", "The same as `partition`.", partition),
-    plain("partitionv-all", CORE, "1-3", "(partitionv-all n step? coll?)", "The same as `partition-all`.", partition_all),
-    plain("take-nth", CORE, "1-2", "(take-nth n coll?)", "Every nth item, from the first on.", take_nth),
-    plain("dedupe", CORE, "0-1", "(dedupe coll?)", "The items without those equal to the one before.", dedupe),
-    plain("distinct", CORE, "0-1", "(distinct coll?)", "The items, each once, in order of first appearance.", distinct),
-    plain("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
-    plain("combinations", CORE, "2", "(combinations coll n)", "All subsets of n items, in order.", combinations),
+    direct("partition", CORE, "2-4", "(partition n step? pad? coll)", "Parts of n items; a shorter rest is left out.", partition),
+    direct("partition-all", CORE, "1-3", "(partition-all n step? coll?)", "Parts of n items; the last may be shorter.", partition_all),
+    direct("partitionv", CORE, "2-4", "(partitionv n step? pad? coll)", "The same as `partition`.", partition),
+    direct("partitionv-all", CORE, "1-3", "(partitionv-all n step? coll?)", "The same as `partition-all`.", partition_all),
+    direct("take-nth", CORE, "1-2", "(take-nth n coll?)", "Every nth item, from the first on.", take_nth),
+    direct("dedupe", CORE, "0-1", "(dedupe coll?)", "The items without those equal to the one before.", dedupe),
+    direct("distinct", CORE, "0-1", "(distinct coll?)", "The items, each once, in order of first appearance.", distinct),
+    direct("flatten", CORE, "1", "(flatten coll)", "The items of nested vectors, in one vector.", flatten),
+    direct("combinations", CORE, "2", "(combinations coll n)", "All subsets of n items, in order.", combinations),
 ];
 
 /// A size or step: a positive integer.

@@ -2,7 +2,7 @@
 
 use crate::builtins::collections::maps::select_keys;
 use crate::builtins::functions::callbacks::each;
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::collection::seq;
 use crate::collection::seq::expected;
 use crate::context::Context;
@@ -20,15 +20,15 @@ const SET: Category = Category::Set;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("subset?", SET, "2", "(subset? a b)", "Whether every member of a is in b.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "subset?", a, b) }),
-    plain("superset?", SET, "2", "(superset? a b)", "Whether every member of b is in a.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "superset?", b, a) }),
+    direct("subset?", SET, "2", "(subset? a b)", "Whether every member of a is in b.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "subset?", a, b) }),
+    direct("superset?", SET, "2", "(superset? a b)", "Whether every member of b is in a.", |cx, a| { let [a, b] = a else { return Ok(Value::Nil) }; subset(cx, "superset?", b, a) }),
     callback("select", SET, "2", "(select pred s)", "The members for which pred holds, as a set.", |cx, a| each(cx, "select", Kind::Select, false, a)),
-    plain("project", SET, "2", "(project rows keys)", "The rows with only these keys, as a set.", project),
-    plain("rename-keys", SET, "2", "(rename-keys m {old new})", "m with keys renamed.", rename_keys),
-    plain("rename", SET, "2", "(rename rows {old new})", "The rows with keys renamed, as a set.", rename),
-    plain("map-invert", SET, "1", "(map-invert m)", "A map from the values of m to its keys.", map_invert),
-    plain("index", SET, "2", "(index rows keys)", "A map from what the rows have at these keys to the set of such rows.", index),
-    plain("join", SET, "2-3", "(set/join a b {a-key b-key})", "The rows of a and b that agree on their common keys, or on these, merged.", join),
+    direct("project", SET, "2", "(project rows keys)", "The rows with only these keys, as a set.", project),
+    direct("rename-keys", SET, "2", "(rename-keys m {old new})", "m with keys renamed.", rename_keys),
+    direct("rename", SET, "2", "(rename rows {old new})", "The rows with keys renamed, as a set.", rename),
+    direct("map-invert", SET, "1", "(map-invert m)", "A map from the values of m to its keys.", map_invert),
+    direct("index", SET, "2", "(index rows keys)", "A map from what the rows have at these keys to the set of such rows.", index),
+    direct("join", SET, "2-3", "(set/join a b {a-key b-key})", "The rows of a and b that agree on their common keys, or on these, merged.", join),
 ];
 
 fn subset(cx: &mut Context, name: &'static str, small: &mut Value, large: &mut Value) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! Builtins that pick items or a part of a sequence by position. Parts share the items of the whole.
 
 use crate::builtins::functions::transducers::{short_of_items, transducer};
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{Known, StageKind};
 use crate::collection::lookup::grapheme;
 use crate::collection::seq;
@@ -19,39 +19,39 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("first", CORE, "1", "(first coll)", "The first item, or nil.", first).where_endless(Known::EndlessFirst).known(Known::First),
-    plain("second", CORE, "1", "(second coll)", "The second item, or nil.", second).where_endless(Known::EndlessSecond).known(Known::Second),
-    plain("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
-    plain("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth).where_endless(Known::EndlessNth).known(Known::Nth),
-    plain("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest),
-    plain("next", CORE, "1", "(next coll)", "Everything but the first item; nil when nothing is left.", next),
-    plain("butlast", CORE, "1", "(butlast coll)", "Everything but the last item; nil when nothing is left.", butlast),
-    plain("ffirst", CORE, "1", "(ffirst coll)", "The first item of the first item.", ffirst),
-    plain("fnext", CORE, "1", "(fnext coll)", "The first item of what follows: the second item.", fnext),
-    plain("nfirst", CORE, "1", "(nfirst coll)", "What follows in the first item; nil when nothing is left.", nfirst),
-    plain("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
+    direct("first", CORE, "1", "(first coll)", "The first item, or nil.", first).where_endless(Known::EndlessFirst).known(Known::First),
+    direct("second", CORE, "1", "(second coll)", "The second item, or nil.", second).where_endless(Known::EndlessSecond).known(Known::Second),
+    direct("last", CORE, "1", "(last coll)", "The last item, or nil.", last),
+    direct("nth", CORE, "2-3", "(nth coll index default?)", "The item at an index, nil when out of range.", nth).where_endless(Known::EndlessNth).known(Known::Nth),
+    direct("rest", CORE, "1", "(rest coll)", "Everything but the first item; [] when nothing is left.", rest),
+    direct("next", CORE, "1", "(next coll)", "Everything but the first item; nil when nothing is left.", next),
+    direct("butlast", CORE, "1", "(butlast coll)", "Everything but the last item; nil when nothing is left.", butlast),
+    direct("ffirst", CORE, "1", "(ffirst coll)", "The first item of the first item.", ffirst),
+    direct("fnext", CORE, "1", "(fnext coll)", "The first item of what follows: the second item.", fnext),
+    direct("nfirst", CORE, "1", "(nfirst coll)", "What follows in the first item; nil when nothing is left.", nfirst),
+    direct("nnext", CORE, "1", "(nnext coll)", "Everything but the first two items, or nil.", nnext),
     callback("take", CORE, "1-2", "(take n coll?)", "The first n items.", |cx, a| match a {
         [count] => transducer(cx, "take", StageKind::Take, Some(count)).map(Step::Return),
         [_, coll] if coll.endless().is_some() => crate::builtins::functions::endless::take(cx, a),
         _ => take_first(cx, a).map(Step::Return),
     }).known(Known::Take),
-    plain("drop", CORE, "1-2", "(drop n coll?)", "Everything but the first n items.", drop_first),
-    plain("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
-    plain("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
-    plain("nthrest", CORE, "2", "(nthrest coll n)", "Everything but the first n items.", nthrest),
-    plain("nthnext", CORE, "2", "(nthnext coll n)", "Everything but the first n items; nil when nothing is left.", nthnext),
-    plain("split-at", CORE, "2", "(split-at n coll)", "[(take n coll) (drop n coll)].", split_at),
-    plain("splitv-at", CORE, "2", "(splitv-at n coll)", "The same as `split-at`.", split_at),
-    plain("subvec", CORE, "2-3", "(subvec v start end?)", "The items from start up to end; indexes are clamped.", subvec),
-    plain("peek", CORE, "1", "(peek v)", "The last item of a vector, or nil.", peek),
-    plain("pop", CORE, "1", "(pop v)", "A vector without its last item; nil when there is none.", pop),
-    plain("rseq", CORE, "1", "(rseq v)", "The items in the opposite order; nil when there are none.", |cx, a| match reverse(cx, a)? {
+    direct("drop", CORE, "1-2", "(drop n coll?)", "Everything but the first n items.", drop_first),
+    direct("take-last", CORE, "2", "(take-last n coll)", "The last n items; nil when the collection is empty.", take_last),
+    direct("drop-last", CORE, "1-2", "(drop-last n? coll)", "Everything but the last n items (one by default).", drop_last),
+    direct("nthrest", CORE, "2", "(nthrest coll n)", "Everything but the first n items.", nthrest),
+    direct("nthnext", CORE, "2", "(nthnext coll n)", "Everything but the first n items; nil when nothing is left.", nthnext),
+    direct("split-at", CORE, "2", "(split-at n coll)", "[(take n coll) (drop n coll)].", split_at),
+    direct("splitv-at", CORE, "2", "(splitv-at n coll)", "The same as `split-at`.", split_at),
+    direct("subvec", CORE, "2-3", "(subvec v start end?)", "The items from start up to end; indexes are clamped.", subvec),
+    direct("peek", CORE, "1", "(peek v)", "The last item of a vector, or nil.", peek),
+    direct("pop", CORE, "1", "(pop v)", "A vector without its last item; nil when there is none.", pop),
+    direct("rseq", CORE, "1", "(rseq v)", "The items in the opposite order; nil when there are none.", |cx, a| match reverse(cx, a)? {
         Value::Vector(vector) => Ok(or_nil(vector)),
         other => Ok(other),
     }),
-    plain("doall", CORE, "1-2", "(doall coll)", "The collection itself: everything is eager.", |_cx, a| Ok(a.last_mut().map(take).unwrap_or_default())),
-    plain("dorun", CORE, "1-2", "(dorun coll)", "nil: everything is eager.", |_cx, _a| Ok(Value::Nil)),
-    plain("reverse", CORE, "1", "(reverse coll)", "The items in the opposite order.", reverse),
+    direct("doall", CORE, "1-2", "(doall coll)", "The collection itself: everything is eager.", |_cx, a| Ok(a.last_mut().map(take).unwrap_or_default())),
+    direct("dorun", CORE, "1-2", "(dorun coll)", "nil: everything is eager.", |_cx, _a| Ok(Value::Nil)),
+    direct("reverse", CORE, "1", "(reverse coll)", "The items in the opposite order.", reverse),
 ];
 
 /// One item; maps and sets have theirs in key order.

@@ -1,6 +1,6 @@
 //! Builtins over sets, and membership.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::collection::adding::add_members;
 use crate::collection::lookup::{grapheme, index};
 use crate::collection::seq;
@@ -16,14 +16,14 @@ use std::rc::Rc;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("set", Category::Set, "1", "(set coll)", "A set of the items of any collection.", set),
-    plain("hash-set", Category::Set, "0+", "(hash-set item …)", "A set of the arguments.", hash_set),
-    plain("sorted-set", Category::Set, "0+", "(sorted-set item …)", "A set of the arguments; every set is in key order.", hash_set),
-    plain("contains?", Category::Core, "2", "(contains? coll key)", "True when a map has the key, a set the member, a vector the value.", contains),
-    plain("disj", Category::Set, "1+", "(disj s item …)", "The set without these members.", disj),
-    plain("union", Category::Set, "0+", "(union s …)", "The members of any of the sets.", union),
-    plain("intersection", Category::Set, "1+", "(intersection s …)", "The members of the first set that are in all others.", intersection),
-    plain("difference", Category::Set, "1+", "(difference s …)", "The members of the first set that are in no other.", difference),
+    direct("set", Category::Set, "1", "(set coll)", "A set of the items of any collection.", set),
+    direct("hash-set", Category::Set, "0+", "(hash-set item …)", "A set of the arguments.", hash_set),
+    direct("sorted-set", Category::Set, "0+", "(sorted-set item …)", "A set of the arguments; every set is in key order.", hash_set),
+    direct("contains?", Category::Core, "2", "(contains? coll key)", "True when a map has the key, a set the member, a vector the value.", contains),
+    direct("disj", Category::Set, "1+", "(disj s item …)", "The set without these members.", disj),
+    direct("union", Category::Set, "0+", "(union s …)", "The members of any of the sets.", union),
+    direct("intersection", Category::Set, "1+", "(intersection s …)", "The members of the first set that are in all others.", intersection),
+    direct("difference", Category::Set, "1+", "(difference s …)", "The members of the first set that are in no other.", difference),
 ];
 
 fn set(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {

@@ -4,7 +4,7 @@
 mod field;
 mod paths;
 
-use super::{Builtin, Category, plain};
+use super::{Builtin, Category, direct};
 use crate::collection::seq;
 use crate::context::Context;
 use crate::fault::Result;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// The rows of this module.
-pub(super) const TABLE: &[Builtin] = &[plain(
+pub(super) const TABLE: &[Builtin] = &[direct(
     "describe",
     Category::Core,
     "1-2",

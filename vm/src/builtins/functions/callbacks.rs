@@ -3,7 +3,7 @@
 
 use crate::builtins::functions::endless::{bounded, stage_of};
 use crate::builtins::functions::transducers::transducer;
-use crate::builtins::{Builtin, Category, HostFunction, callback, host, plain};
+use crate::builtins::{Builtin, Category, HostFunction, callback, direct, host};
 use crate::bytecode::{Arity, CombinatorKind, Known};
 use crate::collection::seq::to_vector;
 use crate::context::Context;
@@ -173,8 +173,15 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The results of functions without arguments, called at the same time.",
         pcalls,
     ),
-    plain("%get-path", Category::Internal, "2", "(%get-path path x)", "What a path of keys finds.", get_path)
-        .known(Known::Path),
+    direct(
+        "%get-path",
+        Category::Internal,
+        "2",
+        "(%get-path path x)",
+        "What a path of keys finds.",
+        get_path,
+    )
+    .known(Known::Path),
     host(
         "%tool-call",
         Category::Internal,

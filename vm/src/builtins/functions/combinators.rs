@@ -1,7 +1,7 @@
 //! Builtins that make functions of functions.
 
 use crate::builtins::functions::callbacks::callable;
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{CombinatorKind, Known};
 use crate::context::{Context, Memos};
 use crate::fault::{Fault, Result};
@@ -13,7 +13,7 @@ use std::mem::take;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain(
+    direct(
         "comp",
         Category::Core,
         "0+",
@@ -22,17 +22,38 @@ pub(crate) const TABLE: &[Builtin] = &[
         comp,
     )
     .makes(CombinatorKind::Comp),
-    plain("partial", Category::Core, "1+", "(partial f arg …)", "f with its first arguments given.", partial)
-        .makes(CombinatorKind::Partial),
-    plain("juxt", Category::Core, "1+", "(juxt f …)", "A function that gives a vector of all results.", juxt)
-        .form("(juxt f ...)")
-        .makes(CombinatorKind::Juxt),
-    plain("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement)
+    direct(
+        "partial",
+        Category::Core,
+        "1+",
+        "(partial f arg …)",
+        "f with its first arguments given.",
+        partial,
+    )
+    .makes(CombinatorKind::Partial),
+    direct(
+        "juxt",
+        Category::Core,
+        "1+",
+        "(juxt f …)",
+        "A function that gives a vector of all results.",
+        juxt,
+    )
+    .form("(juxt f ...)")
+    .makes(CombinatorKind::Juxt),
+    direct("complement", Category::Core, "1", "(complement f)", "The logical opposite of f.", complement)
         .makes(CombinatorKind::Complement),
-    plain("constantly", Category::Core, "1", "(constantly v)", "A function that always gives v.", constantly)
-        .makes(CombinatorKind::Constantly)
-        .total(),
-    plain(
+    direct(
+        "constantly",
+        Category::Core,
+        "1",
+        "(constantly v)",
+        "A function that always gives v.",
+        constantly,
+    )
+    .makes(CombinatorKind::Constantly)
+    .total(),
+    direct(
         "every-pred",
         Category::Core,
         "1+",
@@ -41,7 +62,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         every_pred,
     )
     .makes(CombinatorKind::EveryPred),
-    plain(
+    direct(
         "some-fn",
         Category::Core,
         "1+",
@@ -50,7 +71,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         some_fn,
     )
     .makes(CombinatorKind::SomeFn),
-    plain(
+    direct(
         "fnil",
         Category::Core,
         "2-4",
@@ -59,7 +80,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         fnil,
     )
     .makes(CombinatorKind::Fnil),
-    plain(
+    direct(
         "memoize",
         Category::Core,
         "1",
@@ -67,7 +88,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         "f, which is called once for the same arguments.",
         memoize,
     ),
-    plain(
+    direct(
         "comparator",
         Category::Core,
         "1",

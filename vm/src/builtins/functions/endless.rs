@@ -6,11 +6,11 @@
 
 use crate::builtins::collections::sequences;
 use crate::builtins::functions::callbacks::{callable, function_of};
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{CombinatorKind, Endless, Known, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, length};
-use crate::context::{Context, PlainFunction};
+use crate::context::{Context, DirectFunction};
 use crate::fault::Result;
 use crate::memory::List;
 use crate::native::each::Kind;
@@ -24,13 +24,13 @@ use std::rc::Rc;
 
 const CORE: Category = Category::Core;
 
-/// The rows of this module. `%first` and its relatives stand for the plain builtins in programs that make
+/// The rows of this module. `%first` and its relatives stand for the usual builtins in programs that make
 /// endless sequences.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat).known(Known::Repeat),
-    plain("cycle", CORE, "1", "(cycle coll)", "The items again and again, endlessly.", cycle).known(Known::Cycle),
-    plain("iterate", CORE, "2", "(iterate f x)", "x, (f x), (f (f x)) … endlessly: take a part.", iterate).known(Known::Iterate),
+    direct("repeat", CORE, "1-2", "(repeat n x)", "x, n times; without n endlessly.", repeat).known(Known::Repeat),
+    direct("cycle", CORE, "1", "(cycle coll)", "The items again and again, endlessly.", cycle).known(Known::Cycle),
+    direct("iterate", CORE, "2", "(iterate f x)", "x, (f x), (f (f x)) … endlessly: take a part.", iterate).known(Known::Iterate),
     callback("repeatedly", CORE, "1-2", "(repeatedly n f)", "The results of n calls of f; without n endlessly.", repeatedly).known(Known::Repeatedly),
     callback("%first", Category::Internal, "1", "(first coll)", "The first item, or nil.", |cx, a| positional(cx, sequences::first, Some(0), a)).known(Known::EndlessFirst),
     callback("%second", Category::Internal, "1", "(second coll)", "The second item, or nil.", |cx, a| positional(cx, sequences::second, Some(1), a)).known(Known::EndlessSecond),
@@ -165,12 +165,12 @@ pub(crate) fn reduce(
 /// `first`, `second` and `nth`, whatever the sequence is.
 fn positional(
     cx: &mut Context,
-    plain: PlainFunction,
+    run: DirectFunction,
     index: Option<usize>,
     arguments: &mut [Value],
 ) -> Result<Step> {
     if arguments[0].endless().is_none() {
-        return plain(cx, arguments).map(Step::Return);
+        return run(cx, arguments).map(Step::Return);
     }
     let index = match index {
         Some(index) => index,

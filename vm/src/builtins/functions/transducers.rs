@@ -3,7 +3,7 @@
 
 use crate::builtins::collections::partitions::positive;
 use crate::builtins::functions::callbacks::{callable, collection, key_function};
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::{CombinatorKind, Known, StageKind};
 use crate::collection::seq;
 use crate::collection::seq::{count_argument, expected};
@@ -28,12 +28,12 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("transduce", CORE, "3-4", "(transduce xform f init? coll)", "Folds with f what a transducer makes of the items.", transduce),
     callback("sequence", CORE, "1-2", "(sequence xform? coll)", "The items, or what a transducer makes of them.", sequence),
     callback("eduction", CORE, "1+", "(eduction xform … coll)", "What the transducers, one after another, make of the items.", eduction),
-    plain("completing", CORE, "1-2", "(completing f finish?)", "f as a reducing function whose result goes through finish.", completing),
-    plain("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat).known(Known::Cat),
-    plain("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced).known(Known::Reduced),
-    plain("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced).known(Known::EnsureReduced),
-    plain("reduced?", CORE, "1", "(reduced? x)", "Whether x was made by `reduced`.", is_reduced).total(),
-    plain("unreduced", CORE, "1", "(unreduced x)", "What `reduced` was given, or x itself.", unreduced),
+    direct("completing", CORE, "1-2", "(completing f finish?)", "f as a reducing function whose result goes through finish.", completing),
+    direct("cat", CORE, "1", "cat", "The transducer that sends on the items of its items: (into [] cat [[1] [2 3]]).", cat).known(Known::Cat),
+    direct("reduced", CORE, "1", "(reduced x)", "Ends the reduce around it with x.", reduced).known(Known::Reduced),
+    direct("ensure-reduced", CORE, "1", "(ensure-reduced x)", "x when it is reduced already, else (reduced x).", ensure_reduced).known(Known::EnsureReduced),
+    direct("reduced?", CORE, "1", "(reduced? x)", "Whether x was made by `reduced`.", is_reduced).total(),
+    direct("unreduced", CORE, "1", "(unreduced x)", "What `reduced` was given, or x itself.", unreduced),
 ];
 
 fn combinator<const N: usize>(kind: CombinatorKind, parts: [Value; N]) -> Value {

@@ -1,7 +1,7 @@
 //! Builtins over nested collections.
 
 use crate::builtins::functions::callbacks::callable;
-use crate::builtins::{Builtin, Category, callback, plain};
+use crate::builtins::{Builtin, Category, callback, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::Result;
@@ -22,8 +22,8 @@ pub(crate) const TABLE: &[Builtin] = &[
     callback("postwalk", WALK, "2", "(postwalk f form)", "f on every part of form, a collection after its items.", |cx, a| deep(cx, "postwalk", Direction::Post, a)),
     callback("keywordize-keys", WALK, "1", "(keywordize-keys form)", "form with the string keys of all its maps turned into keywords.", |_, a| Ok(keys(Known::KeywordKeys, a))),
     callback("stringify-keys", WALK, "1", "(stringify-keys form)", "form with the keyword keys of all its maps turned into strings.", |_, a| Ok(keys(Known::StringKeys, a))),
-    plain("%keyword-keys", Category::Internal, "1", "(%keyword-keys x)", "A map with its string keys turned into keywords.", keyword_keys).known(Known::KeywordKeys),
-    plain("%string-keys", Category::Internal, "1", "(%string-keys x)", "A map with its keyword keys turned into strings.", string_keys).known(Known::StringKeys),
+    direct("%keyword-keys", Category::Internal, "1", "(%keyword-keys x)", "A map with its string keys turned into keywords.", keyword_keys).known(Known::KeywordKeys),
+    direct("%string-keys", Category::Internal, "1", "(%string-keys x)", "A map with its keyword keys turned into strings.", string_keys).known(Known::StringKeys),
     callback("tree-seq", Category::Core, "3", "(tree-seq branch? children root)", "The nodes of a tree, parents before their children.", tree_seq),
 ];
 

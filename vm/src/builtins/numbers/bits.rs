@@ -1,7 +1,7 @@
 //! Operations on the bits of integers of any size, in two's complement.
 
 use crate::arith::{charge, charge_linear};
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;
 use crate::fault::{Fault, Result};
 use crate::value::Value;
@@ -13,10 +13,10 @@ const MATH: Category = Category::Math;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", and),
-    plain("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", or),
-    plain("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", xor),
-    plain(
+    direct("bit-and", MATH, "2+", "(bit-and int int …)", "The bits set in all.", and),
+    direct("bit-or", MATH, "2+", "(bit-or int int …)", "The bits set in any.", or),
+    direct("bit-xor", MATH, "2+", "(bit-xor int int …)", "The bits set in an odd number of them.", xor),
+    direct(
         "bit-and-not",
         MATH,
         "2+",
@@ -24,9 +24,9 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The bits of the first not set in the others.",
         and_not,
     ),
-    plain("bit-not", MATH, "1", "(bit-not int)", "The bits the other way round.", not),
-    plain("bit-shift-left", MATH, "2", "(bit-shift-left int places)", "The bits moved up.", shift_left),
-    plain(
+    direct("bit-not", MATH, "1", "(bit-not int)", "The bits the other way round.", not),
+    direct("bit-shift-left", MATH, "2", "(bit-shift-left int places)", "The bits moved up.", shift_left),
+    direct(
         "bit-shift-right",
         MATH,
         "2",
@@ -34,10 +34,10 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The bits moved down; the sign stays.",
         shift_right,
     ),
-    plain("bit-set", MATH, "2", "(bit-set int place)", "The integer with this bit set.", set),
-    plain("bit-clear", MATH, "2", "(bit-clear int place)", "The integer with this bit cleared.", clear),
-    plain("bit-flip", MATH, "2", "(bit-flip int place)", "The integer with this bit changed.", flip),
-    plain("bit-test", MATH, "2", "(bit-test int place)", "Whether this bit is set.", test),
+    direct("bit-set", MATH, "2", "(bit-set int place)", "The integer with this bit set.", set),
+    direct("bit-clear", MATH, "2", "(bit-clear int place)", "The integer with this bit cleared.", clear),
+    direct("bit-flip", MATH, "2", "(bit-flip int place)", "The integer with this bit changed.", flip),
+    direct("bit-test", MATH, "2", "(bit-test int place)", "Whether this bit is set.", test),
 ];
 
 #[cold]

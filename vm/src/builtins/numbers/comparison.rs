@@ -1,6 +1,6 @@
 //! Equality and order.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::context::Context;
 use crate::fault::Result;
@@ -15,16 +15,16 @@ const CORE: Category = Category::Core;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal).known(Known::Equal),
-    plain("==", CORE, "1+", "(== x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
-    plain("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal).known(Known::NotEqual),
-    plain("<", CORE, "1+", "(< x y …)", "True when each is below the next.", |cx, a| ordered(cx, a, Ordering::is_lt)).known(Known::Less),
-    plain(">", CORE, "1+", "(> x y …)", "True when each is above the next.", |cx, a| ordered(cx, a, Ordering::is_gt)).known(Known::Greater),
-    plain("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)).known(Known::LessEqual),
-    plain(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)).known(Known::GreaterEqual),
-    plain("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types; nil comes first.", compare).known(Known::Compare),
-    plain("max", Category::Math, "1+", "(max x …)", "The highest value.", |cx, a| extreme(cx, a, Ordering::Greater)),
-    plain("min", Category::Math, "1+", "(min x …)", "The lowest value.", |cx, a| extreme(cx, a, Ordering::Less)),
+    direct("=", CORE, "1+", "(= x y …)", "True when all are equal; 1 and 1.0 are.", is_equal).known(Known::Equal),
+    direct("==", CORE, "1+", "(== x y …)", "True when all are equal; 1 and 1.0 are.", is_equal),
+    direct("not=", CORE, "1+", "(not= x y …)", "True when not all are equal.", not_equal).known(Known::NotEqual),
+    direct("<", CORE, "1+", "(< x y …)", "True when each is below the next.", |cx, a| ordered(cx, a, Ordering::is_lt)).known(Known::Less),
+    direct(">", CORE, "1+", "(> x y …)", "True when each is above the next.", |cx, a| ordered(cx, a, Ordering::is_gt)).known(Known::Greater),
+    direct("<=", CORE, "1+", "(<= x y …)", "True when each is at most the next.", |cx, a| ordered(cx, a, Ordering::is_le)).known(Known::LessEqual),
+    direct(">=", CORE, "1+", "(>= x y …)", "True when each is at least the next.", |cx, a| ordered(cx, a, Ordering::is_ge)).known(Known::GreaterEqual),
+    direct("compare", CORE, "2", "(compare x y)", "-1, 0 or 1: the order of two values of any types; nil comes first.", compare).known(Known::Compare),
+    direct("max", Category::Math, "1+", "(max x …)", "The highest value.", |cx, a| extreme(cx, a, Ordering::Greater)),
+    direct("min", Category::Math, "1+", "(min x …)", "The lowest value.", |cx, a| extreme(cx, a, Ordering::Less)),
 ];
 
 fn all_equal(cx: &mut Context, arguments: &[Value]) -> Result<bool> {

@@ -1,6 +1,6 @@
 //! Text to numbers and booleans: nil when the text is something else, or is no text.
 
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -9,7 +9,7 @@ const STRING: Category = Category::String;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain(
+    direct(
         "parse-long",
         STRING,
         "1",
@@ -18,8 +18,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         parse_long,
     )
     .total(),
-    plain("parse-int", STRING, "1", "(parse-int text)", "The same as `parse-long`.", parse_long).total(),
-    plain(
+    direct("parse-int", STRING, "1", "(parse-int text)", "The same as `parse-long`.", parse_long).total(),
+    direct(
         "parse-double",
         STRING,
         "1",
@@ -28,7 +28,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         parse_double,
     )
     .total(),
-    plain(
+    direct(
         "parse-boolean",
         STRING,
         "1",

@@ -1,7 +1,7 @@
 //! Functions of Java's `Math` that Clojure's core has under no name of its own.
 
 use crate::arith::{self, not_numbers};
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::context::Context;
 use crate::fault::Result;
 use crate::value::Value;
@@ -12,23 +12,23 @@ const INTEROP: Category = Category::Interop;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("Math/floorDiv", INTEROP, "2", "(Math/floorDiv number divisor)", "Division rounded down to an integer.", floor_div),
-    plain("Math/floorMod", INTEROP, "2", "(Math/floorMod number divisor)", "The same as `mod`.", |cx, a| arith::modulo(cx, take(&mut a[0]), take(&mut a[1]))),
-    plain("Math/log", INTEROP, "1", "(Math/log number)", "The natural logarithm.", |_cx, a| of_one(a, "Math/log", f64::ln)),
-    plain("Math/log10", INTEROP, "1", "(Math/log10 number)", "The logarithm of base 10.", |_cx, a| of_one(a, "Math/log10", f64::log10)),
-    plain("Math/exp", INTEROP, "1", "(Math/exp number)", "The power of e.", |_cx, a| of_one(a, "Math/exp", f64::exp)),
-    plain("Math/cbrt", INTEROP, "1", "(Math/cbrt number)", "The cube root.", |_cx, a| of_one(a, "Math/cbrt", f64::cbrt)),
-    plain("Math/hypot", INTEROP, "2", "(Math/hypot x y)", "The length of (x, y).", |_cx, a| of_two(a, "Math/hypot", f64::hypot)),
-    plain("Math/signum", INTEROP, "1", "(Math/signum number)", "-1.0, 0.0 or 1.0: its sign.", |_cx, a| of_one(a, "Math/signum", |x| if x == 0.0 || x.is_nan() { x } else { x.signum() })),
-    plain("Math/sin", INTEROP, "1", "(Math/sin radians)", "The sine.", |_cx, a| of_one(a, "Math/sin", f64::sin)),
-    plain("Math/cos", INTEROP, "1", "(Math/cos radians)", "The cosine.", |_cx, a| of_one(a, "Math/cos", f64::cos)),
-    plain("Math/tan", INTEROP, "1", "(Math/tan radians)", "The tangent.", |_cx, a| of_one(a, "Math/tan", f64::tan)),
-    plain("Math/asin", INTEROP, "1", "(Math/asin number)", "The arc sine, in radians.", |_cx, a| of_one(a, "Math/asin", f64::asin)),
-    plain("Math/acos", INTEROP, "1", "(Math/acos number)", "The arc cosine, in radians.", |_cx, a| of_one(a, "Math/acos", f64::acos)),
-    plain("Math/atan", INTEROP, "1", "(Math/atan number)", "The arc tangent, in radians.", |_cx, a| of_one(a, "Math/atan", f64::atan)),
-    plain("Math/atan2", INTEROP, "2", "(Math/atan2 y x)", "The angle of (x, y), in radians.", |_cx, a| of_two(a, "Math/atan2", f64::atan2)),
-    plain("Math/toRadians", INTEROP, "1", "(Math/toRadians degrees)", "Radians of degrees.", |_cx, a| of_one(a, "Math/toRadians", f64::to_radians)),
-    plain("Math/toDegrees", INTEROP, "1", "(Math/toDegrees radians)", "Degrees of radians.", |_cx, a| of_one(a, "Math/toDegrees", f64::to_degrees)),
+    direct("Math/floorDiv", INTEROP, "2", "(Math/floorDiv number divisor)", "Division rounded down to an integer.", floor_div),
+    direct("Math/floorMod", INTEROP, "2", "(Math/floorMod number divisor)", "The same as `mod`.", |cx, a| arith::modulo(cx, take(&mut a[0]), take(&mut a[1]))),
+    direct("Math/log", INTEROP, "1", "(Math/log number)", "The natural logarithm.", |_cx, a| of_one(a, "Math/log", f64::ln)),
+    direct("Math/log10", INTEROP, "1", "(Math/log10 number)", "The logarithm of base 10.", |_cx, a| of_one(a, "Math/log10", f64::log10)),
+    direct("Math/exp", INTEROP, "1", "(Math/exp number)", "The power of e.", |_cx, a| of_one(a, "Math/exp", f64::exp)),
+    direct("Math/cbrt", INTEROP, "1", "(Math/cbrt number)", "The cube root.", |_cx, a| of_one(a, "Math/cbrt", f64::cbrt)),
+    direct("Math/hypot", INTEROP, "2", "(Math/hypot x y)", "The length of (x, y).", |_cx, a| of_two(a, "Math/hypot", f64::hypot)),
+    direct("Math/signum", INTEROP, "1", "(Math/signum number)", "-1.0, 0.0 or 1.0: its sign.", |_cx, a| of_one(a, "Math/signum", |x| if x == 0.0 || x.is_nan() { x } else { x.signum() })),
+    direct("Math/sin", INTEROP, "1", "(Math/sin radians)", "The sine.", |_cx, a| of_one(a, "Math/sin", f64::sin)),
+    direct("Math/cos", INTEROP, "1", "(Math/cos radians)", "The cosine.", |_cx, a| of_one(a, "Math/cos", f64::cos)),
+    direct("Math/tan", INTEROP, "1", "(Math/tan radians)", "The tangent.", |_cx, a| of_one(a, "Math/tan", f64::tan)),
+    direct("Math/asin", INTEROP, "1", "(Math/asin number)", "The arc sine, in radians.", |_cx, a| of_one(a, "Math/asin", f64::asin)),
+    direct("Math/acos", INTEROP, "1", "(Math/acos number)", "The arc cosine, in radians.", |_cx, a| of_one(a, "Math/acos", f64::acos)),
+    direct("Math/atan", INTEROP, "1", "(Math/atan number)", "The arc tangent, in radians.", |_cx, a| of_one(a, "Math/atan", f64::atan)),
+    direct("Math/atan2", INTEROP, "2", "(Math/atan2 y x)", "The angle of (x, y), in radians.", |_cx, a| of_two(a, "Math/atan2", f64::atan2)),
+    direct("Math/toRadians", INTEROP, "1", "(Math/toRadians degrees)", "Radians of degrees.", |_cx, a| of_one(a, "Math/toRadians", f64::to_radians)),
+    direct("Math/toDegrees", INTEROP, "1", "(Math/toDegrees radians)", "Degrees of radians.", |_cx, a| of_one(a, "Math/toDegrees", f64::to_degrees)),
 ];
 
 fn of_one(arguments: &[Value], name: &str, function: fn(f64) -> f64) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! Arithmetic and the functions of `Math` (language.md 2.7).
 
 use crate::arith::{self, not_numbers};
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::bytecode::Known;
 use crate::bytecode::instruction::Written;
 use crate::context::Context;
@@ -15,9 +15,9 @@ const MATH: Category = Category::Math;
 
 /// The rows of this module.
 pub(crate) const TABLE: &[Builtin] = &[
-    plain("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum).known(Known::Add),
-    plain("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
-    plain(
+    direct("+", CORE, "0+", "(+ number …)", "The sum; 0 for no arguments.", sum).known(Known::Add),
+    direct("+'", CORE, "0+", "(+' number …)", "The same as `+`.", sum),
+    direct(
         "-",
         CORE,
         "1+",
@@ -26,11 +26,11 @@ pub(crate) const TABLE: &[Builtin] = &[
         difference,
     )
     .known(Known::Subtract),
-    plain("-'", CORE, "1+", "(-' number …)", "The same as `-`.", difference),
-    plain("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product)
+    direct("-'", CORE, "1+", "(-' number …)", "The same as `-`.", difference),
+    direct("*", CORE, "0+", "(* number …)", "The product; 1 for no arguments.", product)
         .known(Known::Multiply),
-    plain("*'", CORE, "0+", "(*' number …)", "The same as `*`.", product),
-    plain(
+    direct("*'", CORE, "0+", "(*' number …)", "The same as `*`.", product),
+    direct(
         "/",
         CORE,
         "1+",
@@ -38,11 +38,11 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The first divided by the others, as a float; of one argument, 1/x.",
         quotient,
     ),
-    plain("inc", CORE, "1", "(inc number)", "The number plus one.", inc).known(Known::Increment),
-    plain("inc'", CORE, "1", "(inc' number)", "The same as `inc`.", inc),
-    plain("dec", CORE, "1", "(dec number)", "The number less one.", dec).known(Known::Decrement),
-    plain("dec'", CORE, "1", "(dec' number)", "The same as `dec`.", dec),
-    plain(
+    direct("inc", CORE, "1", "(inc number)", "The number plus one.", inc).known(Known::Increment),
+    direct("inc'", CORE, "1", "(inc' number)", "The same as `inc`.", inc),
+    direct("dec", CORE, "1", "(dec number)", "The number less one.", dec).known(Known::Decrement),
+    direct("dec'", CORE, "1", "(dec' number)", "The same as `dec`.", dec),
+    direct(
         "mod",
         CORE,
         "2",
@@ -51,9 +51,9 @@ pub(crate) const TABLE: &[Builtin] = &[
         modulo,
     )
     .known(Known::Modulo),
-    plain("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder)
+    direct("rem", CORE, "2", "(rem number divisor)", "The rest of truncated division.", remainder)
         .known(Known::Remainder),
-    plain(
+    direct(
         "quot",
         MATH,
         "2",
@@ -62,20 +62,20 @@ pub(crate) const TABLE: &[Builtin] = &[
         truncated_quotient,
     )
     .known(Known::Quotient),
-    plain("abs", MATH, "1", "(abs number)", "The number without its sign.", abs),
-    plain("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", floor),
-    plain("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", ceil),
-    plain("round", MATH, "1", "(round number)", "The nearest integer; halves away from zero.", round),
-    plain("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", trunc),
-    plain("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", sqrt),
-    plain("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
-    plain("char", MATH, "1", "(char code)", "The character of a code, as a string.", char_of),
-    plain("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
-    plain("long", CORE, "1", "(long number)", "The number truncated to an integer.", |_cx, a| {
+    direct("abs", MATH, "1", "(abs number)", "The number without its sign.", abs),
+    direct("floor", MATH, "1", "(floor number)", "The largest integer that is not larger.", floor),
+    direct("ceil", MATH, "1", "(ceil number)", "The smallest integer that is not smaller.", ceil),
+    direct("round", MATH, "1", "(round number)", "The nearest integer; halves away from zero.", round),
+    direct("trunc", MATH, "1", "(trunc number)", "The integer towards zero.", trunc),
+    direct("sqrt", MATH, "1", "(sqrt number)", "The square root as a float; NaN of negative numbers.", sqrt),
+    direct("pow", MATH, "2", "(pow base exponent)", "The power as a float.", pow),
+    direct("char", MATH, "1", "(char code)", "The character of a code, as a string.", char_of),
+    direct("int", MATH, "1", "(int x)", "A number truncated to 32 bits, or the code of a character.", int),
+    direct("long", CORE, "1", "(long number)", "The number truncated to an integer.", |_cx, a| {
         integer(a, "long")
     }),
-    plain("num", CORE, "1", "(num number)", "The number itself.", num),
-    plain(
+    direct("num", CORE, "1", "(num number)", "The number itself.", num),
+    direct(
         "short",
         CORE,
         "1",
@@ -83,7 +83,7 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The number truncated to an integer, which has to fit 16 bits.",
         |_cx, a| within(a, "short", i64::from(i16::MIN)..=i64::from(i16::MAX)),
     ),
-    plain(
+    direct(
         "byte",
         CORE,
         "1",
@@ -91,8 +91,8 @@ pub(crate) const TABLE: &[Builtin] = &[
         "The number truncated to an integer, which has to fit 8 bits.",
         |_cx, a| within(a, "byte", i64::from(i8::MIN)..=i64::from(i8::MAX)),
     ),
-    plain("double", MATH, "1", "(double number)", "The number as a float.", double),
-    plain("float", MATH, "1", "(float number)", "The number as a float.", float),
+    direct("double", MATH, "1", "(double number)", "The number as a float.", double),
+    direct("float", MATH, "1", "(float number)", "The number as a float.", float),
 ];
 
 type Operation = fn(&mut Context, Value, Value) -> Result<Value>;

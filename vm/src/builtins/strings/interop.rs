@@ -3,7 +3,7 @@
 use super::{change, output, parts, replace, search, string_argument};
 use crate::arith;
 use crate::builtins::numbers::convert;
-use crate::builtins::{Builtin, Category, plain};
+use crate::builtins::{Builtin, Category, direct};
 use crate::collection::lookup::grapheme;
 use crate::context::Context;
 use crate::fault::{Fault, Result};
@@ -21,36 +21,36 @@ const INTEROP: Category = Category::Interop;
 /// The rows of this module.
 #[rustfmt::skip]
 pub(in crate::builtins) const TABLE: &[Builtin] = &[
-    plain(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string.", |cx, a| search::includes(cx, a, ".contains")),
-    plain(".startsWith", INTEROP, "2", "(.startsWith s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, ".startsWith", StringNode::starts_with)),
-    plain(".endsWith", INTEROP, "2", "(.endsWith s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, ".endsWith", StringNode::ends_with)),
-    plain(".indexOf", INTEROP, "2-3", "(.indexOf s part from?)", "Where the part first occurs, or -1.", |cx, a| search::index_of(cx, a, ".indexOf", Value::Int(-1))),
-    plain(".lastIndexOf", INTEROP, "2", "(.lastIndexOf s part)", "Where the part last occurs, or -1.", |cx, a| search::last_index_of(cx, a, ".lastIndexOf", Value::Int(-1))),
-    plain(".length", INTEROP, "1", "(.length s)", "Number of characters.", length),
-    plain(".substring", INTEROP, "2-3", "(.substring s start end?)", "The part of a string; indexes have to be within it.", substring),
-    plain(".toLowerCase", INTEROP, "1", "(.toLowerCase s)", "In lower case.", |cx, a| change::map_text(cx, a, ".toLowerCase", change::lower)),
-    plain(".toUpperCase", INTEROP, "1", "(.toUpperCase s)", "In upper case.", |cx, a| change::map_text(cx, a, ".toUpperCase", change::upper)),
-    plain("Integer/parseInt", INTEROP, "1-2", "(Integer/parseInt text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
-    plain("Long/parseLong", INTEROP, "1-2", "(Long/parseLong text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
-    plain(".split", INTEROP, "2-3", "(.split s regex limit?)", "The parts between the matches of a regex, which may be a string.", split),
-    plain(".replace", INTEROP, "3", "(.replace s part with)", "The string with every part replaced.", |cx, a| replace::replace_text(cx, a, ".replace", false)),
-    plain(".replaceAll", INTEROP, "3", "(.replaceAll s regex with)", "The string with every match of a regex replaced, which may be a string.", |cx, a| {
+    direct(".contains", INTEROP, "2", "(.contains s part)", "Whether the part occurs in the string.", |cx, a| search::includes(cx, a, ".contains")),
+    direct(".startsWith", INTEROP, "2", "(.startsWith s part)", "Whether the string begins with the part.", |cx, a| search::related(cx, a, ".startsWith", StringNode::starts_with)),
+    direct(".endsWith", INTEROP, "2", "(.endsWith s part)", "Whether the string ends with the part.", |cx, a| search::related(cx, a, ".endsWith", StringNode::ends_with)),
+    direct(".indexOf", INTEROP, "2-3", "(.indexOf s part from?)", "Where the part first occurs, or -1.", |cx, a| search::index_of(cx, a, ".indexOf", Value::Int(-1))),
+    direct(".lastIndexOf", INTEROP, "2", "(.lastIndexOf s part)", "Where the part last occurs, or -1.", |cx, a| search::last_index_of(cx, a, ".lastIndexOf", Value::Int(-1))),
+    direct(".length", INTEROP, "1", "(.length s)", "Number of characters.", length),
+    direct(".substring", INTEROP, "2-3", "(.substring s start end?)", "The part of a string; indexes have to be within it.", substring),
+    direct(".toLowerCase", INTEROP, "1", "(.toLowerCase s)", "In lower case.", |cx, a| change::map_text(cx, a, ".toLowerCase", change::lower)),
+    direct(".toUpperCase", INTEROP, "1", "(.toUpperCase s)", "In upper case.", |cx, a| change::map_text(cx, a, ".toUpperCase", change::upper)),
+    direct("Integer/parseInt", INTEROP, "1-2", "(Integer/parseInt text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
+    direct("Long/parseLong", INTEROP, "1-2", "(Long/parseLong text radix?)", "The integer that the text is, of base 2 to 36, or nil.", parse_integer).total(),
+    direct(".split", INTEROP, "2-3", "(.split s regex limit?)", "The parts between the matches of a regex, which may be a string.", split),
+    direct(".replace", INTEROP, "3", "(.replace s part with)", "The string with every part replaced.", |cx, a| replace::replace_text(cx, a, ".replace", false)),
+    direct(".replaceAll", INTEROP, "3", "(.replaceAll s regex with)", "The string with every match of a regex replaced, which may be a string.", |cx, a| {
         pattern(cx, a)?;
         replace::replace_text(cx, a, ".replaceAll", false)
     }),
-    plain(".matches", INTEROP, "2", "(.matches s regex)", "Whether a regex, which may be a string, matches the whole string.", matches_whole),
-    plain(".charAt", INTEROP, "2", "(.charAt s index)", "The character at an index, which has to be within the string.", char_at),
-    plain(".concat", INTEROP, "2", "(.concat s other)", "Both strings, joined.", concat),
-    plain(".trim", INTEROP, "1", "(.trim s)", "Without blanks at both ends.", |cx, a| change::part(cx, a, ".trim", str::trim)),
-    plain(".isEmpty", INTEROP, "1", "(.isEmpty s)", "Whether a string or collection is empty.", is_empty),
-    plain(".isBlank", INTEROP, "1", "(.isBlank s)", "Whether the string is empty or blank.", is_blank),
-    plain(".equals", INTEROP, "2", "(.equals x y)", "The same as `=`.", |cx, a| Ok(Value::Bool(equal(cx, &a[0], &a[1])?))),
-    plain(".equalsIgnoreCase", INTEROP, "2", "(.equalsIgnoreCase s other)", "Whether two strings are the same but for the case of letters.", equals_ignore_case),
-    plain(".compareTo", INTEROP, "2", "(.compareTo x y)", "-1, 0 or 1, as `compare`.", |cx, a| Ok(Value::Int(compare(cx, &a[0], &a[1])? as i64))),
-    plain(".toString", INTEROP, "1", "(.toString x)", "The same as `str`.", output::str),
-    plain("Double/parseDouble", INTEROP, "1", "(Double/parseDouble text)", "The same as `parse-double`.", convert::parse_double).total(),
-    plain("Float/parseFloat", INTEROP, "1", "(Float/parseFloat text)", "The same as `parse-double`.", convert::parse_double).total(),
-    plain("Boolean/parseBoolean", INTEROP, "1", "(Boolean/parseBoolean text)", "Whether the text is true in any case of letters.", parse_boolean),
+    direct(".matches", INTEROP, "2", "(.matches s regex)", "Whether a regex, which may be a string, matches the whole string.", matches_whole),
+    direct(".charAt", INTEROP, "2", "(.charAt s index)", "The character at an index, which has to be within the string.", char_at),
+    direct(".concat", INTEROP, "2", "(.concat s other)", "Both strings, joined.", concat),
+    direct(".trim", INTEROP, "1", "(.trim s)", "Without blanks at both ends.", |cx, a| change::part(cx, a, ".trim", str::trim)),
+    direct(".isEmpty", INTEROP, "1", "(.isEmpty s)", "Whether a string or collection is empty.", is_empty),
+    direct(".isBlank", INTEROP, "1", "(.isBlank s)", "Whether the string is empty or blank.", is_blank),
+    direct(".equals", INTEROP, "2", "(.equals x y)", "The same as `=`.", |cx, a| Ok(Value::Bool(equal(cx, &a[0], &a[1])?))),
+    direct(".equalsIgnoreCase", INTEROP, "2", "(.equalsIgnoreCase s other)", "Whether two strings are the same but for the case of letters.", equals_ignore_case),
+    direct(".compareTo", INTEROP, "2", "(.compareTo x y)", "-1, 0 or 1, as `compare`.", |cx, a| Ok(Value::Int(compare(cx, &a[0], &a[1])? as i64))),
+    direct(".toString", INTEROP, "1", "(.toString x)", "The same as `str`.", output::str),
+    direct("Double/parseDouble", INTEROP, "1", "(Double/parseDouble text)", "The same as `parse-double`.", convert::parse_double).total(),
+    direct("Float/parseFloat", INTEROP, "1", "(Float/parseFloat text)", "The same as `parse-double`.", convert::parse_double).total(),
+    direct("Boolean/parseBoolean", INTEROP, "1", "(Boolean/parseBoolean text)", "Whether the text is true in any case of letters.", parse_boolean),
 ];
 
 fn length(cx: &mut Context, arguments: &mut [Value]) -> Result<Value> {
