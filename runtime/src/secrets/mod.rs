@@ -6,6 +6,7 @@
 //! - [`Credential`] (`credential`): a value that registers itself when it is made.
 //! - `forms`: what to look for because of one secret. `canonical`: text without what escaping, quoting and
 //!   joining do to it. `finder`: where secrets stand in a text. `fragments`: parts of those that look like keys.
+//! - [`CleanText`] (`clean`): text that has been cleaned, by type.
 //! - [`DocumentShape`] (`document`): secrets in JSON text that has to stay what it is.
 //! - [`names`]: which variables and arguments hold secrets that nobody declared as such.
 //!
@@ -19,6 +20,7 @@
 //! Invariant: nothing that holds a credential implements `Debug`, `Display` or `Serialize`.
 
 mod canonical;
+mod clean;
 mod credential;
 mod document;
 mod finder;
@@ -27,6 +29,7 @@ mod fragments;
 pub mod names;
 mod registry;
 
+pub use clean::CleanText;
 pub use credential::Credential;
 pub use document::{DocumentShape, KeyClass};
 pub use registry::{Protection, SecretRegistry};

@@ -1,9 +1,9 @@
 //! The one registry of secrets.
 
-use super::REDACTED;
 use super::document::{DocumentShape, scrub_document};
 use super::finder::{Finder, Tail};
 use super::forms::{self, Forms};
+use super::{CleanText, REDACTED};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -87,6 +87,16 @@ impl SecretRegistry {
     /// A text that was cut, without secrets and without what one of them begins with at its end.
     pub fn scrub_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.replace(text, Tail::Cut)
+    }
+
+    /// [`SecretRegistry::scrub`] for what is kept.
+    pub fn clean(&self, text: &str) -> CleanText {
+        CleanText::new(self.scrub(text).into_owned())
+    }
+
+    /// [`SecretRegistry::scrub_cut`] for what is kept.
+    pub fn clean_cut(&self, text: &str) -> CleanText {
+        CleanText::new(self.scrub_cut(text).into_owned())
     }
 
     /// JSON texts, one or several, without secrets: only what is text in them changes, so they stay valid and

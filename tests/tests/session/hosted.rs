@@ -71,9 +71,13 @@ fn seen(session: &Session) -> Model {
     session.contents(|contents| Model {
         turn: contents.turn,
         attempts: contents.attempts,
-        names: contents.bindings.iter().map(|(name, held)| (name.clone(), held.preview.clone())).collect(),
-        history: contents.history.iter().map(|entry| entry.preview.clone()).collect(),
-        prints: contents.prints.iter().cloned().collect(),
+        names: contents
+            .bindings
+            .iter()
+            .map(|(name, held)| (name.clone(), held.preview.to_string()))
+            .collect(),
+        history: contents.history.iter().map(|entry| entry.preview.to_string()).collect(),
+        prints: contents.prints.iter().map(ToString::to_string).collect(),
     })
 }
 

@@ -221,7 +221,7 @@ fn decorate<'r>(
         memory.insert("stored_keys".into(), contents.bindings.keys().cloned().collect());
         if profile == Profile::Debug {
             let changed = contents.changed.iter().filter_map(|name| {
-                Some((name.clone(), Value::from(contents.bindings.get(name)?.preview.as_str())))
+                Some((name.clone(), Value::from(&*contents.bindings.get(name)?.preview)))
             });
             memory.insert("changed".into(), Value::Object(changed.collect()));
         }

@@ -76,8 +76,9 @@ pub(super) fn inspect(session: &OpenSession, view: &str) -> Map<String, Value> {
             "memory" => put("text", memory(contents).into()),
             "history" => put("text", history(contents).into()),
             "prints" => {
-                put("prints", contents.prints.iter().cloned().collect());
-                put("text", contents.prints.iter().cloned().collect::<Vec<_>>().join("\n").into());
+                let lines: Vec<&str> = contents.prints.iter().map(|line| &**line).collect();
+                put("prints", lines.as_slice().into());
+                put("text", lines.join("\n").into());
             }
             "tool_calls" => {
                 let calls: Vec<Value> = contents.calls.iter().map(call_json).collect();
@@ -156,7 +157,7 @@ fn history(contents: &SessionContents) -> String {
     const SHOWN: usize = 120;
     let mut text = ";; History:".to_owned();
     for at in 0..3 {
-        let entry = contents.history.get(at).map_or("nil", |entry| entry.preview.as_str());
+        let entry = contents.history.get(at).map_or("nil", |entry| &*entry.preview);
         let shown: String = entry.chars().take(SHOWN).collect();
         let _ = write!(text, "\n;   *{} {shown}", at + 1);
     }

@@ -328,7 +328,8 @@ impl Execution {
             accept(&answer)?;
         }
         let limits = session.state.limits;
-        let prepared = commit::prepare(&mut self.isolate, &session.state).and_then(|prepared| {
+        let secrets = self.lisp.broker.secrets();
+        let prepared = commit::prepare(&mut self.isolate, &session.state, secrets).and_then(|prepared| {
             commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
         });
         let prepared = prepared.map_err(|refusal| match refusal {
@@ -337,8 +338,7 @@ impl Execution {
         })?;
         let memory_bytes = self.isolate.live_bytes().saturating_sub(self.empty_bytes);
         let mut contents = session.state.contents();
-        let has_new_names =
-            prepared.enter(&mut contents, &limits, prints, memory_bytes, self.lisp.broker.secrets());
+        let has_new_names = prepared.enter(&mut contents, &limits, prints, memory_bytes, secrets);
         drop(contents);
         if has_new_names {
             self.environment = commit::describe(&mut self.isolate, &self.environment);

@@ -3,7 +3,7 @@
 use super::state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionState};
 use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
 use crate::run::outcome::{Failure, FailureKind};
-use crate::secrets::SecretRegistry;
+use crate::secrets::{CleanText, SecretRegistry};
 use ptc_compiler::CallArity;
 use ptc_vm::print::{Printed, pr_str};
 use ptc_vm::value::map::MapNode;
@@ -44,6 +44,7 @@ impl From<Box<Fault>> for CommitRefusal {
 pub(in crate::guest::lisp) fn prepare(
     isolate: &mut Isolate,
     session: &SessionState,
+    secrets: &SecretRegistry,
 ) -> Result<PreparedCommit, CommitRefusal> {
     let limits = &session.limits;
     let (mut entry, mut note) = (None, None);
@@ -51,7 +52,7 @@ pub(in crate::guest::lisp) fn prepare(
         let most = to_usize(limits.history_entry_bytes);
         let printed = pr_str(cx, result, most)?;
         let bytes = printed.bytes as u64;
-        entry = Some(HistoryEntry { bytes, preview: preview(&printed, limits) });
+        entry = Some(HistoryEntry { bytes, preview: preview(&printed, limits, secrets) });
         if !printed.truncated {
             return Ok(result.clone());
         }
@@ -86,10 +87,10 @@ pub(in crate::guest::lisp) fn prepare(
                 limits.binding_bytes,
             ));
         }
-        changed.push((name, SessionBinding { bytes, preview: preview(&printed, limits) }));
+        changed.push((name, SessionBinding { bytes, preview: preview(&printed, limits, secrets) }));
     }
     // An entry was made by the closure above, or it has failed.
-    let entry = entry.unwrap_or(HistoryEntry { bytes: 0, preview: String::new() });
+    let entry = entry.unwrap_or(HistoryEntry { bytes: 0, preview: CleanText::default() });
     Ok(PreparedCommit { entry, note, changed })
 }
 
@@ -105,7 +106,7 @@ pub(in crate::guest::lisp) fn commit(
 }
 
 impl PreparedCommit {
-    /// Writes down what was committed, without secrets. True when names are new or hold something else.
+    /// Writes down what was committed. True when names are new or hold something else.
     pub(in crate::guest::lisp) fn enter(
         self,
         contents: &mut SessionContents,
@@ -114,8 +115,7 @@ impl PreparedCommit {
         memory_bytes: u64,
         secrets: &SecretRegistry,
     ) -> bool {
-        let PreparedCommit { mut entry, note, changed } = self;
-        entry.preview = secrets.scrub_cut(&entry.preview).into_owned();
+        let PreparedCommit { entry, note, changed } = self;
         contents.turn += 1;
         contents.committed = true;
         contents.note = note;
@@ -123,13 +123,10 @@ impl PreparedCommit {
         let is_longer = contents.history.len() < HISTORY.len();
         contents.history.push_front(entry);
         contents.history.truncate(HISTORY.len());
-        contents.prints.extend(prints.iter().map(|line| secrets.scrub(line).into_owned()));
+        contents.prints.extend(prints.iter().map(|line| secrets.clean(line)));
         contents.changed = changed.iter().map(|(name, _)| name.clone()).collect();
         let has_changed = !changed.is_empty() || is_longer;
-        for (name, mut binding) in changed {
-            binding.preview = secrets.scrub_cut(&binding.preview).into_owned();
-            contents.bindings.insert(name, binding);
-        }
+        contents.bindings.extend(changed);
         contents.trim(limits);
         has_changed
     }
@@ -181,9 +178,9 @@ fn description(cx: &mut Context, printed: &Printed, limits: &SessionLimits) -> R
 }
 
 /// The first characters of what was printed.
-fn preview(printed: &Printed, limits: &SessionLimits) -> String {
-    let most = to_usize(limits.preview_chars);
-    printed.text.chars().take(most).collect()
+fn preview(printed: &Printed, limits: &SessionLimits, secrets: &SecretRegistry) -> CleanText {
+    let end = printed.text.char_indices().nth(to_usize(limits.preview_chars));
+    secrets.clean_cut(&printed.text[..end.map_or(printed.text.len(), |(at, _)| at)])
 }
 
 fn cut(text: &str, bytes: usize) -> &str {

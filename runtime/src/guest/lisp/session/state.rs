@@ -1,6 +1,7 @@
 //! What is known of a session away from its thread.
 
 use crate::run::outcome::{CallRecord, CallStatus};
+use crate::secrets::CleanText;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,7 @@ pub struct SessionBinding {
     /// Bytes of its printed form.
     pub bytes: u64,
     /// The beginning of that.
-    pub preview: String,
+    pub preview: CleanText,
 }
 
 /// A result that is kept, or what stands for it.
@@ -44,7 +45,7 @@ pub struct HistoryEntry {
     /// Bytes of its printed form.
     pub bytes: u64,
     /// The beginning of that.
-    pub preview: String,
+    pub preview: CleanText,
 }
 
 /// A result that was too large to be kept.
@@ -70,7 +71,7 @@ pub struct SessionContents {
     /// Logical bytes of what is kept.
     pub memory_bytes: u64,
     /// Printed lines, oldest first.
-    pub prints: VecDeque<String>,
+    pub prints: VecDeque<CleanText>,
     /// Upstream calls of committed programs, oldest first.
     pub calls: VecDeque<CallRecord>,
     /// Names that the last program has defined or redefined; empty when it was not committed.
