@@ -7,7 +7,8 @@
 //! - [`server`]: transports, connections, the gate that admits, and one transport-neutral
 //!   [`server::Handler`] that dispatches methods.
 //! - [`tools`]: the tools on offer, a folder each, and their registry.
-//! - [`answer`]: records of runs and response profiles.
+//! - [`observe`]: records of calls, for operators.
+//! - [`answer`]: what came of a run, and response profiles.
 //! - [`protocol`]: the wire of MCP: JSON-RPC messages, the two eras of the protocol.
 //! - [`console`]: what people see on a terminal, exit codes, logs.
 //! - [`edge`]: the standard streams, which let no secret through.
@@ -28,6 +29,7 @@ pub mod console;
 pub mod demo;
 pub mod edge;
 pub mod import;
+pub mod observe;
 pub mod protocol;
 pub mod server;
 pub mod tools;

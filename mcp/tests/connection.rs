@@ -8,6 +8,7 @@ use ptc_mcp::server::stdio::serve;
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Surface};
 use ptc_mcp::tools::catalog::{CatalogView, ServerView};
 use ptc_mcp::tools::lisp_eval::Evaluator;
+use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -86,11 +87,12 @@ fn outcome(text: String) -> Outcome {
 
 fn handler(script: &Script) -> Arc<Handler> {
     let surface = Surface {
-        registry: Registry::of_server(Arc::new(script.clone()), Limits::default()),
+        registry: Registry::of_server(Arc::new(script.clone()), Limits::default(), MoreTools::default()),
         facts: Facts::default(),
         changes: true,
         instructions: String::new(),
         ready: true,
+        recorder: None,
     };
     Arc::new(Handler::new(surface).expect("handler"))
 }

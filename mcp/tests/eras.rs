@@ -3,6 +3,7 @@
 use ptc_mcp::protocol::Frame;
 use ptc_mcp::server::{Action, Handler, HandshakeState, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
+use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{Cancel, Facts, Registry};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
@@ -27,6 +28,7 @@ impl Evaluator for AtOnce {
             server: "fs".into(),
             tool: "read".into(),
             status: CallStatus::Error { reason: CallFault::Timeout, error: "late".into() },
+            begun: Duration::ZERO,
             duration: Duration::from_millis(5),
             result_bytes: None,
             effect: Effect::Read,
@@ -44,11 +46,12 @@ impl Evaluator for AtOnce {
 
 fn handler() -> Handler {
     Handler::new(Surface {
-        registry: Registry::of_server(Arc::new(AtOnce), Limits::default()),
+        registry: Registry::of_server(Arc::new(AtOnce), Limits::default(), MoreTools::default()),
         facts: Facts::default(),
         changes: false,
         instructions: "hello".into(),
         ready: true,
+        recorder: None,
     })
     .expect("handler")
 }

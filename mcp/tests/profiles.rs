@@ -19,6 +19,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         server: "shop".into(),
         tool: tool.into(),
         status,
+        begun: Duration::ZERO,
         duration: Duration::from_millis(142),
         result_bytes,
         effect: Effect::Read,

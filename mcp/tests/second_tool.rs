@@ -5,6 +5,7 @@ use ptc_mcp::protocol::borrowed::Raw;
 use ptc_mcp::protocol::{Era, Id};
 use ptc_mcp::server::{ClientConnection, Gate, Handler, Load, Outbox, Route, Surface};
 use ptc_mcp::tools::lisp_eval::Evaluator;
+use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{
     Begun, CallContext, Cancel, Definition, Facts, Job, Registry, Reporter, Responder, Tool, ToolAnnotations,
     ToolAnswer,
@@ -98,13 +99,14 @@ type Client = ClientConnection<Streams>;
 /// A process with so many connections.
 fn process<const CLIENTS: usize>(jobs: usize, memory_bytes: u64) -> (Waiting, [Client; CLIENTS]) {
     let waiting = Waiting::default();
-    let lisp = Registry::of_server(Arc::new(Nothing), Limits::default());
+    let lisp = Registry::of_server(Arc::new(Nothing), Limits::default(), MoreTools::default());
     let surface = Surface {
         registry: lisp.with(Wait(waiting.clone())),
         facts: Facts::default(),
         changes: false,
         instructions: String::new(),
         ready: true,
+        recorder: None,
     };
     let handler = Arc::new(Handler::new(surface).expect("handler"));
     let gate = Gate::new(Load { jobs, memory_bytes, queued: 2, queued_bytes: 1 << 20 });

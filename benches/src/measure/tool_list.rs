@@ -7,6 +7,7 @@ use ptc_mcp::protocol::version::Version;
 use ptc_mcp::protocol::{Frame, Message, RpcError, ServerMessage};
 use ptc_mcp::server::outbox::write_line;
 use ptc_mcp::tools::catalog::{CatalogMode, CatalogStyle, CatalogView};
+use ptc_mcp::tools::registry::MoreTools;
 use ptc_mcp::tools::{Facts, Registry};
 use ptc_runtime::Runtime;
 use ptc_runtime::limits::Limits;
@@ -62,7 +63,7 @@ pub fn tool_list(runtime: &Arc<Runtime>, mode: CatalogMode) -> Value {
         profile: Profile::Slim,
         ..Facts::default()
     };
-    let registry = Registry::of_server(runtime.clone(), Limits::default());
+    let registry = Registry::of_server(runtime.clone(), Limits::default(), MoreTools::default());
     json!({ "tools": registry.list(&facts).ok() })
 }
 

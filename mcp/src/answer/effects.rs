@@ -80,6 +80,7 @@ mod tests {
             server: "s".into(),
             tool: tool.into(),
             status: fault.map_or(CallStatus::Ok, |reason| CallStatus::Error { reason, error: String::new() }),
+            begun: Duration::ZERO,
             duration: Duration::ZERO,
             result_bytes: None,
             effect,

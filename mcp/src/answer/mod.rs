@@ -7,7 +7,7 @@
 //! - [`validate`]: a JSON value against such a schema.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
 //! - [`caps`]: how much of each part a profile shows.
-//! - [`effects`]: what a failed program may have changed.
+//! - [`effects`]: what a failed program may have changed. `summary`: what records of calls keep.
 //! - [`outcome`]: the JSON rendering of an outcome on the command line. [`report`]: that of errors and warnings.
 
 pub mod caps;
@@ -17,12 +17,33 @@ pub mod profile;
 pub mod record;
 pub mod report;
 pub mod schema;
+mod summary;
 pub mod validate;
 
+pub use summary::CallSummary;
+
+use crate::protocol::LogMessage;
 use ptc_runtime::outcome::Media;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+
+/// The end of a call.
+#[derive(Clone, Debug)]
+pub struct ToolAnswer<'a> {
+    /// Its result.
+    pub result: ToolResult<'a>,
+    /// What is told before it, to a client that wished for that.
+    pub log: Vec<LogMessage>,
+    /// What there is to record of it.
+    pub summary: CallSummary<'a>,
+}
+
+impl<'a> From<ToolResult<'a>> for ToolAnswer<'a> {
+    fn from(result: ToolResult<'a>) -> ToolAnswer<'a> {
+        ToolAnswer { result, log: Vec::new(), summary: CallSummary::default() }
+    }
+}
 
 /// The result of `tools/call`, without the envelope of its era.
 #[derive(Clone, Debug)]
@@ -109,6 +130,7 @@ pub fn refused(
     profile: caps::Profile,
     reason: EdgeReason,
     message: impl Into<String>,
-) -> ToolResult<'static> {
-    profile::apply(profile, &record::Record::refused(reason, message)).into_owned()
+) -> ToolAnswer<'static> {
+    let result = profile::apply(profile, &record::Record::refused(reason, message)).into_owned();
+    ToolAnswer { summary: CallSummary::failed(reason.name()), ..result.into() }
 }

@@ -2,6 +2,7 @@
 
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
+use super::flags::debug::DebugFlags;
 use super::flags::limits::LimitFlags;
 use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
@@ -17,8 +18,10 @@ use crate::edge::{self, Form, shapes};
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
+use crate::tools::lisp_debug::{self, LispDebug};
 use crate::tools::lisp_eval;
 use crate::tools::proxy::{self, ProxyDispatch};
+use crate::tools::registry::MoreTools;
 use crate::tools::session::{self, SessionTable};
 use crate::tools::{Facts, Registry};
 use clap::ValueEnum;
@@ -62,9 +65,9 @@ pub struct ServeArgs {
     /// How much of a run an answer shows [default: slim]
     #[arg(long, value_name = "PROFILE", value_enum)]
     response_profile: Option<Profile>,
-    /// Which tools are offered, with commas: lisp_eval, execute_program, proxy-dispatch [default: lisp_eval]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',',
-        value_parser = [lisp_eval::NAME, execute_program::NAME, proxy::NAME])]
+    /// Which tools are offered, with commas: lisp_eval, execute_program, proxy-dispatch, lisp_debug, and those of
+    /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
     tools: Vec<String>,
     #[command(flatten)]
     catalog: CatalogFlags,
@@ -77,9 +80,36 @@ pub struct ServeArgs {
     #[command(flatten)]
     proxy: ProxyFlags,
     #[command(flatten)]
+    debug: DebugFlags,
+    #[command(flatten)]
     server: LimitFlags<ServerLimits>,
     #[command(flatten)]
     limits: LimitFlags,
+}
+
+/// Names that `--tools` knows.
+fn tool_names() -> Vec<&'static str> {
+    [lisp_eval::NAME, execute_program::NAME, proxy::NAME, lisp_debug::NAME]
+        .into_iter()
+        .chain(session::NAMES)
+        .collect()
+}
+
+impl ServeArgs {
+    /// Names of the tools that are offered.
+    fn wanted(&self) -> Result<Vec<String>, Abort> {
+        let mut wanted = match self.tools.is_empty() {
+            true => vec![lisp_eval::NAME.to_owned()],
+            false => self.tools.clone(),
+        };
+        if self.sessions.wants_tools()? {
+            wanted.extend(session::NAMES.map(str::to_owned));
+        }
+        if self.debug.wants_tool()? {
+            wanted.push(lisp_debug::NAME.to_owned());
+        }
+        Ok(wanted)
+    }
 }
 
 /// Runs the command.
@@ -112,26 +142,32 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Described { booted, catalog_style, profile: profile.unwrap_or_default(), limits, read_only };
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
-    let mut registry = Registry::of_server(booted.runtime.clone(), limits);
-    let scripts = args.tools.iter().any(|name| name == execute_program::NAME);
+    let wanted = args.wanted()?;
+    let wants = |name: &str| wanted.iter().any(|wanted| wanted == name);
+    let mut more = MoreTools::default();
+    let scripts = wants(execute_program::NAME);
     if scripts {
         let limits = args.python.limits(limits, booted.execution)?;
         let engine = args.python.engine(&limits).await?;
-        registry = registry.with(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
+        more.scripts = Some(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
     }
     let mut kept = None;
-    if args.tools.iter().any(|name| name == proxy::NAME) {
+    if wants(proxy::NAME) {
         let place = args.proxy.place(booted.runtime.secrets())?;
         kept = Some(place.store.clone());
-        registry = registry.with(ProxyDispatch::new(booted.runtime.clone(), limits, place));
+        more.proxy = Some(ProxyDispatch::new(booted.runtime.clone(), limits, place));
     }
-    if !args.tools.is_empty() {
-        registry = registry.only(&args.tools);
+    if session::NAMES.into_iter().any(wants) {
+        let (quotas, kept) = args.sessions.bounds()?;
+        more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits));
     }
-    if let Some((quotas, kept)) = args.sessions.sessions()? {
-        let table = SessionTable::new(booted.runtime.clone(), quotas, kept, limits);
-        registry = registry.with_all(session::tools(&table));
+    let mut recorder = None;
+    if wants(lisp_debug::NAME) {
+        let recording = args.debug.recording(booted.runtime.secrets())?;
+        more.debug = Some(LispDebug::new(recording.recorder.clone(), recording.response_bytes));
+        recorder = Some(recording.recorder);
     }
+    let registry = Registry::of_server(booted.runtime.clone(), limits, more).only(wants);
     let instructions: Vec<&str> =
         [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
             .into_iter()
@@ -143,6 +179,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         changes: booted.has_upstreams,
         instructions: instructions.join("\n"),
         ready: booted.runtime.is_started(),
+        recorder,
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
     let output = edge::stdout(Form::Json(&shapes::MCP));

@@ -128,7 +128,7 @@ impl<O: Outbox> ClientConnection<O> {
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
                 // Its place may be there already.
                 Ok(()) => self.take_events(),
-                Err(ticket) => self.handler.busy(&ticket, self.calls.in_flight(), &mut self.outbox),
+                Err(ticket) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
             },
         }
     }

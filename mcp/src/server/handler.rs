@@ -5,6 +5,7 @@ use super::outbox::{Outbox, Route};
 use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
 use crate::answer::{Content, EdgeReason, ToolResult, refused};
+use crate::observe::{CallRecorder, OpenRecord};
 use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
@@ -13,6 +14,7 @@ use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
 use crate::tools::{Begun, CallContext, Facts, Job, Registry, Responder, ToolAnswer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every method we know in either era; parameters of others are not looked at.
@@ -28,6 +30,9 @@ const METHODS: [&str; 8] = [
 ];
 
 const SERVER_NAME: &str = "ptc_lisp";
+
+/// Bytes of an answer that are the same for all: what is around id and result, and the end of the line.
+const FRAME_BYTES: usize = br#"{"jsonrpc":"2.0","id":,"result":{"resultType":"complete",}}"#.len() + 1;
 
 /// What a connection has to do next.
 #[derive(Debug)]
@@ -57,11 +62,12 @@ pub struct AcceptedCall {
 }
 
 /// What is needed to answer a call.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Ticket {
     /// Id of the request.
     pub id: Id<'static>,
     era: Era,
+    record: Option<OpenRecord>,
 }
 
 /// What is sent for a call that has ended.
@@ -87,6 +93,8 @@ pub struct Subscription {
 pub struct HandshakeState {
     draining: bool,
     log: Option<LogLevel>,
+    /// The revision that was agreed on.
+    version: Option<Version>,
     /// The client has finished its handshake, so it may be sent notifications.
     initialized: bool,
 }
@@ -112,6 +120,8 @@ pub struct Surface {
     /// The facts are good enough for `tools/list` and calls. Otherwise those wait for [`Handler::describe`], while
     /// everything else is answered.
     pub ready: bool,
+    /// Who keeps records of calls.
+    pub recorder: Option<Arc<CallRecorder>>,
 }
 
 /// The server side of MCP. One serves all connections of a process.
@@ -127,6 +137,7 @@ pub struct Handler {
     complete: String,
     tools: ToolLists,
     ready: AtomicBool,
+    recorder: Option<Arc<CallRecorder>>,
 }
 
 impl Handler {
@@ -135,7 +146,7 @@ impl Handler {
     /// # Errors
     /// A definition that is no JSON.
     pub fn new(surface: Surface) -> serde_json::Result<Handler> {
-        let Surface { registry, facts, changes, instructions, ready } = surface;
+        let Surface { registry, facts, changes, instructions, ready, recorder } = surface;
         let server_info = json!({
             "name": SERVER_NAME, "title": "PTC-Lisp", "version": env!("CARGO_PKG_VERSION"),
         });
@@ -151,6 +162,7 @@ impl Handler {
             result_meta,
             tools,
             ready: AtomicBool::new(ready),
+            recorder,
         })
     }
 
@@ -196,10 +208,13 @@ impl Handler {
     }
 
     /// What is sent for a call that has ended.
-    pub fn finish(&self, ticket: &Ticket, answer: &ToolAnswer<'_>) -> Finished {
+    pub fn finish(&self, ticket: &mut Ticket, answer: &ToolAnswer<'_>) -> Finished {
         let mut text = Vec::with_capacity(256);
         self.write_result(&ticket.id, ticket.era, &answer.result, &mut text);
         let log = answer.log.iter().map(notify::log).collect();
+        if let Some(record) = ticket.record.take() {
+            record.answered(answer);
+        }
         Finished { log, answer: ServerMessage::from_text(text) }
     }
 
@@ -248,10 +263,13 @@ impl Handler {
     }
 
     /// Answers a call that was not started, because `in_flight` others are.
-    pub fn busy(&self, ticket: &Ticket, in_flight: usize, out: &mut impl Outbox) {
+    pub fn busy(&self, ticket: Ticket, in_flight: usize, out: &mut impl Outbox) {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
-        let answer = refused(self.profile, EdgeReason::Busy, message).into();
+        let answer = refused(self.profile, EdgeReason::Busy, message);
         self.answer(&ticket.id, ticket.era, &answer, out);
+        if let Some(record) = ticket.record {
+            record.answered(&answer);
+        }
     }
 
     fn request(
@@ -289,7 +307,11 @@ impl Handler {
             ("server/discover", Era::Handshake) => {
                 return Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\"")));
             }
-            ("initialize", Era::Handshake) => self.initialize(params),
+            ("initialize", Era::Handshake) => {
+                let version = requested_version(params);
+                state.version = Some(version);
+                self.initialize(version)
+            }
             ("ping", Era::Handshake) => json!({}),
             ("logging/setLevel", Era::Handshake) => {
                 state.log = Some(log_level(params.level.as_deref().unwrap_or_default())?);
@@ -305,11 +327,9 @@ impl Handler {
         Ok(Action::None)
     }
 
-    fn initialize(&self, params: &Params<'_>) -> Value {
-        let requested: Option<String> =
-            params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    fn initialize(&self, version: Version) -> Value {
         json!({
-            "protocolVersion": Version::negotiate(requested.as_deref()).name(),
+            "protocolVersion": version.name(),
             "serverInfo": self.server_info,
             "capabilities": self.capabilities(),
             "instructions": self.instructions,
@@ -346,30 +366,54 @@ impl Handler {
             (Era::Stateless, level) => level.map(log_level).transpose()?,
         };
         let name = params.name.as_deref().unwrap_or_default();
-        let mut write = |answer: &ToolAnswer<'_>| self.answer(id, era, answer, out);
-        let begun = match self.registry.find(name) {
-            None => Responder::new(&mut write).with(&self.unknown_tool(name).into()),
+        let tool = self.registry.find(name);
+        let mut record = match &self.recorder {
+            Some(recorder) if tool.is_some_and(|tool| tool.is_recorded()) => {
+                let version = match era {
+                    Era::Handshake => state.version,
+                    Era::Stateless => Version::STATELESS.last().copied(),
+                };
+                Some(recorder.begin(id, name, params.arguments, version.map(Version::name)))
+            }
+            _ => None,
+        };
+        let mut write = |answer: &ToolAnswer<'_>| {
+            self.answer(id, era, answer, out);
+            if let Some(record) = record.take() {
+                record.answered(answer);
+            }
+        };
+        let begun = match tool {
+            None => Responder::new(&mut write).with(&self.unknown_tool(name)),
             Some(_) if state.draining => {
                 let message = "server is draining after shutdown; new tool calls are rejected";
                 let refused = refused(self.profile, EdgeReason::ShuttingDown, message);
-                Responder::new(&mut write).with(&refused.into())
+                Responder::new(&mut write).with(&refused)
             }
             Some(tool) => {
-                let call = CallContext { profile: self.profile, era, log };
+                let frame_bytes = FRAME_BYTES + id.as_json().len() + self.complete.len();
+                let call = CallContext { profile: self.profile, era, log, frame_bytes };
                 tool.begin(params.arguments, &call, Responder::new(&mut write))
             }
         };
         let Begun::Run(job) = begun else { return Ok(Action::None) };
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
-        let ticket = Ticket { id: id.clone().into_owned(), era };
+        let ticket = Ticket { id: id.clone().into_owned(), era, record };
         Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress })))
     }
 
-    fn unknown_tool(&self, name: &str) -> ToolResult<'static> {
+    fn unknown_tool(&self, name: &str) -> ToolAnswer<'static> {
         let known: Vec<&str> = self.registry.names().collect();
         let message = format!("unknown tool: {name}; there is: {}", known.join(", "));
         refused(self.profile, EdgeReason::UnknownTool, message)
     }
+}
+
+/// What the client and we speak from `initialize` on.
+fn requested_version(params: &Params<'_>) -> Version {
+    let requested: Option<String> =
+        params.protocol_version.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    Version::negotiate(requested.as_deref())
 }
 
 fn notification(

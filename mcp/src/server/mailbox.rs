@@ -82,7 +82,7 @@ impl Reporter for JobReporter {
     }
 
     fn ended(mut self: Box<Self>, answer: &ToolAnswer<'_>) {
-        let finished = self.handler.finish(&self.ticket, answer);
+        let finished = self.handler.finish(&mut self.ticket, answer);
         self.answered = true;
         self.mailbox.push((self.slot, Event::Ended(Some(finished))));
     }

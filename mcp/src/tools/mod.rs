@@ -13,7 +13,7 @@
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
 //!   others.
-//! - [`session`]: programs that build on each other.
+//! - [`session`]: programs that build on each other. [`lisp_debug`]: what the server has been doing.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
 
@@ -21,20 +21,21 @@ pub mod catalog;
 pub mod definition;
 pub mod execute_program;
 pub mod job;
+pub mod lisp_debug;
 pub mod lisp_eval;
 pub mod log;
 pub mod proxy;
 pub mod registry;
 pub mod session;
 
+pub use crate::answer::ToolAnswer;
 pub use definition::{Definition, Facts, ToolAnnotations};
 pub use job::{Cancel, Job, Reporter};
 pub use registry::Registry;
 
-use crate::answer::ToolResult;
 use crate::answer::caps::Profile;
 use crate::protocol::borrowed::Raw;
-use crate::protocol::{Era, LogMessage, log_level::LogLevel};
+use crate::protocol::{Era, log_level::LogLevel};
 
 /// A tool of the server.
 pub trait Tool: Send + Sync {
@@ -43,6 +44,11 @@ pub trait Tool: Send + Sync {
 
     /// Its entry of `tools/list` as these facts have it.
     fn definition(&self, facts: &Facts) -> Definition;
+
+    /// Whether its calls are recorded.
+    fn is_recorded(&self) -> bool {
+        true
+    }
 
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
@@ -58,6 +64,8 @@ pub struct CallContext {
     pub era: Era,
     /// The least severe log messages that the client wants to have; `None`: none at all.
     pub log: Option<LogLevel>,
+    /// Bytes of the answer's message beside its result.
+    pub frame_bytes: usize,
 }
 
 /// How a call goes on.
@@ -87,20 +95,5 @@ impl<'r> Responder<'r> {
     pub fn with(self, answer: &ToolAnswer<'_>) -> Begun {
         (self.0)(answer);
         Begun::Answered(Answered(()))
-    }
-}
-
-/// The end of a call.
-#[derive(Clone, Debug)]
-pub struct ToolAnswer<'a> {
-    /// Its result.
-    pub result: ToolResult<'a>,
-    /// What is told before it, to a client that wished for that ([`CallContext::log`]).
-    pub log: Vec<LogMessage>,
-}
-
-impl<'a> From<ToolResult<'a>> for ToolAnswer<'a> {
-    fn from(result: ToolResult<'a>) -> ToolAnswer<'a> {
-        ToolAnswer { result, log: Vec::new() }
     }
 }

@@ -1,6 +1,10 @@
 //! All tools of the server.
 
+use super::execute_program::ExecuteProgram;
+use super::lisp_debug::LispDebug;
 use super::lisp_eval::{Evaluator, LispEval};
+use super::proxy::ProxyDispatch;
+use super::session::{self, SessionTable};
 use super::{Definition, Facts, Tool};
 use ptc_runtime::limits::Limits;
 use serde::Serialize;
@@ -14,12 +18,30 @@ pub struct Registry {
     tools: Vec<Box<dyn Tool>>,
 }
 
+/// Tools beside `lisp_eval`, those that were asked for.
+#[derive(Default)]
+pub struct MoreTools {
+    /// `lisp_debug`.
+    pub debug: Option<LispDebug>,
+    /// `execute_program`.
+    pub scripts: Option<ExecuteProgram>,
+    /// `proxy-dispatch`.
+    pub proxy: Option<ProxyDispatch>,
+    /// The tools of sessions.
+    pub sessions: Option<Arc<SessionTable>>,
+}
+
 impl Registry {
     /// What `ptc serve` offers: one line a tool.
-    pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits) -> Registry {
+    pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
+        let MoreTools { debug, scripts, proxy, sessions } = more;
         Registry::default()
             // A line a tool.
             .with(LispEval::new(evaluator, limits))
+            .with_any(debug)
+            .with_any(scripts)
+            .with_any(proxy)
+            .with_all(sessions.iter().flat_map(session::tools))
     }
 
     /// These tools and another one.
@@ -28,15 +50,23 @@ impl Registry {
         self
     }
 
+    /// These tools and another one, if there is one.
+    pub fn with_any(self, tool: Option<impl Tool + 'static>) -> Registry {
+        match tool {
+            Some(tool) => self.with(tool),
+            None => self,
+        }
+    }
+
     /// These tools and others.
-    pub fn with_all(mut self, tools: Vec<Box<dyn Tool>>) -> Registry {
+    pub fn with_all(mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Registry {
         self.tools.extend(tools);
         self
     }
 
-    /// Only the tools of these names.
-    pub fn only(mut self, names: &[String]) -> Registry {
-        self.tools.retain(|tool| names.iter().any(|name| name == tool.name()));
+    /// Only some of the tools.
+    pub fn only(mut self, wanted: impl Fn(&str) -> bool) -> Registry {
+        self.tools.retain(|tool| wanted(tool.name()));
         self
     }
 

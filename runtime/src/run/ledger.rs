@@ -43,6 +43,8 @@ struct Entries {
 struct OpenEntry {
     label: CallLabel,
     begun: Instant,
+    /// From the beginning of the run.
+    offset: Duration,
 }
 
 impl Ledger {
@@ -50,11 +52,11 @@ impl Ledger {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn open(&self, label: CallLabel, begun: Instant) -> CallTag {
+    pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
         let mut inner = self.lock();
         let tag = CallTag(inner.opened);
         inner.opened += 1;
-        inner.open.insert(tag, OpenEntry { label, begun });
+        inner.open.insert(tag, OpenEntry { label, begun, offset });
         tag
     }
 
@@ -92,12 +94,12 @@ fn cancelled(open: OpenEntry) -> CallRecord {
         error: "the program or branch ended while the call was in flight".to_owned(),
     };
     let duration = open.begun.elapsed();
-    record(open.label, status, duration, None)
+    record(open, status, duration, None)
 }
 
-fn record(label: CallLabel, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let CallLabel { server, tool, effect } = label;
-    CallRecord { server, tool, status, duration, result_bytes, effect }
+fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
+    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset } = open;
+    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect }
 }
 
 /// A call under way. Dropped without an end, it was cancelled.
@@ -110,8 +112,8 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     /// A call that begins now.
     pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel) -> OpenCall {
-        let begun = Instant::now();
-        OpenCall { account: account.clone(), tag: account.ledger().open(label, begun), begun }
+        let (begun, offset) = (Instant::now(), account.elapsed());
+        OpenCall { account: account.clone(), tag: account.ledger().open(label, begun, offset), begun }
     }
 
     /// Its name.
@@ -135,7 +137,7 @@ impl OpenCall {
     pub(crate) fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
         let mut inner = self.account.ledger().lock();
         if let Some(open) = inner.open.remove(&self.tag) {
-            inner.ended.push(record(open.label, status, duration, bytes));
+            inner.ended.push(record(open, status, duration, bytes));
             inner.answered += 1;
         }
     }

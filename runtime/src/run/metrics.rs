@@ -159,6 +159,7 @@ mod tests {
             server: "s".into(),
             tool: "t".into(),
             status,
+            begun: Duration::ZERO,
             duration: Duration::ZERO,
             result_bytes: bytes,
             effect: Effect::Unknown,

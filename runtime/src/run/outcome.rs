@@ -298,6 +298,8 @@ pub struct CallRecord {
     pub tool: String,
     /// Ok or the reason of the fault.
     pub status: CallStatus,
+    /// When it began, from the beginning of the run.
+    pub begun: Duration,
     /// From sending to answer.
     pub duration: Duration,
     /// Bytes of the tool-result payload as received: structuredContent if present, else the content text.

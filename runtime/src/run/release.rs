@@ -26,7 +26,7 @@ fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
     }
     prints.iter_mut().chain(notes).for_each(|text| secrets.scrub_string(text));
     for call in upstream_calls {
-        let CallRecord { server, tool, status, duration: _, result_bytes: _, effect: _ } = call;
+        let CallRecord { server, tool, status, begun: _, duration: _, result_bytes: _, effect: _ } = call;
         secrets.scrub_string(server);
         secrets.scrub_string(tool);
         match status {

@@ -117,6 +117,7 @@ mod tests {
             tool: tool.into(),
             status: fault
                 .map_or(CallStatus::Ok, |(reason, error)| CallStatus::Error { reason, error: error.into() }),
+            begun: Duration::ZERO,
             duration: Duration::ZERO,
             result_bytes: None,
             effect: Effect::Read,

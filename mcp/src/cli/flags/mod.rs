@@ -3,12 +3,13 @@
 //! # Layout
 //!
 //! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
-//! - [`session`]: whether and how many sessions there are.
+//! - [`session`]: whether and how many sessions there are. [`debug`]: what is remembered of calls.
 //! - [`source`]: where programs and contexts come from.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
 
 pub mod catalog;
+pub mod debug;
 pub mod limits;
 pub mod proxy;
 pub mod python;

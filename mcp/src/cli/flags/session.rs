@@ -21,11 +21,13 @@ pub struct SessionFlags {
 }
 
 impl SessionFlags {
-    /// What was asked for; `None` without sessions.
-    pub fn sessions(&self) -> Result<Option<(SessionQuotas, SessionLimits)>, Abort> {
-        let asked =
-            self.sessions || super::variables::read("sessions", super::variables::boolean)?.unwrap_or(false);
-        let (quotas, limits) = (self.quotas.limits(false)?, self.limits.limits(false)?);
-        Ok(asked.then_some((quotas, limits)))
+    /// True when the tools of sessions are wanted, all of them.
+    pub fn wants_tools(&self) -> Result<bool, Abort> {
+        Ok(self.sessions || super::variables::read("sessions", super::variables::boolean)?.unwrap_or(false))
+    }
+
+    /// How many, and how large.
+    pub fn bounds(&self) -> Result<(SessionQuotas, SessionLimits), Abort> {
+        Ok((self.quotas.limits(false)?, self.limits.limits(false)?))
     }
 }

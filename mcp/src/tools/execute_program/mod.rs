@@ -7,7 +7,7 @@ use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotati
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply_beside;
 use crate::answer::record::{EvalEnding, Record};
-use crate::answer::{EdgeReason, ToolResult, refused};
+use crate::answer::{CallSummary, EdgeReason, ToolResult, refused};
 use crate::protocol::borrowed::Raw;
 use ptc_python::engine::{Engine, Script};
 use ptc_python::functions::FunctionTable;
@@ -103,13 +103,13 @@ impl Tool for ExecuteProgram {
             Ok(ScriptArguments { code }) => code,
             Err(error) => {
                 let message = format!("execute_program takes {{\"code\": \"…\"}}: {error}");
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
             }
         };
         let most = self.limits.limits.max_program_bytes;
         if code.len() as u64 > most {
             let message = format!("code exceeds max_program_bytes ({} > {most})", code.len());
-            return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
+            return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
         }
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
@@ -140,21 +140,25 @@ impl RunWatcher for ScriptWatcher {
     fn ended(self: Box<Self>, outcome: Outcome) {
         let ScriptWatcher { reporter, call } = *self;
         let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
-        reporter.ended(&ToolAnswer { result: result(call.profile, &outcome), log });
+        let record = record(&outcome);
+        let summary = CallSummary::of(&record);
+        reporter.ended(&ToolAnswer { result: result(call.profile, &outcome, &record), log, summary });
     }
 }
 
-fn result(profile: Profile, outcome: &Outcome) -> ToolResult<'static> {
+/// The last line of a traceback says what happened, the others where.
+fn record(outcome: &Outcome) -> Record<'_> {
     let mut record = Record::of(outcome, None);
-    let text = match (&outcome.result, &mut record.ending) {
-        (Ok(printed), _) => SUCCEEDED.to_owned() + &printed.text,
-        (Err(failure), ending) => {
-            if let EvalEnding::Error(error) = ending {
-                // The last line of a traceback says what happened, the others where.
-                error.message = failure.message.lines().next_back().unwrap_or_default().into();
-            }
-            FAILED.to_owned() + &failure.message
-        }
+    if let (Err(failure), EvalEnding::Error(error)) = (&outcome.result, &mut record.ending) {
+        error.message = failure.message.lines().next_back().unwrap_or_default().into();
+    }
+    record
+}
+
+fn result(profile: Profile, outcome: &Outcome, record: &Record<'_>) -> ToolResult<'static> {
+    let text = match &outcome.result {
+        Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
+        Err(failure) => FAILED.to_owned() + &failure.message,
     };
-    apply_beside(profile, &record, text)
+    apply_beside(profile, record, text)
 }

@@ -20,7 +20,7 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{Record, run_options};
 use crate::answer::schema::Schema;
-use crate::answer::{EdgeReason, refused};
+use crate::answer::{CallSummary, EdgeReason, refused};
 use crate::protocol::borrowed::Raw;
 use arguments::{EvalCall, read_context};
 use ptc_runtime::limits::Limits;
@@ -69,7 +69,7 @@ impl Tool for LispEval {
         let EvalCall { program, context, schema } = match arguments::read(arguments, &self.limits) {
             Ok(call) => call,
             Err(message) => {
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
             }
         };
         let mut options = Cow::Borrowed(&self.usual[call.profile as usize]);
@@ -90,7 +90,7 @@ impl Tool for LispEval {
         let context = context.map(|raw| read_context(raw, self.limits.max_context_bytes)).transpose();
         let context = match (context, reply) {
             (Err(message), Some(reply)) => {
-                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message).into());
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
             }
             (context, _) => context.unwrap_or_default(),
         };
@@ -118,7 +118,8 @@ fn render<T>(
 ) -> T {
     let log = call.log.map(|level| log::of_run(level, outcome)).unwrap_or_default();
     let record = Record::of(outcome, schema);
-    show(&ToolAnswer { result: apply(call.profile, &record), log })
+    let summary = CallSummary::of(&record);
+    show(&ToolAnswer { result: apply(call.profile, &record), log, summary })
 }
 
 /// Follows one program, and renders its outcome on the thread that it ended on.

@@ -5,7 +5,7 @@
 
 use crate::answer::caps::Profile;
 use crate::answer::outcome::{call_json, metrics, usage_json};
-use crate::answer::{Content, ToolResult};
+use crate::answer::{CallSummary, Content, ToolResult};
 use ptc_runtime::outcome::{Ending, Outcome, RenderedValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -74,6 +74,18 @@ impl ProxyAnswer {
                 let read = serde_json::from_str(json).unwrap_or_default();
                 ProxyAnswer { text, ..read }
             }
+        }
+    }
+
+    /// What is recorded of a call whose run ended so.
+    pub(super) fn summary<'o>(&self, outcome: &'o Outcome) -> CallSummary<'o> {
+        let failed = outcome.result.as_ref().err().map(|failure| failure.reason.class().name().into());
+        let told =
+            || self.members.get("reason").and_then(Value::as_str).map(|reason| reason.to_owned().into());
+        CallSummary {
+            reason: failed.or_else(told).filter(|_| self.is_error),
+            run: Some(outcome),
+            result_bytes: Some(self.text.len() as u64).filter(|_| !self.is_error),
         }
     }
 

@@ -24,9 +24,9 @@ pub use files::FileRoots;
 pub use place::ProxyPlace;
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::EdgeReason;
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::caps::Profile;
+use crate::answer::{CallSummary, EdgeReason};
 use crate::protocol::borrowed::Raw;
 use answer::ProxyAnswer;
 use fields::{Act, Given};
@@ -102,7 +102,8 @@ impl Tool for ProxyDispatch {
             Ok(given) => given,
             Err(message) => {
                 let answer = ProxyAnswer::error(message).with("reason", EdgeReason::ArgsError.name());
-                return reply.with(&answer.into_result().into());
+                let summary = CallSummary::failed(EdgeReason::ArgsError.name());
+                return reply.with(&ToolAnswer { summary, ..answer.into_result().into() });
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
@@ -148,7 +149,9 @@ impl RunWatcher for DispatchWatcher {
     }
 
     fn ended(self: Box<Self>, mut outcome: Outcome) {
-        let result = ProxyAnswer::of(&mut outcome).result(self.profile, &outcome);
-        self.reporter.ended(&result.into());
+        let answer = ProxyAnswer::of(&mut outcome);
+        let summary = answer.summary(&outcome);
+        let result = answer.result(self.profile, &outcome);
+        self.reporter.ended(&ToolAnswer { summary, ..result.into() });
     }
 }

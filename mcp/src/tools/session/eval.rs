@@ -7,7 +7,7 @@ use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
-use crate::answer::{Content, ToolResult};
+use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::log;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Name of the tool.
-const NAME: &str = "lisp_session_eval";
+pub(super) const NAME: &str = "lisp_session_eval";
 
 const DESCRIPTION: &str = "Runs one PTC-Lisp program in a session, as lisp_eval does, and keeps what it defines: (def rows \
     (:value (tool/call {…}))) in one program, rows in the next. *1 *2 *3 are the last results. Only a program that ends \
@@ -189,9 +189,10 @@ impl RunWatcher for TurnAnswer {
             // Sessions say what exactly it was.
             error.reason = kind;
         }
+        let summary = CallSummary::of(&record);
         let result = decorate(self.call.profile, apply(self.call.profile, &record), &self.session, &outcome);
         if let Some(reporter) = take(&self.slot) {
-            reporter.ended(&ToolAnswer { result, log });
+            reporter.ended(&ToolAnswer { result, log, summary });
         }
     }
 }

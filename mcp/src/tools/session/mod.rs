@@ -17,7 +17,7 @@ pub use table::{SessionQuotas, SessionTable};
 
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
-use crate::answer::{Content, ToolResult};
+use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
 use ptc_runtime::session::{Bindings, Forget};
@@ -57,6 +57,16 @@ struct BoundTool {
 const LONGEST_TITLE: usize = 200;
 
 const SESSION_ID: &str = "As lisp_session_start gave it.";
+
+/// Names of the tools, in the same order.
+pub const NAMES: [&str; 6] = [
+    SimpleTool::Start.name(),
+    SimpleTool::List.name(),
+    eval::NAME,
+    SimpleTool::Inspect.name(),
+    SimpleTool::Forget.name(),
+    SimpleTool::Close.name(),
+];
 
 impl SimpleTool {
     const fn name(self) -> &'static str {
@@ -295,5 +305,5 @@ fn refused(fault: &SessionFault) -> ToolAnswer<'static> {
     {
         map.insert("session_id".into(), id.as_str().into());
     }
-    told(map)
+    ToolAnswer { summary: CallSummary::failed(fault.reason.name()), ..told(map) }
 }

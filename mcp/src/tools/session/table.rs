@@ -1,6 +1,7 @@
 //! Which sessions there are, and when they end: closed, too old, or idle for too long.
 
 use super::arguments::{SessionFault, SessionReason};
+use crate::observe::entry::moment;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use ptc_runtime::session::{Session, SessionLimits};
 use ptc_runtime::{Runtime, limit_table};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 limit_table! {
     /// How many sessions a server has, and how long.
@@ -212,9 +213,5 @@ impl OpenSession {
 }
 
 fn now() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_micros())
-        .ok()
-        .and_then(|now| Timestamp::from_microsecond(now).ok())
-        .unwrap_or_default()
+    moment(SystemTime::now()).unwrap_or_default()
 }

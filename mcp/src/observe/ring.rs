@@ -1,0 +1,124 @@
+//! The last calls, bounded in number and in bytes.
+
+use super::entry::RecordedCall;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of arguments that are kept. Beyond that the oldest records lose theirs.
+const MOST_ARGUMENTS: usize = 16 << 20;
+
+/// The last calls.
+#[derive(Debug)]
+pub struct CallRing {
+    size: usize,
+    state: Mutex<RingState>,
+}
+
+#[derive(Debug, Default)]
+struct RingState {
+    /// Oldest first.
+    calls: VecDeque<RecordedCall>,
+    /// Of so many from the beginning the arguments are gone.
+    stripped: usize,
+    argument_bytes: usize,
+}
+
+impl CallRing {
+    /// A ring for so many records.
+    pub fn new(size: usize) -> CallRing {
+        CallRing { size: size.max(1), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RingState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a record; the oldest one goes when there is no room.
+    pub fn push(&self, call: RecordedCall) {
+        let gone = {
+            let mut state = self.lock();
+            let gone = if state.calls.len() >= self.size { state.calls.pop_front() } else { None };
+            if let Some(gone) = &gone {
+                state.argument_bytes -= kept_bytes(gone);
+                state.stripped = state.stripped.saturating_sub(1);
+            }
+            state.argument_bytes += kept_bytes(&call);
+            state.calls.push_back(call);
+            state.strip();
+            gone
+        };
+        // Freed without the lock.
+        drop(gone);
+    }
+
+    /// How many records it can hold.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// All records, newest first.
+    pub fn newest_first(&self) -> Vec<RecordedCall> {
+        self.lock().calls.iter().rev().cloned().collect()
+    }
+}
+
+impl RingState {
+    /// Takes the arguments of the oldest records that have any, until the others are within the bound.
+    fn strip(&mut self) {
+        while self.argument_bytes > MOST_ARGUMENTS {
+            let Some(oldest) = self.calls.get_mut(self.stripped) else { return };
+            self.stripped += 1;
+            self.argument_bytes -= kept_bytes(oldest);
+            if let Some(arguments) = &mut oldest.arguments {
+                arguments.text = None;
+            }
+        }
+    }
+}
+
+fn kept_bytes(call: &RecordedCall) -> usize {
+    call.arguments.as_ref().and_then(|arguments| arguments.text.as_ref()).map_or(0, |text| text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::{CallArguments, CallEntry};
+    use super::*;
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    fn call(id: usize, bytes: usize) -> RecordedCall {
+        let entry = CallEntry {
+            request_id: id.to_string().into(),
+            tool: "t".into(),
+            ended: SystemTime::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            protocol: None,
+            is_error: false,
+            reason: None,
+            run: None,
+        };
+        let text = Some("x".repeat(bytes).into());
+        RecordedCall { entry: Arc::new(entry), arguments: Some(CallArguments { bytes, text }) }
+    }
+
+    #[test]
+    fn it_is_bounded_in_number_and_in_bytes() {
+        let ring = CallRing::new(10);
+        for id in 0..100 {
+            // Seven of these fit.
+            ring.push(call(id, MOST_ARGUMENTS / 7));
+            let calls = ring.newest_first();
+            let ids: Vec<String> = calls.iter().map(|call| call.entry.request_id.to_string()).collect();
+            let want: Vec<String> = (0..=id).rev().take(10).map(|id| id.to_string()).collect();
+            assert_eq!(ids, want);
+            let kept: Vec<bool> = calls.iter().map(|call| kept_bytes(call) > 0).collect();
+            let want: Vec<bool> = (0..calls.len()).map(|age| age < 7).collect();
+            assert_eq!(kept, want, "the newest have theirs");
+        }
+        ring.push(call(100, MOST_ARGUMENTS + 1));
+        assert!(ring.newest_first().iter().all(|call| kept_bytes(call) == 0));
+        ring.push(call(101, 5));
+        assert_eq!(ring.newest_first().iter().map(kept_bytes).sum::<usize>(), 5);
+    }
+}

@@ -1,0 +1,139 @@
+//! What many calls were like together.
+
+use super::entry::{CallEntry, timestamp};
+use crate::answer::outcome::{fault_of, millis};
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::outcome::CallRecord;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// Calls among those that reduced most.
+const TOP: usize = 10;
+
+/// When the calls were: the ends of the first and the last one.
+pub fn window(calls: &[&CallEntry]) -> Value {
+    let from = calls.iter().map(|call| call.ended).min();
+    let to = calls.iter().map(|call| call.ended).max();
+    let shown = |time: Option<SystemTime>| time.map(timestamp);
+    json!({ "from": shown(from), "to": shown(to), "calls": calls.len() })
+}
+
+/// Counts and times, tool by tool.
+pub fn by_tool(calls: &[&CallEntry]) -> Value {
+    let mut tools: BTreeMap<&str, Vec<&CallEntry>> = BTreeMap::new();
+    for call in calls {
+        tools.entry(&call.tool).or_default().push(call);
+    }
+    let row = |calls: &[&CallEntry]| {
+        let errors = calls.iter().filter(|call| call.is_error).count();
+        let mut durations: Vec<u64> = calls.iter().map(|call| millis(call.duration)).collect();
+        durations.sort_unstable();
+        let rate = errors as f64 / calls.len().max(1) as f64;
+        json!({
+            "calls": calls.len(), "ok": calls.len() - errors, "error": errors,
+            "error_rate": rounded(rate, 1_000.0),
+            "duration_ms": {
+                "p50": nearest_rank(&durations, 50).unwrap_or(0),
+                "p95": nearest_rank(&durations, 95).unwrap_or(0),
+                "max": durations.last().copied().unwrap_or(0),
+            },
+        })
+    };
+    Value::Object(tools.into_iter().map(|(tool, calls)| (tool.to_owned(), row(&calls))).collect())
+}
+
+/// How often each reason ended a call.
+pub fn errors(calls: &[&CallEntry]) -> Value {
+    let failed = calls.iter().filter(|call| call.is_error);
+    json!({ "by_reason": counted(failed.filter_map(|call| call.reason.as_deref())) })
+}
+
+/// Upstream calls; `None` without any.
+pub fn upstream_calls(calls: &[&CallEntry]) -> Option<Value> {
+    let all: Vec<&CallRecord> = calls.iter().flat_map(|call| call.calls()).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let mut servers: BTreeMap<&str, Vec<&CallRecord>> = BTreeMap::new();
+    for call in &all {
+        servers.entry(&call.server).or_default().push(call);
+    }
+    let by_server = servers.into_iter().map(|(server, calls)| (server.to_owned(), tally(&calls).into()));
+    let by_server: Map<String, Value> = by_server.collect();
+    let mut shown = tally(&all);
+    shown.insert("by_server".into(), by_server.into());
+    Some(shown.into())
+}
+
+fn tally(calls: &[&CallRecord]) -> Map<String, Value> {
+    let reasons = || calls.iter().filter_map(|call| fault_of(call)).map(|(reason, _)| reason);
+    let mut shown = Map::new();
+    shown.insert("total".into(), calls.len().into());
+    shown.insert("ok".into(), (calls.len() - reasons().count()).into());
+    shown.insert("by_reason".into(), counted(reasons()).into());
+    shown
+}
+
+/// How much of what upstream tools gave became answers; `None` without upstream calls. Ratios that are null are left
+/// out of the percentiles, and the weighted one is that of the totals.
+pub fn payload_reduction(calls: &[&CallEntry]) -> Option<Value> {
+    let measured: Vec<(&CallEntry, PtcMetrics)> =
+        calls.iter().filter_map(|call| Some((*call, call.metrics()?))).collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let sum = |part: fn(&PtcMetrics) -> u64| measured.iter().map(|(_, metrics)| part(metrics)).sum::<u64>();
+    let answers = sum(|metrics| metrics.final_result_bytes);
+    let results = sum(|metrics| metrics.upstream_result_bytes);
+    let mut reducers: Vec<(f64, &CallEntry, &PtcMetrics)> = measured
+        .iter()
+        .filter_map(|(call, metrics)| Some((metrics.payload_reduction_ratio?, *call, metrics)))
+        .collect();
+    reducers.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.ended.cmp(&a.1.ended)));
+    let ratios: Vec<f64> = reducers.iter().rev().map(|(ratio, ..)| *ratio).collect();
+    let weighted = (answers > 0 && results > 0).then(|| rounded(results as f64 / answers as f64, 100.0));
+    let top = reducers.iter().take(TOP).map(|(ratio, call, metrics)| {
+        json!({
+            "request_id": call.request_id, "ts": timestamp(call.ended), "tool": call.tool,
+            "final_result_bytes": metrics.final_result_bytes,
+            "upstream_result_bytes": metrics.upstream_result_bytes, "ratio": ratio,
+        })
+    });
+    Some(json!({
+        "schema_version": 1,
+        "calls_with_metrics": measured.len(),
+        "total_final_result_bytes": answers,
+        "total_upstream_result_bytes": results,
+        "total_upstream_error_bytes": sum(|metrics| metrics.upstream_error_bytes),
+        "total_upstream_oversize_bytes": sum(|metrics| metrics.upstream_oversize_bytes),
+        "total_upstream_calls": sum(|metrics| metrics.upstream_call_count),
+        "reduction_ratio": {
+            "p50": nearest_rank(&ratios, 50), "p95": nearest_rank(&ratios, 95),
+            "max": ratios.last(), "weighted": weighted,
+        },
+        "estimated_tokens": {
+            "final_result": answers.div_ceil(4), "upstream_result": results.div_ceil(4),
+            "method": "utf8_bytes_div_4",
+        },
+        "top_reducers": top.collect::<Vec<_>>(),
+    }))
+}
+
+fn counted<'w>(words: impl Iterator<Item = &'w str>) -> Map<String, Value> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for word in words {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts.into_iter().map(|(word, count)| (word.to_owned(), count.into())).collect()
+}
+
+/// The smallest of these sorted numbers that is at least as large as so many of a hundred of them.
+fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+fn rounded(number: f64, scale: f64) -> f64 {
+    (number * scale).round() / scale
+}

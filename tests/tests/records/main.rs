@@ -1,0 +1,36 @@
+//! What a server remembers of calls.
+//!
+//! - `debug`: `lisp_debug`
+
+#![allow(clippy::unwrap_used, reason = "a broken server should be loud")]
+
+mod debug;
+
+use ptc_tests::serve::Server;
+use serde_json::{Value, json};
+
+/// The result of a call, whatever else the client is told meanwhile.
+fn call(server: &mut Server, tool: &str, arguments: Value) -> Value {
+    let id = server.begin("tools/call", json!({ "name": tool, "arguments": arguments }));
+    answer(server, &json!(id))["result"].clone()
+}
+
+fn answer(server: &mut Server, id: &Value) -> Value {
+    loop {
+        let answer = server.receive();
+        if answer["id"] == *id {
+            return answer;
+        }
+    }
+}
+
+/// What `lisp_debug` answers.
+fn ask(server: &mut Server, question: Value) -> Value {
+    let answer = call(server, "lisp_debug", question);
+    assert_eq!(answer["isError"], false, "{answer}");
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    let mirrored: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(mirrored, answer["structuredContent"]);
+    assert_eq!(mirrored["redaction_applied"], true);
+    mirrored
+}
