@@ -4,10 +4,13 @@
 //!
 //! Imports run one way, from top to bottom.
 //!
-//! - [`Runtime`] (`runtime`), `startup`: start servers and workers, queue runs, shut down.
+//! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue runs, shut down.
+//! - [`Scope`] (`scope`): places of a runtime with tools of their own.
 //! - [`session`]: programs that build on each other.
+//! - [`Run`], [`RunStream`] (`handle`): programs under way.
 //! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
 //! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
+//! - [`HostTool`] (`host`): async functions of the application as tools.
 //! - [`broker`]: tool calls of a run, whoever makes them: found, paid for, sent, entered into the ledger.
 //! - [`config`]: the file that names upstream servers.
 //! - [`upstream`]: servers as their callers see them: a supervisor over transports, restarts, tool lists.
@@ -22,14 +25,18 @@
 //! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
 pub mod broker;
+mod builder;
 pub mod config;
 mod exec;
 pub mod guest;
+mod handle;
+mod host;
 pub mod net;
 #[doc(hidden)]
 pub mod probe;
 pub mod run;
 mod runtime;
+mod scope;
 pub mod secrets;
 pub mod session;
 pub mod spill;
@@ -37,11 +44,20 @@ mod startup;
 pub mod tools;
 pub mod upstream;
 
+pub use builder::RuntimeBuilder;
 pub use exec::dispatch::Submitted;
-pub use guest::lisp::discovery;
 pub use guest::lisp::prelude::Prelude;
+pub use guest::lisp::{card, discovery};
+pub use handle::{Run, RunEvent, RunStream};
+pub use host::{HostTool, NoArguments};
+pub use run::ValueError;
+pub use run::limits::Limits;
+pub use run::options::RunOptions;
+pub use run::outcome::{Effect, Failure, Outcome};
 pub use run::{limits, metrics, options, outcome, watcher};
 pub use runtime::{
-    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Reconfigured, Run, Runtime, RuntimeConfig, ServerStatus,
+    Capacity, DEFAULT_CACHE_BYTES, DEFAULT_TRY_AGAIN, Reconfigured, Runtime, RuntimeConfig, ServerStatus,
 };
+pub use schemars;
+pub use scope::Scope;
 pub use startup::{Observer, StartError, StartEvent, StartPolicy, StartProgress};

@@ -12,25 +12,24 @@ use crate::guest::MakeGuest;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
 use crate::guest::lisp::{Lisp, fast_path};
-use crate::run::account::RunAccount;
+use crate::handle::{Run, RunStream};
+use crate::host::{GrantedTools, HostTool};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Ending, Failure, Outcome};
+use crate::run::outcome::Outcome;
 use crate::run::watcher::RunWatcher;
+use crate::scope::{Scope, submit};
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{Guardian, StartPlaces, UpstreamState};
-use ptc_vm::Interrupt;
 use std::collections::BTreeMap;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// Bytes of compiled programs kept by default.
 pub const DEFAULT_CACHE_BYTES: usize = 32 << 20;
@@ -84,6 +83,8 @@ pub struct RuntimeConfig {
     pub cache_bytes: usize,
     /// Namespaces that every program can call into.
     pub preludes: Vec<Arc<Prelude>>,
+    /// Functions of the application that every program can call as `(tool/name …)`.
+    pub tools: Vec<HostTool>,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
     /// Told about servers as they start.
@@ -107,6 +108,7 @@ impl Default for RuntimeConfig {
             load: Capacity::default(),
             cache_bytes: DEFAULT_CACHE_BYTES,
             preludes: Vec::new(),
+            tools: Vec::new(),
             secrets: SecretRegistry::new(),
             observer: None,
             adopts_orphans: false,
@@ -156,7 +158,7 @@ pub struct Runtime {
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Sessions that there have been: each takes the next worker.
-    sessions: AtomicUsize,
+    sessions: Arc<AtomicUsize>,
     /// Servers on their way.
     starting: Mutex<Starts>,
 }
@@ -194,11 +196,13 @@ impl Runtime {
             load,
             cache_bytes,
             preludes,
+            tools,
             secrets,
             observer,
             adopts_orphans,
         } = config;
         startup::check(&servers)?;
+        let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
         let catalog = SharedCatalog::new(described(&servers, &secrets));
         let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
@@ -233,7 +237,7 @@ impl Runtime {
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
-            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes)),
+            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes, tools)),
             broker,
             configured: Mutex::new(configured),
             supervision,
@@ -241,7 +245,7 @@ impl Runtime {
             dispatcher: Arc::new(Dispatcher::new(queue.clone(), secrets)),
             watchdog,
             threads: Mutex::new(vec![thread]),
-            sessions: AtomicUsize::new(0),
+            sessions: Arc::default(),
             starting,
         };
         // From here on dropping the runtime ends the threads that exist.
@@ -282,9 +286,12 @@ impl Runtime {
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
-        let (sender, outcome) = oneshot::channel();
-        let submitted = self.submit(source, options, Box::new(sender));
-        Run { outcome, submitted: Some(submitted) }
+        Run::begin(|watcher| self.submit(source, options, watcher))
+    }
+
+    /// Runs a program as [`Runtime::run`] does, and tells of its printed lines and calls as they come.
+    pub fn stream(&self, source: impl Into<Arc<str>>, options: RunOptions) -> RunStream {
+        RunStream::begin(|watcher| self.submit(source, options, watcher))
     }
 
     /// Queues a program; its watcher is told how it goes.
@@ -294,16 +301,12 @@ impl Runtime {
         options: RunOptions,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
-        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
-        let guest = self.lisp.guest(source.into(), options);
-        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
+        submit(&self.lisp, &self.dispatcher, source.into(), options, watcher)
     }
 
     /// [`Runtime::run`] for whatever else can be driven.
     pub fn run_guest(&self, limits: Limits, guest: MakeGuest) -> Run {
-        let (sender, outcome) = oneshot::channel();
-        let submitted = self.submit_guest(limits, guest, Box::new(sender));
-        Run { outcome, submitted: Some(submitted) }
+        Run::begin(|watcher| self.submit_guest(limits, guest, watcher))
     }
 
     /// [`Runtime::submit`] for whatever else can be driven.
@@ -313,8 +316,12 @@ impl Runtime {
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
     pub fn session(&self, limits: SessionLimits) -> Session {
-        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.dispatcher.queue.inboxes().len();
-        Session::begin(self.lisp.clone(), self.dispatcher.clone(), worker, limits)
+        self.base().session(limits)
+    }
+
+    /// The runtime as a place: [`Scope::with`] makes others in it, with tools and namespaces of their own.
+    pub fn base(&self) -> Scope {
+        Scope::new(self.lisp.clone(), self.dispatcher.clone(), self.sessions.clone())
     }
 
     /// Who calls tools for guests.
@@ -529,34 +536,5 @@ fn scrubbed(value: serde_json::Value, secrets: &SecretRegistry) -> serde_json::V
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.stop_threads();
-    }
-}
-
-/// A program under way; resolves to its outcome.
-pub struct Run {
-    outcome: oneshot::Receiver<Outcome>,
-    /// Taken when the outcome is there.
-    submitted: Option<Submitted>,
-}
-
-impl Future for Run {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let outcome = std::task::ready!(Pin::new(&mut self.outcome).poll(cx));
-        self.submitted = None;
-        // A watcher is always told an outcome, so a closed channel is a defect.
-        Poll::Ready(outcome.unwrap_or_else(|_| {
-            let account = RunAccount::new(Limits::default(), Interrupt::default());
-            Outcome::of(Ending::failed(Failure::defect("the program was lost")), &account)
-        }))
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if let Some(submitted) = self.submitted.take() {
-            submitted.cancel();
-        }
     }
 }

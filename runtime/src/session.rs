@@ -6,6 +6,7 @@ use crate::guest::lisp::session::{self, SessionRun, SessionState};
 pub use crate::guest::lisp::session::{
     Accept, CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionUsage,
 };
+use crate::handle::Run;
 use crate::run::options::RunOptions;
 use crate::run::outcome::Outcome;
 use crate::run::watcher::RunWatcher;
@@ -87,6 +88,19 @@ impl Session {
         let submitted = self.dispatcher.submit(place, limits, guest, Box::new(watcher), since);
         *running = Some(submitted.clone());
         Ok(submitted)
+    }
+
+    /// Queues a program as [`Session::submit`] does, and gives its outcome. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// Another program is under way.
+    pub fn run(
+        &self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        accept: Option<Accept>,
+    ) -> Result<Run, SessionBusy> {
+        Run::try_begin(|watcher| self.submit(source, options, accept, watcher))
     }
 
     /// What it keeps.

@@ -26,6 +26,8 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::CompileMemoryExceeded, "a text that needs much: tests/hostile_source.rs"),
     (Reason::Cancelled, "a caller who gives up: tests/hostile_source.rs"),
     (Reason::ValidationError, "an output schema: mcp/tests/profiles.rs"),
+    (Reason::ToolError, "a tool of a host: tests/host_tools.rs"),
+    (Reason::ToolCallLimitExceeded, "tools of a host: tests/host_tools.rs"),
     (Reason::CompileError, "a defect, so nothing that is known"),
     (Reason::ExecutionError, "a defect, so nothing that is known"),
 ];

@@ -361,7 +361,9 @@ pub(super) fn abort(error: StartError) -> Abort {
     let exit = match error {
         StartError::Upstreams(_) => Exit::Upstream,
         StartError::Threads(_) => Exit::Io,
-        StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } => Exit::Usage,
+        StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } | StartError::Tool(_) => {
+            Exit::Usage
+        }
     };
     Abort { exit, message: error.to_string() }
 }

@@ -103,6 +103,11 @@ impl ToolBroker {
         ToolBroker { upstreams, catalog, secrets, seen: SeenResults::default() }
     }
 
+    /// One that knows the same secrets and no server.
+    pub(crate) fn without_servers(&self) -> ToolBroker {
+        ToolBroker::new(Upstreams::new(), SharedCatalog::new([]), self.secrets.clone())
+    }
+
     /// What is known about a tool at this moment.
     pub fn look_up(&self, server: &str, tool: &str) -> LookUp {
         match (self.catalog.snapshot().look_up(server, tool), self.upstream(server)) {

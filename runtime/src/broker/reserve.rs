@@ -31,16 +31,23 @@ struct Terms {
     upstream: Arc<dyn Upstream>,
     /// Wall clock of the whole call, decided when it was made.
     whole: Duration,
+    /// It is a tool of the host: nobody asks what it gave last.
+    is_host: bool,
 }
 
 /// A call that waits for its server, or until less of its program is on the way there. It is paid for.
 pub struct Pending {
     terms: Terms,
-    server: String,
-    tool: String,
-    is_loaded: bool,
-    notation: Notation,
+    tool: PendingTool,
     call: OpenCall,
+}
+
+/// The tool of a call that waits.
+enum PendingTool {
+    /// Of a server: looked for again when the wait is over, since lists change.
+    Listed { name: String, is_loaded: bool, notation: Notation },
+    /// Of the host.
+    Granted(Arc<UpstreamTool>),
 }
 
 /// The right to encode one call. The next one in line gets it when it is dropped or used.
@@ -71,19 +78,38 @@ impl ToolBroker {
         let Some(upstream) = self.upstream(server) else {
             return Err(CallError::Wrong(no_such_server(server, tool, &self.catalog.snapshot(), notation)));
         };
-        let wanted = upstream.limits().timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
-        let whole = account.call_timeout(wanted);
-        let terms = Terms { broker: self.clone(), account: account.clone(), upstream, whole };
-        let is_loaded = found.is_some();
-        let effect = found.as_ref().map_or(Effect::Unknown, |tool| tool.effect());
-        if let Some(tool) = found
-            && let Some(turn) = account.outgoing().try_turn(server)
-        {
-            return Ok(Reserved::Permit(Permit { terms, tool, turn, call: None, since: Instant::now() }));
+        let timeout = upstream.limits().timeout;
+        let terms = self.terms(account, upstream, timeout);
+        let listed = |is_loaded| PendingTool::Listed { name: tool.to_owned(), is_loaded, notation };
+        match found {
+            Some(tool) => terms.reserve(tool, |_| listed(true)),
+            None => {
+                let call = terms.pay(tool, Effect::Unknown)?;
+                Ok(Reserved::Pending(Pending { terms, tool: listed(false), call }))
+            }
         }
-        let call = terms.pay(tool, effect)?;
-        let (server, tool) = (server.to_owned(), tool.to_owned());
-        Ok(Reserved::Pending(Pending { terms, server, tool, is_loaded, notation, call }))
+    }
+
+    /// [`ToolBroker::reserve`] for a tool of the host, which is always there and may always be called.
+    pub(crate) fn reserve_granted(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        host: Arc<dyn Upstream>,
+        tool: &Arc<UpstreamTool>,
+        timeout: Option<Duration>,
+    ) -> Result<Reserved, CallError> {
+        let terms = Terms { is_host: true, ..self.terms(account, host, timeout) };
+        terms.reserve(tool.clone(), PendingTool::Granted)
+    }
+
+    fn terms(
+        self: &Arc<ToolBroker>,
+        account: &Arc<RunAccount>,
+        upstream: Arc<dyn Upstream>,
+        timeout: Option<Duration>,
+    ) -> Terms {
+        let whole = account.call_timeout(timeout.unwrap_or_else(|| account.limits().upstream_call_timeout()));
+        Terms { broker: self.clone(), account: account.clone(), upstream, whole, is_host: false }
     }
 
     /// The tool; `None` when nothing is known about the tools of its server.
@@ -105,6 +131,24 @@ impl ToolBroker {
 }
 
 impl Terms {
+    /// A permit at once if little enough of the program is on its way, else a paid place in the line.
+    fn reserve(
+        self,
+        tool: Arc<UpstreamTool>,
+        waiting: impl FnOnce(Arc<UpstreamTool>) -> PendingTool,
+    ) -> Result<Reserved, CallError> {
+        match self.account.outgoing().try_turn(self.upstream.name()) {
+            Some(turn) => {
+                let since = Instant::now();
+                Ok(Reserved::Permit(Permit { terms: self, tool, turn, call: None, since }))
+            }
+            None => {
+                let call = self.pay(&tool.name, tool.effect())?;
+                Ok(Reserved::Pending(Pending { terms: self, tool: waiting(tool), call }))
+            }
+        }
+    }
+
     /// Opens a call and takes it from the budgets of its run; a call that is refused is in the ledger all the same.
     fn pay(&self, tool: &str, effect: Effect) -> Result<OpenCall, WorldFault> {
         let server = self.upstream.name();
@@ -153,8 +197,8 @@ impl Pending {
     /// # Errors
     /// The server did not start or has no such tool; no turn in time.
     pub async fn permit(self) -> Result<Permit, CallError> {
-        let Pending { terms, server, tool, is_loaded, notation, call } = self;
-        if !is_loaded {
+        let Pending { terms, tool, call } = self;
+        if let PendingTool::Listed { is_loaded: false, .. } = &tool {
             let left = terms.left(&call);
             let started = timeout(left, terms.upstream.start()).await;
             if let Err(fault) = started.unwrap_or(Err(UpstreamFault::Timeout(left))) {
@@ -162,14 +206,19 @@ impl Pending {
             }
         }
         let left = terms.left(&call);
-        let turn = match terms.account.outgoing().try_turn(&server) {
+        let server = terms.upstream.name();
+        let turn = match terms.account.outgoing().try_turn(server) {
             Some(turn) => turn,
-            None => match timeout(left, terms.account.outgoing().clone().turn(&server)).await {
+            None => match timeout(left, terms.account.outgoing().clone().turn(server)).await {
                 Ok(turn) => turn,
                 Err(_) => return Err(terms.fail(call, &UpstreamFault::Timeout(left)).into()),
             },
         };
-        match terms.broker.find(&server, &tool, notation) {
+        let found = match tool {
+            PendingTool::Granted(tool) => Ok(Some(tool)),
+            PendingTool::Listed { name, notation, .. } => terms.broker.find(server, &name, notation),
+        };
+        match found {
             Ok(Some(tool)) => {
                 call.set_effect(tool.effect());
                 Ok(Permit { terms, tool, turn, call: Some(call), since: Instant::now() })
@@ -260,9 +309,9 @@ impl Permit {
                 None => ResultSink::Inline { max_bytes },
             },
         };
-        let Terms { broker, account, upstream, whole } = terms;
+        let Terms { broker, account, upstream, whole, is_host } = terms;
         let wrapped_in = tool.wraps_result_in();
-        let declares_result = tool.output_schema.is_some();
+        let declares_result = is_host || tool.output_schema.is_some();
         Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call })
     }
 }

@@ -127,6 +127,11 @@ impl Task for Work {
             self.account.interrupt(InterruptKind::Deadline);
         }
         let progress = guest.advance();
+        if let Some(recipient) = &mut self.recipient
+            && recipient.follows()
+        {
+            recipient.follow(guest.printed(), || self.account.calls_ended());
+        }
         self.tell();
         match progress {
             Progress::Ready => Needs::Turn,

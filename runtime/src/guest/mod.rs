@@ -30,6 +30,11 @@ pub trait Guest {
     /// Takes what came of work that it handed out.
     fn answer(&mut self, call: CallId, reply: Reply);
 
+    /// The lines that it has printed so far, for whoever follows the run; those of its [`Ending`] begin with them.
+    fn printed(&self) -> &[String] {
+        &[]
+    }
+
     /// Logical bytes alive.
     fn live_bytes(&self) -> u64;
 

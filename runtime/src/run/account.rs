@@ -190,6 +190,11 @@ impl RunAccount {
         self.ledger.answered()
     }
 
+    /// The calls that have ended so far, in the order in which they did.
+    pub fn calls_ended(&self) -> Vec<CallRecord> {
+        self.ledger.ended()
+    }
+
     /// Enters a call as cancelled, if it is under way.
     pub fn cancel_call(&self, call: CallTag) {
         self.ledger.cancel(call);

@@ -78,6 +78,11 @@ impl Ledger {
         std::mem::take(&mut self.lock().ended)
     }
 
+    /// The calls that have ended.
+    pub(super) fn ended(&self) -> Vec<CallRecord> {
+        self.lock().ended.clone()
+    }
+
     pub(super) fn answered(&self) -> u64 {
         self.lock().answered
     }

@@ -1,7 +1,8 @@
 //! One run, whatever language it is in: what goes into it and what comes out, plain data.
 //!
 //! # Layout
-//! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets
+//! - [`options`], [`limits`]: what a caller asks for; [`outcome`], [`metrics`]: what it gets; `value`: types of the
+//!   application
 //! - [`account`]: budget and deadline of one run; `ledger`: its calls; `outgoing`: their arguments on their way
 //! - [`watcher`]: how a caller follows a run; `unseen`: failed calls that its answer does not show; `release`: its end
 //!   without secrets
@@ -15,7 +16,10 @@ pub mod outcome;
 pub(crate) mod outgoing;
 pub(crate) mod release;
 mod unseen;
+mod value;
 pub mod watcher;
+
+pub use value::ValueError;
 
 /// Number of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

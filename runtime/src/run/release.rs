@@ -25,14 +25,17 @@ fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
         Err(failure) => clean_failure(failure, secrets),
     }
     prints.iter_mut().chain(notes).for_each(|text| secrets.scrub_string(text));
-    for call in upstream_calls {
-        let CallRecord { server, tool, status, begun: _, duration: _, result_bytes: _, effect: _ } = call;
-        secrets.scrub_string(server);
-        secrets.scrub_string(tool);
-        match status {
-            CallStatus::Ok => {}
-            CallStatus::Error { reason: _, error } => secrets.scrub_string(error),
-        }
+    upstream_calls.iter_mut().for_each(|call| clean_call(call, secrets));
+}
+
+/// Takes secrets out of the record of a call.
+pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
+    let CallRecord { server, tool, status, begun: _, duration: _, result_bytes: _, effect: _ } = call;
+    secrets.scrub_string(server);
+    secrets.scrub_string(tool);
+    match status {
+        CallStatus::Ok => {}
+        CallStatus::Error { reason: _, error } => secrets.scrub_string(error),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::account::RunAccount;
 use super::limits::Limits;
-use super::outcome::{Ending, Failure, Outcome};
-use super::release::release;
+use super::outcome::{CallRecord, Ending, Failure, Outcome};
+use super::release::{clean_call, release};
 use crate::secrets::SecretRegistry;
 use ptc_vm::Interrupt;
 use tokio::sync::oneshot;
@@ -22,6 +22,18 @@ pub trait RunWatcher: Send {
     /// One more upstream call has ended, in whatever way: how many have in this run.
     fn call_ended(&mut self, _ended: u64) {}
 
+    /// It wants to know of lines and calls while the run goes on. Asked once, before the run begins.
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// The run has printed a line, of whoever [follows](RunWatcher::follows). What is printed is seen at the end of a
+    /// turn, and what branches print when they have ended.
+    fn printed(&mut self, _line: &str) {}
+
+    /// A call has ended, of whoever [follows](RunWatcher::follows).
+    fn called(&mut self, _call: &CallRecord) {}
+
     /// The run is over. Called exactly once, whatever happens to the run.
     fn ended(self: Box<Self>, outcome: Outcome);
 }
@@ -38,6 +50,8 @@ impl RunWatcher for oneshot::Sender<Outcome> {
 /// nothing passes here with a secret in it.
 pub(crate) struct Recipient {
     watcher: Option<Box<dyn RunWatcher>>,
+    /// What the watcher was told, if it follows the run.
+    told: Option<Told>,
     interrupt: Interrupt,
     limits: Limits,
     secrets: SecretRegistry,
@@ -50,14 +64,36 @@ impl Recipient {
         limits: Limits,
         secrets: SecretRegistry,
     ) -> Recipient {
-        Recipient { watcher: Some(watcher), interrupt, limits, secrets }
+        let told = watcher.follows().then(Told::default);
+        Recipient { watcher: Some(watcher), told, interrupt, limits, secrets }
     }
 
     pub(crate) fn send(mut self, mut outcome: Outcome) {
+        self.follow(&outcome.prints, || outcome.upstream_calls.clone());
         if let Some(watcher) = self.watcher.take() {
             release(&mut outcome, &self.secrets);
             watcher.ended(outcome);
         }
+    }
+
+    /// Somebody wants to know of lines and calls.
+    pub(crate) fn follows(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// Tells of the lines and calls there are that it has not told of.
+    pub(crate) fn follow(&mut self, lines: &[String], calls: impl FnOnce() -> Vec<CallRecord>) {
+        let (Some(told), Some(watcher)) = (&mut self.told, &mut self.watcher) else { return };
+        // Answers come before a turn, lines in it.
+        for mut call in calls().into_iter().skip(told.calls) {
+            clean_call(&mut call, &self.secrets);
+            watcher.called(&call);
+            told.calls += 1;
+        }
+        for line in lines.iter().skip(told.lines) {
+            watcher.printed(&self.secrets.scrub(line));
+        }
+        told.lines = told.lines.max(lines.len());
     }
 
     pub(crate) fn begun(&mut self) {
@@ -83,6 +119,13 @@ impl Recipient {
             watcher.call_ended(ended);
         }
     }
+}
+
+/// How much of a run its watcher knows.
+#[derive(Default)]
+struct Told {
+    lines: usize,
+    calls: usize,
 }
 
 impl Drop for Recipient {

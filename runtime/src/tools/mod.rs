@@ -28,3 +28,6 @@ pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 pub use words::{Notation, WrongCall};
+
+/// What tools of the host have in the place of a server's name: the namespace in which programs call them.
+pub const HOST: &str = "tool";

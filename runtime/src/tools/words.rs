@@ -3,8 +3,8 @@
 use super::expectation::{Mismatch, Names, ValueShape, Verdict};
 use super::schema::key;
 use super::suggest::nearest;
-use super::text;
 use super::{Catalog, CatalogServer, Refusal, ToolList, UpstreamTool};
+use super::{HOST, text};
 use ptc_vm::BoundedText;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -230,7 +230,24 @@ pub(crate) fn review<'n, E: From<Problem>>(
 
 /// The message of a call whose arguments cannot be sent.
 pub(crate) fn rejected(server: &str, tool: &str, why: &str) -> String {
-    format!("tool '{server}.{tool}' rejected args: {why}")
+    match server {
+        HOST => format!("{HOST}/{tool} rejected args: {why}"),
+        _ => format!("tool '{server}.{tool}' rejected args: {why}"),
+    }
+}
+
+/// A call of a tool that the host does not grant.
+pub(crate) fn not_granted(tool: &str, granted: &[&str]) -> WrongCall {
+    if granted.is_empty() {
+        let wrong = WrongCall::new(format!("Unknown tool: {tool}. No tools available."));
+        return wrong
+            .hint("Upstream tools are called as (tool/call {:server \"name\" :tool \"name\" :args {…}}).");
+    }
+    let wrong = WrongCall::new(format!("Unknown tool: {tool}. Available tools: {}", granted.join(", ")));
+    match nearest(tool, granted) {
+        Some(near) => wrong.hint(format!("Did you mean `tool/{near}`?")),
+        None => wrong,
+    }
 }
 
 /// The remark about a name that a schema does not declare and does not refuse.
@@ -243,7 +260,8 @@ pub(crate) fn undeclared_note(server: &str, tool: &UpstreamTool, name: &str, not
     )
 }
 
-fn signature_hint(server: &str, tool: &UpstreamTool) -> String {
+/// How a tool is called.
+pub(crate) fn signature_hint(server: &str, tool: &UpstreamTool) -> String {
     format!("Signature: {}", text::signature(server, tool))
 }
 

@@ -153,6 +153,11 @@ reasons! {
 
     /// A tool was called with arguments that it does not take.
     InvalidToolArgs = "invalid_tool_args", RuntimeError, "(doc 'server/tool) shows the arguments of a tool.";
+    /// A tool of the host failed.
+    ToolError = "tool_error", RuntimeError, "Change the arguments as the message says, or do without this tool.";
+    /// A tool of the host was called more often than the budget of calls allows.
+    ToolCallLimitExceeded = "tool_call_limit_exceeded", RuntimeError,
+        "Make fewer calls: ask for many items at once and keep results under a name.";
     /// A branch of `pmap` failed.
     PmapError = "pmap_error", RuntimeError,
         "Make the branch return a value such as {:ok false} instead of faulting.";

@@ -240,6 +240,11 @@ impl Isolate {
         });
     }
 
+    /// The printed lines so far.
+    pub fn printed(&self) -> &[String] {
+        self.world.as_ref().map_or(&[], |world| world.cx.prints.lines())
+    }
+
     /// Takes the printed lines.
     pub fn prints(&mut self) -> Vec<String> {
         if self.world.as_ref().is_none_or(|world| world.cx.prints.lines().is_empty()) {

@@ -6,6 +6,7 @@
 use crate::answer::caps::Profile;
 use crate::tools::Facts;
 use crate::tools::catalog::LISP;
+use ptc_runtime::card::{CALL, LANGUAGE};
 
 /// Longest description we send, unless the whole catalog was asked for.
 pub const MAX_BYTES: usize = 2_040;
@@ -18,20 +19,6 @@ const PURPOSE_UPSTREAM: &str = "Runs one PTC-Lisp program (an eager, sandboxed s
 
 const PURPOSE_ALONE: &str = "Runs one PTC-Lisp program (an eager, sandboxed subset of Clojure) and returns \
     the value of its last form. Stateless: nothing survives the call. No tools are configured.";
-
-const CALL: &str = r#"
-Call: (tool/call {:server "fs" :tool "read" :args {:path "a.txt"}})
-=> {:ok true :value v}, JSON text already decoded, or {:ok false :reason kw :message s}, kw :tool_error :upstream_error :upstream_unavailable :timeout :response_too_large :cap_exhausted. Check :ok:
-(let [r (tool/call {...})] (if (:ok r) (:value r) (fail (:message r))))
-In parallel, results in order: (pmap (fn [id] (tool/call {:server "s" :tool "t" :args {:id id}})) ids); no fail or return inside."#;
-
-const LANGUAGE: &str = r#"
-`context` keys are data/<key>, e.g. data/orders (no parentheses). JSON maps have string keys; keywords read and write them: (:id m), {:keys [id]}, (assoc m :id 1); new keys stay keywords.
-clojure.core, str/ set/ Math/, json/parse-string, json/generate-string. (println x) shows up before the result; (return v) stops early, (fail v) with an error; (describe x) shows a shape.
-Numbers: / gives a float, quot an integer, Math/round floor ceil integers; two decimals: (/ (Math/round (* 100 x)) 100) or (format "%.2f" x) as in Java.
-Dates: (LocalDate/parse "2026-03-01"), (Instant/parse "2026-03-01T10:00:00Z"), Java methods: (.plusDays d 7), (.getDayOfWeek d) "SUNDAY", (.toEpochDay d), (Duration/between t u); they print as ISO text. ISO texts compare with < and sort.
-Java regex: re-find gives [match group ...].
-Not available: lazy seqs, atoms, try/catch, macros, ns/require, I/O, rand. Answers print as Clojure data ("text", {:k 1}, 2.0), cut at "#;
 
 /// Writes the description. `tests/description/claims.txt` holds all that it says, with a program for each claim.
 pub fn description(facts: &Facts) -> String {
@@ -47,7 +34,10 @@ pub fn description(facts: &Facts) -> String {
         text.push_str(&format!(" At most {} calls and {seconds} s.", facts.max_calls));
     }
     text.push_str(LANGUAGE);
-    text.push_str(&format!("{} KB: return a summary.", facts.profile.caps().result_bytes >> 10));
+    let kilobytes = facts.profile.caps().result_bytes >> 10;
+    text.push_str(&format!(
+        " Answers print as Clojure data (\"text\", {{:k 1}}, 2.0), cut at {kilobytes} KB: return a summary."
+    ));
     if !facts.catalog.is_empty() {
         let room = MAX_BYTES.saturating_sub(text.len() + 1 + note(facts.profile).len());
         text.push('\n');

@@ -9,11 +9,12 @@ use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
 use super::{Lisp, fast_path, rendering, tool_call};
-use crate::broker::{CallResponse, Permit, WorldFault, start_all};
+use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
 use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
+use ptc_vm::builtins::HostFunction;
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -128,8 +129,8 @@ impl Execution {
 
     /// Encodes a call that has waited for its turn.
     fn encode(&mut self, call: HostCall, permit: Permit) {
-        let plan = self.isolate.call(call, |cx, _, arguments| {
-            host_call::granted(cx, &self.lisp.broker, &self.seat.account, permit, arguments)
+        let plan = self.isolate.call(call, |cx, function, arguments| {
+            host_call::permitted(cx, &self.lisp.broker, &self.seat.account, function, permit, arguments)
         });
         if let Some(plan) = plan {
             self.carry_out(call, plan);
@@ -214,12 +215,35 @@ impl Execution {
     /// A tool answered.
     fn take(&mut self, call: HostCall, answer: CallResponse) {
         let mut failure = None;
+        let granted = self.granted(call);
         self.resume(call, |cx| {
+            if let Some(name) = granted {
+                return tool_call::granted::value(cx, &name, answer.payload(), &mut failure);
+            }
             let unwrapped = tool_call::unwrap(cx, answer.payload())?;
             failure = unwrapped.error;
             Ok(unwrapped.value)
         });
         answer.settle(failure);
+    }
+
+    /// A call failed.
+    fn told(&mut self, call: HostCall, error: CallError) {
+        let account = &self.seat.account.clone();
+        let plan = match self.granted(call) {
+            Some(name) => Err(tool_call::granted::failed(&name, error, account)),
+            None => host_call::told(error, account),
+        };
+        self.carry_out(call, plan);
+    }
+
+    /// The tool of the host that a call is for.
+    fn granted(&mut self, call: HostCall) -> Option<String> {
+        let name = |cx: &mut Context, function, arguments: &[Value]| {
+            let name = (function == HostFunction::Tool).then(|| arguments.first())??;
+            cx.name(name).map(str::to_owned)
+        };
+        self.isolate.call(call, name)?
     }
 
     /// Cancels the calls of branches that ended before their calls did.
@@ -366,11 +390,15 @@ impl Guest for Execution {
             Reply::Permit(Ok(permit)) => self.encode(call, permit),
             Reply::Answer(Ok(answer)) => self.take(call, answer),
             Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
-                self.carry_out(call, host_call::told(error, &self.seat.account));
+                self.told(call, error);
             }
             // Arguments of a program are never JSON before they are encoded, so none is asked for.
             Reply::Payload(Ok(_)) | Reply::Ended(_) => {}
         }
+    }
+
+    fn printed(&self) -> &[String] {
+        self.isolate.printed()
     }
 
     fn live_bytes(&self) -> u64 {

@@ -3,6 +3,7 @@
 
 use super::discovery::{Provider, language};
 use super::prelude::Prelude;
+use crate::host::GrantedTools;
 use foldhash::quality::RandomState;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_compiler::{CallArity, Externals, Namespace, SessionName};
@@ -24,6 +25,8 @@ pub(crate) struct DefinedName {
 #[derive(Default)]
 pub(crate) struct CompileEnvironment {
     preludes: Vec<Arc<Prelude>>,
+    /// `None` for none.
+    tools: Option<Arc<GrantedTools>>,
     session: Vec<DefinedName>,
     fingerprint: Fingerprint,
 }
@@ -33,17 +36,34 @@ pub(crate) struct CompileEnvironment {
 pub(crate) struct Fingerprint(u128);
 
 impl CompileEnvironment {
-    /// Namespaces that programs can call into, and names of their session.
-    pub(crate) fn new(preludes: Vec<Arc<Prelude>>, session: Vec<DefinedName>) -> CompileEnvironment {
+    /// Namespaces that programs can call into, tools of the host, and names of their session.
+    pub(crate) fn new(
+        preludes: Vec<Arc<Prelude>>,
+        tools: Option<Arc<GrantedTools>>,
+        session: Vec<DefinedName>,
+    ) -> CompileEnvironment {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let identities: Vec<_> = preludes.iter().map(|prelude| prelude.identity()).collect();
-        let [high, low] = KEYS.each_ref().map(|key| u128::from(key.hash_one((&identities, &session))));
-        CompileEnvironment { preludes, session, fingerprint: Fingerprint(high << 64 | low) }
+        // Of a tool the compiler knows its name alone.
+        let granted = tools.as_ref().map(|tools| tools.names());
+        let [high, low] =
+            KEYS.each_ref().map(|key| u128::from(key.hash_one((&identities, &granted, &session))));
+        CompileEnvironment { preludes, tools, session, fingerprint: Fingerprint(high << 64 | low) }
     }
 
-    /// The same namespaces, and these names of a session.
+    /// The same namespaces and tools, and these names of a session.
     pub(crate) fn with_session(&self, session: Vec<DefinedName>) -> CompileEnvironment {
-        CompileEnvironment::new(self.preludes.clone(), session)
+        CompileEnvironment::new(self.preludes.clone(), self.tools.clone(), session)
+    }
+
+    /// Tools of the host, if there are any.
+    pub(crate) fn tools(&self) -> Option<&Arc<GrantedTools>> {
+        self.tools.as_ref()
+    }
+
+    /// Namespaces that programs can call into.
+    pub(crate) fn preludes(&self) -> &[Arc<Prelude>] {
+        &self.preludes
     }
 
     /// What it is known by.
@@ -61,9 +81,11 @@ impl CompileEnvironment {
         let namespaces: Vec<&Namespace> = self.preludes.iter().map(|prelude| prelude.namespace()).collect();
         let session: Vec<SessionName<'_>> =
             self.session.iter().map(|known| SessionName { name: &known.name, arity: known.arity }).collect();
+        let tools = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
         compile(&Externals {
             namespaces: &namespaces,
             session: &session,
+            tools: &tools,
             servers,
             catalog,
             ..Externals::default()
@@ -87,6 +109,7 @@ impl CompileEnvironment {
     /// Who knows names, in the order in which they are asked.
     pub(crate) fn providers(&self) -> Vec<&dyn Provider> {
         let exports = self.preludes.iter().map(|prelude| &**prelude as &dyn Provider);
-        exports.chain([language()]).collect()
+        let tools = self.tools.as_ref().map(|tools| &**tools as &dyn Provider);
+        exports.chain(tools).chain([language()]).collect()
     }
 }

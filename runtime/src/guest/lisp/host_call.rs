@@ -2,14 +2,14 @@
 
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
-use super::tool_call::{Encoded, ParsedCall, encode, parse, programmer_fault};
+use super::tool_call::{Encoded, ParsedCall, encode, granted, over_memory, parse, programmer_fault};
 use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
 use crate::tools::Notation;
 use crate::upstream::Upstream;
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::value::map::MapNode;
-use ptc_vm::{Context, Fault, Reason, Value};
+use ptc_vm::{Context, Fault, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,9 +58,12 @@ pub(super) fn plan(
         HostFunction::Budget => Ok(Plan::Budget),
         HostFunction::Tool => {
             let name = arguments.first().and_then(|name| cx.name(name)).unwrap_or("?");
-            Err(Fault::new(Reason::UnknownTool, format_args!("Unknown tool: {name}")).hint(
-                "Upstream tools are called as (tool/call {:server \"name\" :tool \"name\" :args {…}}).",
-            ))
+            match granted::reserve(environment.tools(), broker, account, name)? {
+                Reserved::Permit(permit) => {
+                    granted::load(cx, account, permit, arguments.get(1..).unwrap_or_default()).map(Plan::Send)
+                }
+                Reserved::Pending(pending) => Ok(Plan::Wait(pending)),
+            }
         }
         HostFunction::ToolCall => {
             let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
@@ -74,14 +77,18 @@ pub(super) fn plan(
 }
 
 /// Goes on with a call that has waited for its permit.
-pub(super) fn granted(
+pub(super) fn permitted(
     cx: &mut Context,
     broker: &ToolBroker,
     account: &RunAccount,
+    function: HostFunction,
     permit: Permit,
     arguments: &[Value],
 ) -> Result<Plan, Box<Fault>> {
     match permit.in_time() {
+        Ok(permit) if function == HostFunction::Tool => {
+            granted::load(cx, account, permit, arguments.get(1..).unwrap_or_default()).map(Plan::Send)
+        }
         Ok(permit) => {
             let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
             load(cx, account, permit, &call, &args)
@@ -114,14 +121,7 @@ pub(super) fn told(error: CallError, account: &RunAccount) -> Result<Plan, Box<F
     match error {
         CallError::Wrong(wrong) => Err(programmer_fault(wrong)),
         CallError::World(fault) => Ok(Plan::Refuse(fault)),
-        CallError::OverMemory { bytes } => {
-            let limit = account.limits().memory_bytes;
-            let message = format!(
-                "memory limit exceeded: upstream results of {bytes} more bytes wait for the program, the limit is \
-                 {limit} bytes"
-            );
-            Err(Fault::new(Reason::MemoryExceeded, message))
-        }
+        CallError::OverMemory { bytes } => Err(over_memory(bytes, account)),
     }
 }
 

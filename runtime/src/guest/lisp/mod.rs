@@ -3,12 +3,14 @@
 //! # Layout
 //! - `driver`: one program, slice by slice; `compile`: its text; `host_call`, `tool_call`: what it asks for;
 //!   `rendering`, `media`: its end
+//! - [`card`]: the language in a few lines, for models
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
 //! - [`session`]: programs that build on each other
 //! - `program_cache`: compiled programs by environment and source
 
+pub mod card;
 mod compile;
 pub mod discovery;
 mod driver;
@@ -25,6 +27,7 @@ pub(crate) mod tool_call;
 
 use super::MakeGuest;
 use crate::broker::ToolBroker;
+use crate::host::GrantedTools;
 use crate::run::options::RunOptions;
 use driver::Execution;
 use environment::CompileEnvironment;
@@ -36,16 +39,40 @@ use std::sync::Arc;
 /// What the programs of a runtime share.
 pub(crate) struct Lisp {
     broker: Arc<ToolBroker>,
-    cache: ProgramCache,
+    cache: Arc<ProgramCache>,
     /// Of programs that belong to no session.
     environment: Arc<CompileEnvironment>,
 }
 
 impl Lisp {
     /// Keeps at most so many bytes of compiled programs; 0 turns the cache off.
-    pub(crate) fn new(broker: Arc<ToolBroker>, cache_bytes: usize, preludes: Vec<Arc<Prelude>>) -> Lisp {
-        let environment = Arc::new(CompileEnvironment::new(preludes, Vec::new()));
-        Lisp { broker, cache: ProgramCache::new(cache_bytes), environment }
+    pub(crate) fn new(
+        broker: Arc<ToolBroker>,
+        cache_bytes: usize,
+        preludes: Vec<Arc<Prelude>>,
+        tools: Option<Arc<GrantedTools>>,
+    ) -> Lisp {
+        let environment = Arc::new(CompileEnvironment::new(preludes, tools, Vec::new()));
+        Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment }
+    }
+
+    /// The same servers and cache with other tools of the host, and more namespaces.
+    pub(crate) fn with(&self, preludes: &[Arc<Prelude>], tools: Option<Arc<GrantedTools>>) -> Lisp {
+        let preludes = self.environment.preludes().iter().chain(preludes).cloned().collect();
+        let environment = Arc::new(CompileEnvironment::new(preludes, tools, Vec::new()));
+        Lisp { broker: self.broker.clone(), cache: self.cache.clone(), environment }
+    }
+
+    /// The same tools of the host and namespaces without any server.
+    pub(crate) fn without_servers(&self) -> Lisp {
+        let broker = Arc::new(self.broker.without_servers());
+        // Programs that were compiled without servers were checked against none.
+        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment: self.environment.clone() }
+    }
+
+    /// Who calls tools.
+    pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
+        &self.broker
     }
 
     /// A program as a guest.

@@ -61,21 +61,20 @@ pub(crate) fn search(
             },
         }
     }
-    if !tools_only {
-        for provider in providers {
-            let found = provider.search(&query);
-            cx.tick(found.len() as u64 + 64)?;
-            hits.extend(found.into_iter().map(|(score, record)| Hit {
-                group: match record.origin {
-                    NameOrigin::Prelude => Group::Export,
-                    NameOrigin::Language => Group::Local,
-                },
-                score: Reverse(score),
-                line: record.found_line(),
-                namespace: record.namespace,
-                name: record.name,
-            }));
-        }
+    for provider in providers {
+        let found = provider.search(&query);
+        cx.tick(found.len() as u64 + 64)?;
+        let wanted = found.into_iter().filter(|(_, record)| !tools_only || record.origin == NameOrigin::Tool);
+        hits.extend(wanted.map(|(score, record)| Hit {
+            group: match record.origin {
+                NameOrigin::Prelude | NameOrigin::Tool => Group::Export,
+                NameOrigin::Language => Group::Local,
+            },
+            score: Reverse(score),
+            line: record.found_line(),
+            namespace: record.namespace,
+            name: record.name,
+        }));
     }
     hits.sort();
     Ok(Matches { lines: hits.into_iter().map(|hit| hit.line).collect(), unsearched })

@@ -47,6 +47,8 @@ pub(crate) enum NameOrigin {
     Language,
     /// A namespace that the host attaches.
     Prelude,
+    /// A tool of the host.
+    Tool,
 }
 
 impl NameOrigin {
@@ -55,6 +57,7 @@ impl NameOrigin {
         match self {
             NameOrigin::Language => "local",
             NameOrigin::Prelude => "prelude",
+            NameOrigin::Tool => "tool",
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `request`: arguments and options; `reply`: answers as plain data, their cap, their values
-//! - `local`: names of the language, and the seam for exports of a host
+//! - `local`: names of the language, and the seam for exports of a host; `granted`: tools of a host
 //! - `search`: words and scores; `apropos`: everything that matches, in order
 //!
 //! Names of the language win over servers of the same name. An answer that needs a server whose tools are
@@ -10,6 +10,7 @@
 //! not answer (server down, budget used up, answer too large) is nil, with a note for whoever reads the result.
 
 mod apropos;
+mod granted;
 mod local;
 mod reply;
 mod request;

@@ -2,10 +2,12 @@
 //! unwrapping the answer.
 //!
 //! A *programmer fault* is a defect of the program and ends it; a *world fault* is a value
-//! `{:ok false :reason … :message …}`.
+//! `{:ok false :reason … :message …}`. Tools of the host (`granted`) have no such value: what goes wrong with them ends the
+//! program.
 
 mod answer;
 mod arguments;
+pub(crate) mod granted;
 mod literal;
 mod parse;
 
@@ -14,6 +16,7 @@ pub(crate) use arguments::{Encoded, encode};
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
 
+use crate::run::account::RunAccount;
 use crate::tools::WrongCall;
 use ptc_vm::{Context, Fault, Reason, Value};
 
@@ -32,6 +35,15 @@ fn fault(message: impl std::fmt::Display) -> Box<Fault> {
 /// The programmer fault that a wrong call is.
 pub(crate) fn programmer_fault(wrong: WrongCall) -> Box<Fault> {
     wrong.hints.into_iter().fold(fault(wrong.message), Fault::hint)
+}
+
+/// An answer that does not fit beside others that wait.
+pub(crate) fn over_memory(bytes: u64, account: &RunAccount) -> Box<Fault> {
+    let limit = account.limits().memory_bytes;
+    let message = format!(
+        "memory limit exceeded: upstream results of {bytes} more bytes wait for the program, the limit is {limit} bytes"
+    );
+    Fault::new(Reason::MemoryExceeded, message)
 }
 
 /// `pr-str` of a value, short enough for a message.

@@ -1,0 +1,85 @@
+//! A runtime, put together step by step.
+
+use crate::config::{Config, ConfigError, ServerEntry};
+use crate::guest::lisp::prelude::Prelude;
+use crate::host::HostTool;
+use crate::runtime::{Runtime, RuntimeConfig};
+use crate::startup::StartError;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Puts a [`Runtime`] together: [`Runtime::builder`]. What has no method here is a field of
+/// [`RuntimeBuilder::config`].
+#[derive(Clone, Default)]
+pub struct RuntimeBuilder {
+    /// All settings.
+    pub config: RuntimeConfig,
+}
+
+impl Runtime {
+    /// A runtime to be put together.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::default()
+    }
+}
+
+impl RuntimeBuilder {
+    /// Gives programs a function of the application.
+    #[must_use]
+    pub fn tool(mut self, tool: HostTool) -> RuntimeBuilder {
+        self.config.tools.push(tool);
+        self
+    }
+
+    /// Gives programs a namespace.
+    #[must_use]
+    pub fn prelude(mut self, prelude: Arc<Prelude>) -> RuntimeBuilder {
+        self.config.preludes.push(prelude);
+        self
+    }
+
+    /// Gives programs the servers of a configuration file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or says what it cannot mean; with its place.
+    pub fn upstreams(self, file: impl AsRef<Path>) -> Result<RuntimeBuilder, ConfigError> {
+        let config = Config::load(file.as_ref(), &self.config.secrets)?;
+        Ok(self.servers(config))
+    }
+
+    /// [`RuntimeBuilder::upstreams`] for the text of such a file, in JSON.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn upstreams_text(self, text: &str) -> Result<RuntimeBuilder, ConfigError> {
+        let config = Config::parse(text, "upstreams.json", &self.config.secrets)?;
+        Ok(self.servers(config))
+    }
+
+    fn servers(mut self, config: Config) -> RuntimeBuilder {
+        self.config.servers.extend(config.servers);
+        self
+    }
+
+    /// Gives programs a server.
+    #[must_use]
+    pub fn server(mut self, entry: ServerEntry) -> RuntimeBuilder {
+        self.config.servers.push(entry);
+        self
+    }
+
+    /// How many threads run programs; without it one a core.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> RuntimeBuilder {
+        self.config.workers = workers;
+        self
+    }
+
+    /// Starts it; see [`Runtime::start`].
+    ///
+    /// # Errors
+    /// What [`Runtime::start`] says.
+    pub async fn start(self) -> Result<Runtime, StartError> {
+        Runtime::start(self.config).await
+    }
+}

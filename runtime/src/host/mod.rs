@@ -1,0 +1,191 @@
+//! Tools that the application itself gives to programs: its own async functions, called as `(tool/name {…})`.
+//!
+//! A [`HostTool`] is a function with a name, a schema of its arguments and an effect. A call of one takes the way of every
+//! tool call: its arguments are checked against the schema and encoded under the program's own budget, it counts against
+//! the budget of calls, has a deadline and an entry in the ledger, and is dropped with its program.
+//!
+//! # Layout
+//! - this file: one tool; `granted`: those of a runtime, as an upstream in memory
+
+mod granted;
+
+pub(crate) use granted::GrantedTools;
+
+use crate::run::outcome::Effect;
+use crate::tools::{Annotations, UpstreamTool};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// JSON text of a result, or why there is none.
+type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+
+/// Takes JSON object text.
+type Function = dyn Fn(&str) -> Answering + Send + Sync;
+
+/// An async function of the application as a tool.
+///
+/// A program calls it by map, by keywords, or by position, in the order in which the schema declares its properties:
+/// `(tool/add {:a 1 :b 2})`, `(tool/add :a 1 :b 2)`, `(tool/add 1 2)`. It gets what the function gives, as data; an error
+/// of the function ends the program with `tool_error`, since nothing says that it can go on without the answer. A
+/// function whose failures are worth going on with gives them as data.
+///
+/// ```
+/// use ptc_runtime::{Effect, HostTool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     /// The first number.
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = HostTool::new("add", |Add { a, b }: Add| async move { a.checked_add(b).ok_or("too large") })
+///     .describe("Adds two numbers.")
+///     .effect(Effect::Read);
+/// assert_eq!(add.name(), "add");
+/// ```
+#[derive(Clone)]
+pub struct HostTool {
+    listing: UpstreamTool,
+    timeout: Option<Duration>,
+    function: Arc<Function>,
+}
+
+/// The arguments of a tool that takes none.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
+impl HostTool {
+    /// A tool whose schema is that of its arguments. Nothing is known about what it may change (see
+    /// [`HostTool::effect`]).
+    pub fn new<A, R, E, F, W>(name: impl Into<Arc<str>>, function: F) -> HostTool
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Serialize,
+        E: Display,
+        F: Fn(A) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        HostTool::with_schema(name, schema_of::<A>(), function)
+    }
+
+    /// A tool with a JSON Schema of its own: an object whose properties are the arguments.
+    pub fn with_schema<A, R, E, F, W>(name: impl Into<Arc<str>>, schema: Json, function: F) -> HostTool
+    where
+        A: DeserializeOwned,
+        R: Serialize,
+        E: Display,
+        F: Fn(A) -> W + Send + Sync + 'static,
+        W: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let description = schema.get("description").and_then(Json::as_str).map(str::to_owned);
+        let listing = UpstreamTool {
+            name: name.into(),
+            title: None,
+            description,
+            input_schema: schema,
+            output_schema: None,
+            annotations: Annotations::default(),
+            meta: None,
+        };
+        HostTool { listing, timeout: None, function: Arc::new(move |text| answering(&function, text)) }
+    }
+
+    /// What it does, for whoever writes programs. The default is the description of its schema.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> HostTool {
+        self.listing.description = Some(description.into());
+        self
+    }
+
+    /// What a call may change. Agents do not go on after a program that failed behind a call that is not
+    /// [`Effect::Read`].
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> HostTool {
+        let (read, write) = match effect {
+            Effect::Read => (Some(true), None),
+            Effect::Write => (Some(false), Some(true)),
+            Effect::Unknown => (None, None),
+        };
+        self.listing.annotations.read_only_hint = read;
+        self.listing.annotations.destructive_hint = write;
+        self
+    }
+
+    /// What it gives, so that the documentation of the tool shows it.
+    #[must_use]
+    pub fn returns<R: JsonSchema>(self) -> HostTool {
+        self.returns_schema(schema_of::<R>())
+    }
+
+    /// [`HostTool::returns`] with a JSON Schema.
+    #[must_use]
+    pub fn returns_schema(mut self, schema: Json) -> HostTool {
+        self.listing.output_schema = Some(schema);
+        self
+    }
+
+    /// How long one call may take; without it what the limits of the program say
+    /// ([`Limits::upstream_call_timeout_ms`](crate::limits::Limits)). Never longer than the program has left.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> HostTool {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Its name, without `tool/`.
+    pub fn name(&self) -> &str {
+        &self.listing.name
+    }
+
+    /// Name, description, schemas and hints, as a server would list them.
+    pub fn listing(&self) -> &UpstreamTool {
+        &self.listing
+    }
+}
+
+impl std::fmt::Debug for HostTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostTool").field("listing", &self.listing).finish_non_exhaustive()
+    }
+}
+
+fn answering<A, R, E, W>(function: &impl Fn(A) -> W, text: &str) -> Answering
+where
+    A: DeserializeOwned,
+    R: Serialize,
+    E: Display,
+    W: Future<Output = Result<R, E>> + Send + 'static,
+{
+    match serde_json::from_str(text) {
+        Ok(arguments) => {
+            let work = function(arguments);
+            Box::pin(async move {
+                let result = work.await.map_err(|error| error.to_string())?;
+                serde_json::to_vec(&result).map_err(|error| format!("its result is no JSON: {error}"))
+            })
+        }
+        Err(error) => Box::pin(std::future::ready(Err(format!("arguments do not fit: {error}")))),
+    }
+}
+
+/// The JSON Schema of a type, without what only names it.
+pub(crate) fn schema_of<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Json::Object(members) = &mut schema {
+        members.remove("title");
+    }
+    schema
+}

@@ -1,0 +1,101 @@
+//! Places of a runtime where programs have tools and namespaces of their own.
+
+use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
+use crate::guest::lisp::Lisp;
+use crate::guest::lisp::prelude::Prelude;
+use crate::guest::lisp::session::SessionLimits;
+use crate::handle::{Run, RunStream};
+use crate::host::{GrantedTools, HostTool};
+use crate::run::options::RunOptions;
+use crate::run::watcher::RunWatcher;
+use crate::secrets::SecretRegistry;
+use crate::session::Session;
+use crate::startup::StartError;
+use crate::tools::Catalog;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// A place of a runtime ([`Runtime::base`](crate::Runtime::base)): servers, workers and compiled programs are those of the
+/// runtime, tools of the host and namespaces are its own. Programs of a runtime that has been shut down are not run.
+#[derive(Clone)]
+pub struct Scope {
+    lisp: Arc<Lisp>,
+    dispatcher: Arc<Dispatcher>,
+    /// Sessions that there have been in the runtime: each takes the next worker.
+    sessions: Arc<AtomicUsize>,
+}
+
+impl Scope {
+    pub(crate) fn new(lisp: Arc<Lisp>, dispatcher: Arc<Dispatcher>, sessions: Arc<AtomicUsize>) -> Scope {
+        Scope { lisp, dispatcher, sessions }
+    }
+
+    /// A place inside this one, with these tools of the host instead of its own, and these namespaces beside its own.
+    ///
+    /// # Errors
+    /// A tool that programs could not call.
+    pub fn with(&self, tools: Vec<HostTool>, preludes: &[Arc<Prelude>]) -> Result<Scope, StartError> {
+        let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
+        Ok(Scope { lisp: Arc::new(self.lisp.with(preludes, tools)), ..self.clone() })
+    }
+
+    /// The same place without upstream servers.
+    #[must_use]
+    pub fn without_servers(&self) -> Scope {
+        Scope { lisp: Arc::new(self.lisp.without_servers()), ..self.clone() }
+    }
+
+    /// There are upstream servers.
+    pub fn has_servers(&self) -> bool {
+        self.catalog().servers().len() > 0
+    }
+
+    /// The tools of all servers at this moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.lisp.broker().catalog().snapshot()
+    }
+
+    /// What must not leave the process.
+    pub fn secrets(&self) -> &SecretRegistry {
+        self.lisp.broker().secrets()
+    }
+
+    /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
+    pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
+        Run::begin(|watcher| self.submit(source, options, watcher))
+    }
+
+    /// Runs a program as [`Scope::run`] does, and tells of its printed lines and calls as they come.
+    pub fn stream(&self, source: impl Into<Arc<str>>, options: RunOptions) -> RunStream {
+        RunStream::begin(|watcher| self.submit(source, options, watcher))
+    }
+
+    /// Queues a program; its watcher is told how it goes.
+    pub fn submit(
+        &self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
+        submit(&self.lisp, &self.dispatcher, source.into(), options, watcher)
+    }
+
+    /// A new session: programs that build on each other. It ends when it is closed or dropped.
+    pub fn session(&self, limits: SessionLimits) -> Session {
+        let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.dispatcher.queue.inboxes().len();
+        Session::begin(self.lisp.clone(), self.dispatcher.clone(), worker, limits)
+    }
+}
+
+pub(crate) fn submit(
+    lisp: &Arc<Lisp>,
+    dispatcher: &Dispatcher,
+    source: Arc<str>,
+    options: RunOptions,
+    watcher: Box<dyn RunWatcher>,
+) -> Submitted {
+    let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
+    let guest = lisp.guest(source, options);
+    dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
+}

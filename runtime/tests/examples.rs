@@ -1,0 +1,29 @@
+//! The programs of `examples/` as people run them.
+
+mod common;
+
+use std::process::{Command, Output};
+
+/// Runs an example that cargo has built beside the tests.
+fn example(name: &str, arguments: &[&str]) -> String {
+    let path = common::fake_server().with_file_name(name);
+    let Output { status, stdout, stderr } = Command::new(path).args(arguments).output().expect("it runs");
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).expect("text")
+}
+
+#[test]
+fn a_program_is_embedded_with_a_tool_a_file_of_servers_and_a_typed_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("upstreams.json");
+    let entry = serde_json::json!({"upstreams": {"fake": {"command": common::fake_server()}}});
+    std::fs::write(&file, entry.to_string()).expect("a file");
+    assert_eq!(example("embed", &[&file.display().to_string()]), "Grace got hello, Grace\n");
+}
+
+#[test]
+fn programs_of_a_session_build_on_each_other_and_lines_are_streamed() {
+    let want = "(def prices [3 4 5]) => #'prices\n(defn total [xs] (reduce + xs)) => #'total\n\
+                (total prices) => 12\nthe total is 12\nprinted 0\nprinted 1\nprinted 2\n";
+    assert_eq!(example("session", &[]), want);
+}

@@ -1,0 +1,310 @@
+//! Functions of the application as tools of programs: called in every notation, checked, paid for, entered into the
+//! ledger, cancelled with their program.
+
+mod common;
+
+use common::programs::options;
+use ptc_runtime::limits::Limits;
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::outcome::{CallFault, CallStatus, Outcome};
+use ptc_runtime::schemars::JsonSchema;
+use ptc_runtime::session::SessionLimits;
+use ptc_runtime::{Effect, HostTool, NoArguments, RunEvent, Runtime, StartError, ValueError};
+use ptc_vm::Reason;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+#[derive(Deserialize, JsonSchema)]
+struct Find {
+    /// Words of the name.
+    words: String,
+    max_items: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema, Debug, PartialEq)]
+struct Found {
+    id: u32,
+    name: String,
+}
+
+fn find() -> HostTool {
+    HostTool::new("find-users", |Find { words, max_items }: Find| async move {
+        if words == "boom" {
+            return Err("no index");
+        }
+        let name = |id| Found { id, name: format!("{words} {id}") };
+        Ok((0..max_items.unwrap_or(2)).map(name).collect::<Vec<Found>>())
+    })
+    .describe("Finds users by words of their name.")
+    .effect(Effect::Read)
+    .returns::<Vec<Found>>()
+}
+
+fn echo() -> HostTool {
+    HostTool::with_schema("echo", json!({"type": "object"}), |all: Value| async { Ok::<_, Infallible>(all) })
+}
+
+async fn start(tools: Vec<HostTool>) -> Runtime {
+    let builder = tools.into_iter().fold(Runtime::builder().workers(1), |builder, tool| builder.tool(tool));
+    builder.start().await.expect("a runtime")
+}
+
+async fn run(runtime: &Runtime, source: &str) -> Outcome {
+    runtime.run(source, options()).await
+}
+
+async fn text(runtime: &Runtime, source: &str) -> String {
+    match run(runtime, source).await.result {
+        Ok(answer) => answer.text,
+        Err(failure) => format!("{}: {}", failure.reason.raw(), failure.message),
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_named_or_in_the_order_of_the_schema_and_results_are_data() {
+    let runtime = start(vec![find(), echo()]).await;
+    let cases = [
+        ("(map :id (tool/find-users {:words \"ada\"}))", "(0 1)"),
+        ("(map :name (tool/find-users {\"words\" \"ada\" :max-items 1}))", "(\"ada 0\")"),
+        ("(count (tool/find-users :words \"ada\" :max_items 3))", "3"),
+        ("(count (tool/find-users \"ada\" 4))", "4"),
+        ("(count (tool/find-users \"ada\"))", "2"),
+        ("(map (fn [f] (count (f \"ada\" 1))) [tool/find-users])", "(1)"),
+        ("(mapv #(count (tool/find-users % 3)) [\"a\" \"b\"])", "[3 3]"),
+        ("(tool/echo)", "{}"),
+        ("(tool/echo {:a-b [1 #{2}] :c nil})", "{\"a-b\" [1 [2]] \"c\" nil}"),
+        (
+            "(pmap (fn [n] (:n (tool/echo {:n n}))) (range 20))",
+            "(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19)",
+        ),
+    ];
+    for (program, want) in cases {
+        let got = text(&runtime, program).await;
+        assert_eq!(
+            got.replace(['(', ')', '[', ']'], ""),
+            want.replace(['(', ')', '[', ']'], ""),
+            "{program}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn wrong_calls_are_told_before_anybody_is_asked() {
+    let runtime = start(vec![find()]).await;
+    let signature = "Signature: tool/find-users {:words string :max_items integer?}";
+    let cases = [
+        (
+            "(tool/find-users {:words 1})",
+            "invalid_tool_args: tool/find-users rejected args: :words must be string, got 1",
+        ),
+        (
+            "(tool/find-users)",
+            "invalid_tool_args: tool/find-users rejected args: missing required args words",
+        ),
+        (
+            "(tool/find-users {:words \"a\" :max-item 1})",
+            "invalid_tool_args: tool/find-users rejected args: unknown arg :max-item",
+        ),
+        ("(tool/find-users \"a\" 1 2)", "invalid_tool_args: tool/find-users takes 2 arguments, got 3"),
+        (
+            "(tool/find-users :words \"a\" :words \"b\")",
+            "invalid_tool_args: tool/find-users got duplicate key :words",
+        ),
+        (
+            "(do (tool/find-user {:words \"a\"}))",
+            "unknown_tool: Unknown tool: find-user. Available tools: find-users",
+        ),
+    ];
+    for (program, want) in cases {
+        let outcome = run(&runtime, program).await;
+        let Err(failure) = &outcome.result else { panic!("{program} answers") };
+        assert_eq!(format!("{}: {}", failure.reason.raw(), failure.message), want);
+        assert!(outcome.upstream_calls.is_empty() && failure.position().is_some(), "{program}");
+        assert!(!failure.hints().is_empty(), "{program}");
+        if want.contains("takes 2") {
+            assert_eq!(failure.hints(), [signature]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_goes_wrong_in_a_tool_ends_the_program_and_is_in_the_ledger() {
+    let panics = HostTool::new("panics", |_: NoArguments| async {
+        if true {
+            panic!("on purpose");
+        }
+        Ok::<(), Infallible>(())
+    });
+    let slow = HostTool::new("slow", |_: NoArguments| std::future::pending::<Result<(), String>>());
+    let slow = slow.timeout(Duration::from_millis(1)).effect(Effect::Write);
+    let runtime = start(vec![find(), panics, slow]).await;
+    let cases = [
+        (
+            "(do (println 1) (tool/find-users \"boom\"))",
+            "Tool 'find-users' failed: \"no index\"",
+            CallFault::ToolError,
+            Effect::Read,
+        ),
+        ("(tool/panics)", "Tool 'panics' failed: \"it panicked\"", CallFault::ToolError, Effect::Unknown),
+        ("(tool/slow)", "Tool 'slow' failed: \"no answer within 1 ms\"", CallFault::Timeout, Effect::Write),
+    ];
+    for (program, message, fault, effect) in cases {
+        let outcome = run(&runtime, program).await;
+        let Err(failure) = &outcome.result else { panic!("{program} answers") };
+        assert_eq!((failure.reason.raw(), &*failure.message), ("tool_error", message));
+        let [call] = &outcome.upstream_calls[..] else { panic!("{program}: one call") };
+        assert!(matches!(&call.status, CallStatus::Error { reason, .. } if *reason == fault), "{call:?}");
+        assert_eq!((&*call.server, call.effect), ("tool", effect));
+    }
+    assert_eq!(text(&runtime, "(tool/find-users \"ada\" 0)").await, "[]", "the runtime goes on");
+}
+
+#[tokio::test]
+async fn calls_count_against_the_budget_of_calls() {
+    let runtime = start(vec![echo()]).await;
+    let limits = Limits { max_upstream_calls: 3, ..options().limits };
+    let program = "(dotimes [n 5] (println (:n (tool/echo {:n n}))))";
+    let outcome = runtime.run(program, RunOptions { limits, ..options() }).await;
+    let failure = outcome.result.expect_err("the budget ends");
+    assert!(failure.reason == Reason::ToolCallLimitExceeded, "{failure}");
+    assert_eq!(failure.message, "tool/echo was not called: the program has used up its calls");
+    assert_eq!(outcome.prints, ["0", "1", "2"]);
+    assert_eq!(outcome.usage.upstream_calls, 3);
+    let left = runtime
+        .run("(do (tool/echo) (:upstream-calls (budget/remaining)))", RunOptions { limits, ..options() });
+    assert_eq!(left.await.result.expect("an answer").text, "2");
+}
+
+#[tokio::test]
+async fn dropping_the_run_drops_the_call() {
+    struct Dropped(Option<oneshot::Sender<()>>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _ = self.0.take().expect("once").send(());
+        }
+    }
+    let (begun, (sender, dropped)) = (Arc::new(Notify::new()), oneshot::channel());
+    let (begins, held) = (begun.clone(), std::sync::Mutex::new(Some(Dropped(Some(sender)))));
+    let hangs = HostTool::new("hangs", move |_: NoArguments| {
+        let (begins, held) = (begins.clone(), held.lock().unwrap().take());
+        async move {
+            begins.notify_one();
+            std::future::pending::<()>().await;
+            drop(held);
+            Ok::<(), Infallible>(())
+        }
+    });
+    let runtime = start(vec![hangs]).await;
+    let run = runtime.run("(tool/hangs)", options());
+    begun.notified().await;
+    drop(run);
+    dropped.await.expect("the function is dropped");
+}
+
+#[tokio::test]
+async fn answers_and_contexts_are_types_of_the_application() {
+    let runtime = start(vec![find()]).await;
+    let options = RunOptions::typed().with_context(&Found { id: 7, name: "ada".into() }).expect("an object");
+    let program = "(assoc (first (tool/find-users data/name)) :id data/id)";
+    let outcome = runtime.run(program, options.clone()).await;
+    assert_eq!(outcome.value::<Found>().expect("a Found"), Found { id: 7, name: "ada 0".into() });
+    assert!(matches!(outcome.value::<u32>(), Err(ValueError::Mismatch(_))));
+    let failed = runtime.run("(fail \"no\")", options.clone()).await.value::<u32>().expect_err("it failed");
+    assert!(failed.to_string().contains("no"), "{failed}");
+    assert!(matches!(run(&runtime, "1").await.value::<u32>(), Err(ValueError::NotAsked)));
+    assert!(matches!(runtime.run("inc", options).await.value::<Value>(), Err(ValueError::NoJson(_))));
+    assert!(RunOptions::typed().with_context(&[1]).is_err());
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_lines_and_calls_while_the_program_runs() {
+    let go = Arc::new(Notify::new());
+    let waits = go.clone();
+    let wait = HostTool::new("wait", move |_: NoArguments| {
+        let waits = waits.clone();
+        async move {
+            waits.notified().await;
+            Ok::<(), Infallible>(())
+        }
+    });
+    let runtime = start(vec![wait, echo()]).await;
+    let program =
+        "(do (println \"one\") (tool/echo {:n 1}) (println \"two\") (tool/wait) (println \"three\") 4)";
+    let mut events = runtime.stream(program, options());
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await {
+        match event {
+            RunEvent::Printed(line) => {
+                // What it waits for comes only after this was seen.
+                if line == "two" {
+                    go.notify_one();
+                }
+                seen.push(line);
+            }
+            RunEvent::Called(call) => seen.push(format!("call {}", call.tool)),
+            RunEvent::Ended(outcome) => {
+                assert_eq!(outcome.prints, ["one", "two", "three"]);
+                seen.push(outcome.result.expect("an answer").text);
+            }
+        }
+    }
+    assert_eq!(seen, ["one", "call echo", "two", "call wait", "three", "4"]);
+}
+
+#[tokio::test]
+async fn programs_find_the_tools_of_their_host() {
+    let runtime = start(vec![find(), echo()]).await;
+    let doc = text(&runtime, "(doc 'tool/find-users)").await;
+    for part in
+        ["Finds users by words of their name.", "(tool/find-users {:words string :max_items integer?})"]
+    {
+        assert!(doc.contains(part), "{doc}");
+    }
+    let found = text(&runtime, "(apropos \"users\")").await;
+    assert!(found.contains("tool: tool/find-users - Finds users by words of their name."), "{found}");
+    let members = text(&runtime, "(dir 'tool)").await;
+    for name in ["find-users - ", "echo", "call - "] {
+        assert!(members.contains(name), "{members}");
+    }
+}
+
+#[tokio::test]
+async fn a_scope_has_tools_of_its_own_also_for_sessions() {
+    let runtime = start(vec![echo()]).await;
+    let counted = Arc::new(AtomicUsize::new(0));
+    let counts = counted.clone();
+    let count = HostTool::new("count", move |_: NoArguments| {
+        let count = counts.fetch_add(1, Ordering::Relaxed);
+        async move { Ok::<_, Infallible>(count) }
+    });
+    let scope = runtime.base().with(vec![count], &[]).expect("a scope");
+    assert_eq!(scope.run("(tool/count)", options()).await.result.expect("an answer").text, "0");
+    let failure = scope.run("(tool/echo)", options()).await.result.expect_err("not in here");
+    assert_eq!(failure.message, "Unknown tool: echo. Available tools: count");
+    let session = scope.session(SessionLimits::default());
+    for (program, want) in [("(def n (tool/count)) n", "1"), ("(+ n (tool/count))", "3")] {
+        let run = session.run(program, options(), None).expect("nothing else runs");
+        assert_eq!(run.await.result.expect("an answer").text, want);
+    }
+    assert_eq!(
+        text(&runtime, "(tool/count)").await,
+        "unknown_tool: Unknown tool: count. Available tools: echo"
+    );
+}
+
+#[tokio::test]
+async fn names_that_programs_cannot_write_are_refused() {
+    let named =
+        |name: &str| HostTool::with_schema(name, json!({}), |_: Value| async { Ok::<_, Infallible>(1) });
+    for name in ["", "a b", "a/b", "1a", "call", "servers"] {
+        let started = Runtime::builder().tool(named(name)).start().await;
+        assert!(matches!(started, Err(StartError::Tool(_))), "{name}");
+    }
+    let twice = Runtime::builder().tool(named("a")).tool(named("a")).start().await;
+    assert_eq!(twice.err().map(|error| error.to_string()).as_deref(), Some("tool \"a\" is given twice"));
+}
