@@ -18,10 +18,17 @@ use std::time::Instant;
 ///
 /// A program is an ordinary run. What it defines, and its result as `*1`, is kept when it ended with a value or
 /// `(return v)`, its answer was accepted, and what is kept is within the [`SessionLimits`]; otherwise the session stays as
-/// it was. Calls of upstream tools are not taken back.
+/// it was. Calls of upstream tools are not taken back. Dropping it ends it; a program under way is cancelled.
 pub struct Session {
+    shared: Arc<SessionShared>,
+}
+
+/// What a session and whatever is under way in it have in common.
+struct SessionShared {
     state: Arc<SessionState>,
-    turn: Arc<OneAtATime>,
+    is_taken: AtomicBool,
+    /// The program that is under way.
+    running: Mutex<Option<Submitted>>,
     lisp: Arc<Lisp>,
     dispatcher: Arc<Dispatcher>,
     worker: usize,
@@ -31,27 +38,19 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionBusy;
 
-/// The program that is under way.
-#[derive(Default)]
-struct OneAtATime {
-    is_taken: AtomicBool,
-    running: Mutex<Option<Submitted>>,
+/// The right to do one thing in a session. As long as it is there, nobody else has it; what is begun with it holds it to
+/// its end.
+pub struct SessionTurn {
+    shared: Arc<SessionShared>,
 }
 
-impl OneAtATime {
-    fn take(&self) -> Result<(), SessionBusy> {
-        match self.is_taken.swap(true, Ordering::AcqRel) {
-            false => Ok(()),
-            true => Err(SessionBusy),
-        }
-    }
-
-    fn give_back(&self) {
+impl Drop for SessionTurn {
+    fn drop(&mut self) {
         // Whoever is entering it just now overwrites what the next one does not: cancelling it then does nothing.
-        if let Ok(mut running) = self.running.try_lock() {
+        if let Ok(mut running) = self.shared.running.try_lock() {
             *running = None;
         }
-        self.is_taken.store(false, Ordering::Release);
+        self.shared.is_taken.store(false, Ordering::Release);
     }
 }
 
@@ -62,13 +61,32 @@ impl Session {
         worker: usize,
         limits: SessionLimits,
     ) -> Session {
-        Session { state: Arc::new(SessionState::new(limits)), turn: Arc::default(), lisp, dispatcher, worker }
+        let shared = SessionShared {
+            state: Arc::new(SessionState::new(limits)),
+            is_taken: AtomicBool::new(false),
+            running: Mutex::default(),
+            lisp,
+            dispatcher,
+            worker,
+        };
+        Session { shared: Arc::new(shared) }
     }
 
-    /// Queues a program; its watcher is told how it goes. `accept` judges its answer before anything is kept.
+    /// Takes its turn.
     ///
     /// # Errors
-    /// Another program is under way.
+    /// Something else is under way.
+    pub fn turn(&self) -> Result<SessionTurn, SessionBusy> {
+        match self.shared.is_taken.swap(true, Ordering::AcqRel) {
+            false => Ok(SessionTurn { shared: self.shared.clone() }),
+            true => Err(SessionBusy),
+        }
+    }
+
+    /// [`SessionTurn::submit`] with the turn of now.
+    ///
+    /// # Errors
+    /// Something else is under way.
     pub fn submit(
         &self,
         source: impl Into<Arc<str>>,
@@ -76,18 +94,7 @@ impl Session {
         accept: Option<Accept>,
         watcher: Box<dyn RunWatcher>,
     ) -> Result<Submitted, SessionBusy> {
-        self.turn.take()?;
-        self.state.contents().attempts += 1;
-        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
-        let run = SessionRun { state: self.state.clone(), accept };
-        let guest = self.lisp.session_guest(source.into(), options, run);
-        let watcher = TurnWatcher { watcher, state: self.state.clone(), turn: self.turn.clone() };
-        // Held until it is entered, so that it cannot be entered over the next one.
-        let mut running = self.turn.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = RunPlace::Worker(self.worker);
-        let submitted = self.dispatcher.submit(place, limits, guest, Box::new(watcher), since);
-        *running = Some(submitted.clone());
-        Ok(submitted)
+        Ok(self.turn()?.submit(source, options, accept, watcher))
     }
 
     /// Queues a program as [`Session::submit`] does, and gives its outcome. Dropping the future cancels it.
@@ -105,37 +112,74 @@ impl Session {
 
     /// What it keeps.
     pub fn contents<T>(&self, look: impl FnOnce(&SessionContents) -> T) -> T {
-        look(&self.state.contents())
+        look(&self.shared.state.contents())
     }
 
     /// Its limits.
     pub fn limits(&self) -> &SessionLimits {
-        &self.state.limits
+        &self.shared.state.limits
     }
 
-    /// A program is under way.
+    /// Something is under way.
     pub fn is_busy(&self) -> bool {
-        self.turn.is_taken.load(Ordering::Acquire)
+        self.shared.is_taken.load(Ordering::Acquire)
+    }
+
+    /// Ends it; a program under way is cancelled. Without effect on one that has ended.
+    pub fn close(&self) {
+        let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
+        if state.close() {
+            return;
+        }
+        if let Some(running) = &*running.lock().unwrap_or_else(PoisonError::into_inner) {
+            running.cancel();
+        }
+        let state = state.clone();
+        dispatcher.queue.on_worker(*worker, move || session::release(&state));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl SessionTurn {
+    /// Queues a program; its watcher is told how it goes. `accept` judges its answer before anything is kept.
+    pub fn submit(
+        self,
+        source: impl Into<Arc<str>>,
+        options: RunOptions,
+        accept: Option<Accept>,
+        watcher: Box<dyn RunWatcher>,
+    ) -> Submitted {
+        let shared = self.shared.clone();
+        let SessionShared { state, running, lisp, dispatcher, worker, .. } = &*shared;
+        state.contents().attempts += 1;
+        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
+        let run = SessionRun { state: state.clone(), accept };
+        let guest = lisp.session_guest(source.into(), options, run);
+        let watcher = TurnWatcher { watcher, turn: self };
+        // Held until it is entered, so that it cannot be entered over the next one.
+        let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = RunPlace::Worker(*worker);
+        let submitted = dispatcher.submit(place, limits, guest, Box::new(watcher), since);
+        *running = Some(submitted.clone());
+        submitted
     }
 
     /// Forgets, and then says which names are gone.
-    ///
-    /// # Errors
-    /// A program is under way.
-    pub fn forget(
-        &self,
-        forget: Forget,
-        done: impl FnOnce(Vec<String>) + Send + 'static,
-    ) -> Result<(), SessionBusy> {
-        self.turn.take()?;
-        let (state, turn) = (self.state.clone(), self.turn.clone());
-        self.dispatcher.queue.on_worker(self.worker, move || {
+    pub fn forget(self, forget: Forget, done: impl FnOnce(Vec<String>) + Send + 'static) {
+        let shared = self.shared.clone();
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
             let Forget { bindings, history, prints, calls } = forget;
+            let state = &self.shared.state;
             let names = match &bindings {
                 Bindings::All => None,
                 Bindings::Named(names) => Some(names.as_slice()),
             };
-            let gone = session::forget(&state, names, history);
+            let gone = session::forget(state, names, history);
             {
                 let mut contents = state.contents();
                 if prints {
@@ -145,26 +189,9 @@ impl Session {
                     contents.calls.clear();
                 }
             }
-            turn.give_back();
+            drop(self);
             done(gone);
         });
-        Ok(())
-    }
-
-    /// Ends it; a program under way is cancelled.
-    pub fn close(&self) {
-        self.state.close();
-        if let Some(running) = &*self.turn.running.lock().unwrap_or_else(PoisonError::into_inner) {
-            running.cancel();
-        }
-        let state = self.state.clone();
-        self.dispatcher.queue.on_worker(self.worker, move || session::release(&state));
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.close();
     }
 }
 
@@ -193,8 +220,7 @@ pub enum Bindings {
 /// Follows a program of a session, and lets the next one begin.
 struct TurnWatcher {
     watcher: Box<dyn RunWatcher>,
-    state: Arc<SessionState>,
-    turn: Arc<OneAtATime>,
+    turn: SessionTurn,
 }
 
 impl RunWatcher for TurnWatcher {
@@ -215,18 +241,20 @@ impl RunWatcher for TurnWatcher {
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
+        let TurnWatcher { watcher, turn } = *self;
         {
-            let mut contents = self.state.contents();
+            let state = &turn.shared.state;
+            let mut contents = state.contents();
             if outcome.result.is_ok() {
                 contents.calls.extend(outcome.upstream_calls.iter().cloned());
-                contents.trim(&self.state.limits);
+                contents.trim(&state.limits);
             } else {
                 // A program that could not begin has not said so itself.
                 (contents.committed, contents.note) = (false, None);
                 contents.changed.clear();
             }
         }
-        self.turn.give_back();
-        self.watcher.ended(outcome);
+        drop(turn);
+        watcher.ended(outcome);
     }
 }

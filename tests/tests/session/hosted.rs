@@ -137,7 +137,7 @@ async fn step(session: &Session, model: &mut Model, step: &Step) {
                 calls: false,
             };
             let (sender, gone) = oneshot::channel();
-            session.forget(forget, move |names| sender.send(names).unwrap()).unwrap();
+            session.turn().unwrap().forget(forget, move |names| sender.send(names).unwrap());
             gone.await.unwrap();
             names.iter().for_each(|name| {
                 model.names.remove(name);
@@ -182,7 +182,7 @@ fn a_session_holds_what_ended_well_and_was_not_forgotten() {
             // All forgotten, nothing is left but the places of seven names.
             let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
             let (sender, gone) = oneshot::channel();
-            session.forget(everything, move |names| sender.send(names).unwrap()).unwrap();
+            session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());
             io.block_on(gone).unwrap();
             let left = session.contents(|contents| contents.memory_bytes);
             assert!(left <= PLACES, "{left} bytes");

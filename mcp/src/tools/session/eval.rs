@@ -115,9 +115,9 @@ impl Tool for SessionEval {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
         };
-        if session.session().is_busy() {
+        let Ok(turn) = session.session().turn() else {
             return reply.with(&refused(&SessionFault::busy(session.id())));
-        }
+        };
         session.touch();
         let mut options = RunOptions {
             context,
@@ -136,31 +136,16 @@ impl Tool for SessionEval {
                     })
                 })
             });
-            let slot = Arc::new(std::sync::Mutex::new(Some(reporter)));
-            let watcher = TurnAnswer { slot: slot.clone(), call, schema, session: session.clone() };
-            match session.session().submit(program, options, accept, Box::new(watcher)) {
-                Ok(submitted) => Box::new(move || submitted.cancel()),
-                Err(_) => {
-                    // Another program has begun since the call was looked at.
-                    if let Some(reporter) = take(&slot) {
-                        reporter.ended(&refused(&SessionFault::busy(session.id())));
-                    }
-                    Box::new(|| {})
-                }
-            }
+            let watcher = TurnAnswer { reporter, call, schema, session };
+            let submitted = turn.submit(program, options, accept, Box::new(watcher));
+            Box::new(move || submitted.cancel())
         }))
     }
 }
 
-type Slot = std::sync::Mutex<Option<Box<dyn Reporter>>>;
-
-fn take(slot: &Slot) -> Option<Box<dyn Reporter>> {
-    slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-}
-
 /// Follows one program of a session, and renders its outcome.
 struct TurnAnswer {
-    slot: Arc<Slot>,
+    reporter: Box<dyn Reporter>,
     call: CallContext,
     schema: Option<Schema>,
     session: Arc<OpenSession>,
@@ -168,15 +153,11 @@ struct TurnAnswer {
 
 impl RunWatcher for TurnAnswer {
     fn begun(&mut self) {
-        if let Some(reporter) = &mut *self.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            reporter.begun();
-        }
+        self.reporter.begun();
     }
 
     fn call_ended(&mut self, ended: u64) {
-        if let Some(reporter) = &mut *self.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            reporter.progress(ended, "upstream call");
-        }
+        self.reporter.progress(ended, "upstream call");
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
@@ -191,9 +172,7 @@ impl RunWatcher for TurnAnswer {
         }
         let summary = CallSummary::of(&record);
         let result = decorate(self.call.profile, apply(self.call.profile, &record), &self.session, &outcome);
-        if let Some(reporter) = take(&self.slot) {
-            reporter.ended(&ToolAnswer { result, log, summary });
-        }
+        self.reporter.ended(&ToolAnswer { result, log, summary });
     }
 }
 

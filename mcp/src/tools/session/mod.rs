@@ -20,7 +20,7 @@ use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotati
 use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
-use ptc_runtime::session::{Bindings, Forget};
+use ptc_runtime::session::{Bindings, Forget, SessionBusy};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use table::Closed;
@@ -244,27 +244,10 @@ impl BoundTool {
             prints: clears("prints"),
             calls: clears("tool_calls") || clears("upstream_calls"),
         };
-        if session.session().is_busy() {
-            return Err(SessionFault::busy(session.id()));
-        }
+        let turn = session.session().turn().map_err(|SessionBusy| SessionFault::busy(session.id()))?;
         session.touch();
         Ok(Job::new(0, move |reporter| -> Cancel {
-            // Another program may have begun meanwhile.
-            let reporter = Arc::new(std::sync::Mutex::new(Some(reporter)));
-            let answer = |reporter: &std::sync::Mutex<Option<Box<dyn super::Reporter>>>,
-                          answer: &ToolAnswer<'_>| {
-                let reporter = reporter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-                if let Some(reporter) = reporter {
-                    reporter.ended(answer);
-                }
-            };
-            let (held, done) = (session.clone(), reporter.clone());
-            let begun = session.session().forget(forget, move |gone| {
-                answer(&done, &told(view::forgotten(&held, gone, cleared)));
-            });
-            if begun.is_err() {
-                answer(&reporter, &refused(&SessionFault::busy(session.id())));
-            }
+            turn.forget(forget, move |gone| reporter.ended(&told(view::forgotten(&session, gone, cleared))));
             Box::new(|| {})
         }))
     }

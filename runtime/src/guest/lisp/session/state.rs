@@ -167,9 +167,9 @@ impl SessionState {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its isolate goes when the run that has it ends.
-    pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+    /// Its isolate goes when the run that has it ends. True when it was closed before.
+    pub(crate) fn close(&self) -> bool {
+        self.is_closed.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
