@@ -3,7 +3,7 @@
 //!
 //! # Layout
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
-//! - [`serve`]: a running `ptc serve` and the client side of its connection
+//! - [`serve`]: a running `ptc serve` and the client side of its connection; [`web`]: the same over HTTP
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
@@ -43,6 +43,7 @@ pub mod small_stack;
 pub mod third_party;
 pub mod upstreams;
 pub mod variants;
+pub mod web;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -111,6 +111,8 @@ pub enum EdgeReason {
     UnknownTool,
     /// `shutdown` was received.
     ShuttingDown,
+    /// It was cancelled by another request of its client, on a transport where each request has to be answered.
+    Cancelled,
 }
 
 impl EdgeReason {
@@ -121,6 +123,7 @@ impl EdgeReason {
             EdgeReason::Busy => "busy",
             EdgeReason::UnknownTool => "unknown_tool",
             EdgeReason::ShuttingDown => "shutting_down",
+            EdgeReason::Cancelled => "cancelled",
         }
     }
 }

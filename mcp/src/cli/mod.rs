@@ -79,8 +79,8 @@ PTC_RUNNER_MCP_UPSTREAMS, else from ~/.config/ptc_runner_mcp/upstreams.json.",
 
 #[derive(Debug, Subcommand)]
 enum Commands<B: Bench> {
-    /// Run as an MCP server over standard input and output
-    Serve(serve::ServeArgs),
+    /// Run as an MCP server, over standard input and output or over HTTP
+    Serve(Box<serve::ServeArgs>),
     /// Run one program
     Eval(eval::EvalArgs),
     /// Run one Python script
@@ -158,7 +158,7 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
     )?;
     logging::init(level.unwrap_or_default());
     match cli.command {
-        Commands::Serve(args) => on_runtime(serve::run(args)),
+        Commands::Serve(args) => serve::command(*args),
         Commands::Eval(args) => on_runtime(eval::run(args)),
         Commands::Exec(args) => on_runtime(exec::run(args)),
         Commands::Batch(args) => on_runtime(batch::run(args)),
@@ -182,6 +182,15 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
 /// Runs a command on a loop of one thread: it only moves bytes, programs run elsewhere.
 pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
+}
+
+/// [`on_runtime`] with a thread for each core: for a server whose clients have connections of their own.
+pub fn on_all_cores(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores())
+        .enable_all()
+        .build()?
+        .block_on(command)
 }
 
 /// The number of cores.

@@ -1,8 +1,9 @@
-//! `ptc serve`: an MCP server over standard input and output.
+//! `ptc serve`: an MCP server, over standard input and output or over HTTP.
 
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
 use super::flags::debug::DebugFlags;
+use super::flags::http::{HttpFlags, HttpPlan};
 use super::flags::limits::LimitFlags;
 use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
@@ -11,10 +12,12 @@ use super::flags::session::SessionFlags;
 use super::flags::variables;
 use super::reload::ConfigFiles;
 use super::stop::{GRACE, Stop, input_gone};
+use super::{on_all_cores, on_runtime};
 use crate::answer::caps::Profile;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::edge::{self, Form, shapes};
+use crate::server::http::HttpListener;
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
@@ -53,7 +56,9 @@ const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's m
   ptc serve                                            sandbox only, no tools
   ptc serve --upstreams-config upstreams.json
   claude mcp add ptc -- ptc serve --upstreams-config ~/.mcp.json
+  ptc serve --http 127.0.0.1:7332                      for many clients, over HTTP
 
+Over standard input and output:
 stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
 requests in flight are answered within 2 s, then the server exits with 0.
 SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once.
@@ -69,6 +74,8 @@ pub struct ServeArgs {
     /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
     tools: Vec<String>,
+    #[command(flatten)]
+    http: HttpFlags,
     #[command(flatten)]
     catalog: CatalogFlags,
     #[command(flatten)]
@@ -113,7 +120,14 @@ impl ServeArgs {
 }
 
 /// Runs the command.
-pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
+pub fn command(args: ServeArgs) -> Result<Exit, Abort> {
+    match args.http.is_asked_for()? {
+        true => on_all_cores(run(args)),
+        false => on_runtime(run(args)),
+    }
+}
+
+async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let profile = match args.response_profile {
         Some(profile) => Some(profile),
         None => variables::read("response-profile", |text| Profile::from_str(text, true))?,
@@ -124,6 +138,17 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let longest = whole(server.frame_bytes.max(1));
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
+    let plan = args.http.plan(server.frame_bytes.max(1))?;
+    let over_http = match plan {
+        Some(HttpPlan { settings, access }) => {
+            let address = settings.address;
+            let listener = HttpListener::bind(settings)
+                .await
+                .map_err(|error| Abort::usage(format!("cannot listen at {address}: {error}")))?;
+            Some((listener, access))
+        }
+        None => None,
+    };
     let stop = Stop::listen();
     let files = ConfigFiles::followed(&args.upstreams)?;
     let launched = launch(&args.upstreams)?;
@@ -182,18 +207,31 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         recorder,
     };
     let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
-    let output = edge::stdout(Form::Json(&shapes::MCP));
-    let mut serving =
-        pin!(stdio::serve(handler, &gate, longest, std::io::stdin(), output, new_facts, stop.asked()));
-    if std::io::stdin().is_terminal() {
+    let is_http = over_http.is_some();
+    if let Some((listener, _)) = &over_http {
+        console::complain(&format!("listening at {}", listener.url()));
+    } else if std::io::stdin().is_terminal() {
         console::complain(AT_A_TERMINAL);
     }
+    let mut serving = pin!(async {
+        match over_http {
+            Some((listener, access)) => {
+                listener.serve(handler, &gate, access, new_facts, stop.asked()).await;
+                Ok(())
+            }
+            None => {
+                let output = edge::stdout(Form::Json(&shapes::MCP));
+                let input = std::io::stdin();
+                stdio::serve(handler, &gate, longest, input, output, new_facts, stop.asked()).await
+            }
+        }
+    });
     // What needs no server is answered while those that have to start do; a start that is given up ends them.
     let mut starting = pin!(launched.started());
     let started = tokio::select! {
         biased;
         started = &mut starting => started.map(|()| true),
-        () = input_gone() => Ok(false),
+        () = input_gone(), if !is_http => Ok(false),
         served = &mut serving => match served {
             Ok(()) => tokio::select! {
                 // One that fails at once still says why.

@@ -35,14 +35,18 @@ impl<W: Write> Filtered<W> {
         }
         let held = std::mem::take(&mut self.held);
         let text = String::from_utf8_lossy(&held);
-        let clean = match self.form {
-            Form::Text => self.secrets.scrub(&text),
-            Form::Json(shape) => self.secrets.scrub_json(&text, shape),
-        };
-        match clean {
+        match clean(&text, self.form, &self.secrets) {
             Cow::Owned(clean) => self.inner.write_all(clean.as_bytes()),
             Cow::Borrowed(_) => self.inner.write_all(&held),
         }
+    }
+}
+
+/// A text without secrets.
+pub(super) fn clean<'t>(text: &'t str, form: Form, secrets: &SecretRegistry) -> Cow<'t, str> {
+    match form {
+        Form::Text => secrets.scrub(text),
+        Form::Json(shape) => secrets.scrub_json(text, shape),
     }
 }
 

@@ -5,15 +5,18 @@
 //!
 //! - [`Filtered`] (`filtered`): a stream that can only be written through the scrubber. The writer thread of
 //!   `ptc serve`, the output of `ptc batch`, the console and the log take no other.
+//! - [`CleanBytes`] (`payload`): the same for what is sent over sockets of ours: the bodies of `ptc serve --http`.
 //! - [`shapes`]: what of our messages is protocol and not text.
 //!
 //! Architecture invariant: no other module of this crate names the standard streams (`mcp/clippy.toml` refuses
 //! it), so a new way out has to begin with [`stdout`] or [`stderr`].
 
 mod filtered;
+mod payload;
 pub mod shapes;
 
 pub use filtered::{Filtered, Form};
+pub use payload::CleanBytes;
 
 use ptc_runtime::secrets::SecretRegistry;
 use std::io::{IsTerminal, Stderr, Stdout};
@@ -26,6 +29,11 @@ static SECRETS: LazyLock<SecretRegistry> = LazyLock::new(SecretRegistry::new);
 /// The secrets that no standard stream lets through.
 pub fn secrets() -> &'static SecretRegistry {
     &SECRETS
+}
+
+/// Bytes for a client on a socket.
+pub fn clean(bytes: Vec<u8>, form: Form) -> CleanBytes {
+    CleanBytes::new(bytes, form, secrets())
 }
 
 /// Standard output.

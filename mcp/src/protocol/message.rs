@@ -21,6 +21,10 @@ pub enum ErrorCode {
     InvalidParams = -32602,
     /// A defect of this implementation.
     Internal = -32603,
+    /// The server cannot take the request now: it drains, or is full.
+    Unavailable = -32000,
+    /// Headers of the request do not say what its body says (2026-07-28, over HTTP).
+    HeaderMismatch = -32020,
     /// The request names a protocol version that we do not speak (2026-07-28).
     UnsupportedVersion = -32022,
 }
@@ -37,7 +41,8 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    fn new(code: ErrorCode, message: impl Into<String>) -> RpcError {
+    /// With this code and message.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> RpcError {
         RpcError { code, message: message.into(), data: None }
     }
 

@@ -41,11 +41,23 @@ impl Version {
         }
     }
 
+    /// The version of this name, if we speak it.
+    pub fn named(name: &str) -> Option<Version> {
+        [Version::V2025June, Version::V2025November, Version::V2026July]
+            .into_iter()
+            .find(|version| version.name() == name)
+    }
+
+    /// The way it is spoken.
+    pub fn era(self) -> Era {
+        if Version::STATELESS.contains(&self) { Era::Stateless } else { Era::Handshake }
+    }
+
     /// Answers `initialize`: the requested version if it has a handshake and we know it.
     pub fn negotiate(requested: Option<&str>) -> Version {
-        [Version::V2025June, Version::V2025November]
-            .into_iter()
-            .find(|version| Some(version.name()) == requested)
+        requested
+            .and_then(Version::named)
+            .filter(|version| version.era() == Era::Handshake)
             .unwrap_or(Version::LATEST_WITH_HANDSHAKE)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
-use super::gate::{Gate, JobPlace, Membership, PlaceRequest};
+use super::gate::{Full, JobPlace, Membership, Party, PlaceRequest};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
@@ -21,8 +21,6 @@ pub(super) struct Calls {
     calls: HashMap<Slot, Accepted>,
     /// Every id that has not been answered or cancelled.
     ids: HashMap<Id<'static>, Slot>,
-    /// Those that wait at the gate.
-    waiting: usize,
     next: u64,
     /// Calls whose clients have not been told of the latest progress.
     unreported: Vec<Slot>,
@@ -50,15 +48,14 @@ struct Waiting {
 
 impl Calls {
     /// No calls.
-    pub(super) fn new(handler: Arc<Handler>, gate: &Arc<Gate>) -> Calls {
+    pub(super) fn new(handler: Arc<Handler>, party: &Arc<Party>) -> Calls {
         let mailbox = Arc::<Mailbox>::default();
         Calls {
             handler,
-            gate: gate.join(mailbox.clone()),
+            gate: party.join(mailbox.clone()),
             mailbox,
             calls: HashMap::new(),
             ids: HashMap::new(),
-            waiting: 0,
             next: 0,
             unreported: Vec::new(),
         }
@@ -79,16 +76,16 @@ impl Calls {
         self.ids.len()
     }
 
-    /// False when whatever comes next has to be left unread.
-    pub(super) fn has_room(&self) -> bool {
-        self.gate.has_room(self.waiting)
+    /// What has no room for another call.
+    pub(super) fn full(&self) -> Option<Full> {
+        self.gate.full()
     }
 
     /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
-    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), Ticket> {
+    pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
         let AcceptedCall { ticket, job, progress } = call;
-        if !self.has_room() {
-            return Err(ticket);
+        if let Some(full) = self.full() {
+            return Err((ticket, full));
         }
         let slot = Slot(self.next);
         self.next += 1;
@@ -98,7 +95,6 @@ impl Calls {
         let state = CallState::Waiting(Box::new(Waiting { ticket, job, request }));
         self.calls
             .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });
-        self.waiting += 1;
         self.gate.ask(request);
         Ok(())
     }
@@ -116,7 +112,6 @@ impl Calls {
         call.progress = None;
         match &mut call.state {
             CallState::Waiting(_) => {
-                self.waiting -= 1;
                 self.calls.remove(&slot);
                 self.gate.withdraw(slot);
             }
@@ -192,7 +187,6 @@ impl Calls {
         let CallState::Waiting(waiting) = std::mem::replace(&mut call.state, CallState::Started(None)) else {
             return;
         };
-        self.waiting -= 1;
         let Waiting { ticket, job, .. } = *waiting;
         let reporter = JobReporter {
             slot,

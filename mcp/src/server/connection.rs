@@ -1,7 +1,7 @@
 //! One connection without its transport: messages in, messages to send out.
 
 use super::calls::Calls;
-use super::gate::Gate;
+use super::gate::{Gate, Share};
 use super::handler::{Action, Handler, HandshakeState, Subscription};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
@@ -29,7 +29,7 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let calls = Calls::new(handler.clone(), gate);
+        let calls = Calls::new(handler.clone(), &gate.party(Share::ALL));
         ClientConnection {
             handler,
             max_message_bytes,
@@ -73,7 +73,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// False when there is no room for another request: a transport that can hold its client back leaves it
     /// unread.
     pub fn has_room(&self) -> bool {
-        self.calls.has_room()
+        self.calls.full().is_none()
     }
 
     /// Whether the client is behind with reading its answers: as long as it is, no further job starts.
@@ -128,7 +128,7 @@ impl<O: Outbox> ClientConnection<O> {
             Action::Run(call) => match self.calls.admit(*call, text.len()) {
                 // Its place may be there already.
                 Ok(()) => self.take_events(),
-                Err(ticket) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
+                Err((ticket, _)) => self.handler.busy(ticket, self.calls.in_flight(), &mut self.outbox),
             },
         }
     }

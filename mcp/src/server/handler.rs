@@ -11,7 +11,7 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
-use crate::tools::{Begun, CallContext, Facts, Job, Registry, Responder, ToolAnswer};
+use crate::tools::{Begun, CallContext, CallOwner, Facts, Job, Registry, Responder, ToolAnswer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -70,6 +70,13 @@ pub struct Ticket {
     record: Option<OpenRecord>,
 }
 
+impl Ticket {
+    /// The same for another answer than the one that its call gives, which is the one that is recorded.
+    pub fn unrecorded(&self) -> Ticket {
+        Ticket { id: self.id.clone(), era: self.era, record: None }
+    }
+}
+
 /// What is sent for a call that has ended.
 #[derive(Debug)]
 pub struct Finished {
@@ -88,9 +95,10 @@ pub struct Subscription {
     pub tools_list_changed: bool,
 }
 
-/// State of one connection; of the handshake era only, the other one has none.
-#[derive(Debug, Default)]
+/// State of one connection; of the handshake era only but for whose it is, the other one has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeState {
+    owner: CallOwner,
     draining: bool,
     log: Option<LogLevel>,
     /// The revision that was agreed on.
@@ -100,6 +108,16 @@ pub struct HandshakeState {
 }
 
 impl HandshakeState {
+    /// A connection of this owner, on which nothing has been said.
+    pub fn of(owner: CallOwner) -> HandshakeState {
+        HandshakeState { owner, ..HandshakeState::default() }
+    }
+
+    /// The revision that was agreed on, if one was.
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
     /// True when the client may be told of changes without having subscribed.
     pub fn is_initialized(&self) -> bool {
         self.initialized
@@ -201,7 +219,7 @@ impl Handler {
         match self.request(&id, method, params, state, out) {
             Ok(action) => action,
             Err(error) => {
-                out.send(Route::Request(&id), ServerMessage::error(Some(&id), &error));
+                out.refuse(&id, &error);
                 Action::None
             }
         }
@@ -265,7 +283,18 @@ impl Handler {
     /// Answers a call that was not started, because `in_flight` others are.
     pub fn busy(&self, ticket: Ticket, in_flight: usize, out: &mut impl Outbox) {
         let message = format!("server busy: {in_flight} concurrent calls in flight; retry the same call");
-        let answer = refused(self.profile, EdgeReason::Busy, message);
+        self.refuse(ticket, EdgeReason::Busy, message, out);
+    }
+
+    /// Answers a call that came to nothing.
+    pub fn refuse(
+        &self,
+        ticket: Ticket,
+        reason: EdgeReason,
+        message: impl Into<String>,
+        out: &mut impl Outbox,
+    ) {
+        let answer = refused(self.profile, reason, message);
         self.answer(&ticket.id, ticket.era, &answer, out);
         if let Some(record) = ticket.record {
             record.answered(&answer);
@@ -392,7 +421,7 @@ impl Handler {
             }
             Some(tool) => {
                 let frame_bytes = FRAME_BYTES + id.as_json().len() + self.complete.len();
-                let call = CallContext { profile: self.profile, era, log, frame_bytes };
+                let call = CallContext { owner: state.owner, profile: self.profile, era, log, frame_bytes };
                 tool.begin(params.arguments, &call, Responder::new(&mut write))
             }
         };

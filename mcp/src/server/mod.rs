@@ -7,6 +7,7 @@
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
 //! - [`gate`]: how much may be in the server at once, one a process.
 //! - [`outbox`]: where messages go.
+//! - [`http`]: many clients over Streamable HTTP.
 //! - [`stdio`]: the loop that gives a connection standard input and output. [`lines`]: bytes to lines, bounded; a
 //!   thread that reads them. [`output`]: a thread that writes, and how much it is behind.
 
@@ -14,6 +15,7 @@ mod calls;
 pub mod connection;
 pub mod gate;
 pub mod handler;
+pub mod http;
 pub mod lines;
 pub mod mailbox;
 pub mod outbox;

@@ -1,6 +1,6 @@
 //! Where messages go.
 
-use crate::protocol::{Id, ServerMessage};
+use crate::protocol::{Id, RpcError, ServerMessage};
 use std::io::{self, Write};
 
 /// What a message belongs to. A transport with one stream, as stdio, need not look at it; over HTTP a message goes
@@ -17,6 +17,11 @@ pub enum Route<'a> {
 pub trait Outbox {
     /// Sends the message that `write` appends to the buffer it is given.
     fn write(&mut self, to: Route<'_>, write: impl FnOnce(&mut Vec<u8>));
+
+    /// Answers a request with an error.
+    fn refuse(&mut self, id: &Id<'_>, error: &RpcError) {
+        self.send(Route::Request(id), ServerMessage::error(Some(id), error));
+    }
 
     /// Sends a message.
     fn send(&mut self, to: Route<'_>, message: ServerMessage) {

@@ -55,9 +55,16 @@ pub trait Tool: Send + Sync {
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
 }
 
+/// Whose a call is, so that nobody reaches what belongs to others: who has one token, or the one client over standard
+/// input (the default).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CallOwner(pub u64);
+
 /// What a tool knows of a call beside its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext {
+    /// Whose it is; never said by an argument.
+    pub owner: CallOwner,
     /// How much of a run an answer shows.
     pub profile: Profile,
     /// The era of the request.

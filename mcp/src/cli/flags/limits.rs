@@ -14,6 +14,13 @@ const ALIASES: &[(&str, &str)] = &[
     ("max-upstream-calls", "max-upstream-calls-per-program"),
     ("max-catalog-ops", "max-catalog-ops-per-program"),
     ("max-concurrent", "max-concurrent-calls"),
+    ("http-request-timeout", "http-request-timeout-ms"),
+    ("http-shutdown-grace", "http-shutdown-grace-ms"),
+    ("http-session-ttl", "http-session-ttl-ms"),
+    ("http-session-idle-timeout", "http-session-idle-timeout-ms"),
+    ("http-max-in-flight-per-owner", "http-max-in-flight-per-session"),
+    ("http-auth-rate-limit-window", "http-auth-rate-limit-window-ms"),
+    ("http-auth-rate-limit-block", "http-auth-rate-limit-block-ms"),
     ("session-ttl", "session-ttl-ms"),
     ("session-idle-timeout", "session-idle-timeout-ms"),
 ];

@@ -4,12 +4,14 @@
 //!
 //! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
 //! - [`session`]: whether and how many sessions there are. [`debug`]: what is remembered of calls.
+//! - [`http`]: where `ptc serve --http` listens, and who gets in.
 //! - [`source`]: where programs and contexts come from.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
 
 pub mod catalog;
 pub mod debug;
+pub mod http;
 pub mod limits;
 pub mod proxy;
 pub mod python;

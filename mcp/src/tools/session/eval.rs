@@ -11,7 +11,9 @@ use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::log;
-use crate::tools::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use crate::tools::{
+    Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer,
+};
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Failure, Outcome, Report};
@@ -47,7 +49,7 @@ impl SessionEval {
         SessionEval { table }
     }
 
-    fn asked(&self, arguments: Option<Raw<'_>>) -> Result<Asked, SessionFault> {
+    fn asked(&self, owner: CallOwner, arguments: Option<Raw<'_>>) -> Result<Asked, SessionFault> {
         let fields = Fields::read(arguments)?;
         let id = fields.session_id()?;
         let Limits { max_program_bytes, max_context_bytes, .. } = self.table.programs;
@@ -64,7 +66,7 @@ impl SessionEval {
         let schema = schema.map(Schema::parse).transpose().map_err(|error| {
             SessionFault::arguments(format!("argument `output_schema` is invalid: {error}"))
         })?;
-        let session = self.table.find(id)?;
+        let session = self.table.find(owner, id)?;
         Ok(Asked { session, program: program.to_owned(), context, schema })
     }
 }
@@ -111,7 +113,7 @@ impl Tool for SessionEval {
     }
 
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
-        let Asked { session, program, context, schema } = match self.asked(arguments) {
+        let Asked { session, program, context, schema } = match self.asked(call.owner, arguments) {
             Ok(asked) => asked,
             Err(fault) => return reply.with(&refused(&fault)),
         };

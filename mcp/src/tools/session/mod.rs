@@ -16,7 +16,7 @@ pub use eval::SessionEval;
 pub use table::{SessionQuotas, SessionTable};
 
 use super::job::{Cancel, Job};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
@@ -183,14 +183,15 @@ impl Tool for BoundTool {
         }
     }
 
-    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
+    fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        let owner = call.owner;
         let answer = Fields::read(arguments).and_then(|fields| {
             match self.tool {
-                SimpleTool::Start => self.start(fields),
-                SimpleTool::List => self.list(&fields),
-                SimpleTool::Inspect => self.inspect(&fields),
-                SimpleTool::Close => self.close(&fields),
-                SimpleTool::Forget => return self.forget(&fields).map(SimpleAnswer::Later),
+                SimpleTool::Start => self.start(owner, fields),
+                SimpleTool::List => self.list(owner, &fields),
+                SimpleTool::Inspect => self.inspect(owner, &fields),
+                SimpleTool::Close => self.close(owner, &fields),
+                SimpleTool::Forget => return self.forget(owner, &fields).map(SimpleAnswer::Later),
             }
             .map(SimpleAnswer::Now)
         });
@@ -208,30 +209,30 @@ enum SimpleAnswer {
 }
 
 impl BoundTool {
-    fn start(&self, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
+    fn start(&self, owner: CallOwner, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms"])?;
         let title = fields.text("title").map(|title| title.chars().take(LONGEST_TITLE).collect());
-        let started = SessionTable::start(&self.table, title, fields.whole("ttl_ms"))?;
+        let started = SessionTable::start(&self.table, owner, title, fields.whole("ttl_ms"))?;
         Ok(view::started(&started))
     }
 
-    fn list(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+    fn list(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         if !fields.is_empty() {
             return Err(SessionFault::arguments("lisp_session_list takes no arguments"));
         }
-        let sessions = self.table.all();
+        let sessions = self.table.all(owner);
         let sessions: Vec<Value> = sessions.iter().map(|session| view::summary(session).into()).collect();
         Ok(ok([("count", sessions.len().into()), ("sessions", sessions.into())]))
     }
 
-    fn inspect(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
-        let session = self.table.find(fields.session_id()?)?;
+    fn inspect(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+        let session = self.table.find(owner, fields.session_id()?)?;
         session.touch();
         Ok(view::inspect(&session, fields.text("view").unwrap_or_default()))
     }
 
-    fn forget(&self, fields: &Fields) -> Result<Job, SessionFault> {
-        let session = self.table.find(fields.session_id()?)?;
+    fn forget(&self, owner: CallOwner, fields: &Fields) -> Result<Job, SessionFault> {
+        let session = self.table.find(owner, fields.session_id()?)?;
         let names = fields.texts("bindings")?.unwrap_or_default();
         let cleared = fields.texts("clear")?.unwrap_or_default();
         if cleared.iter().any(|what| !CLEARED.contains(&what.as_str())) {
@@ -252,9 +253,9 @@ impl BoundTool {
         }))
     }
 
-    fn close(&self, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+    fn close(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let id = fields.session_id()?;
-        let Closed = self.table.close(id)?;
+        let Closed = self.table.close(owner, id)?;
         let reason = fields.text("reason").unwrap_or("closed");
         Ok(ok([("session_id", id.into()), ("closed", true.into()), ("reason", reason.into())]))
     }

@@ -2,6 +2,7 @@
 
 use super::arguments::{SessionFault, SessionReason};
 use crate::observe::entry::moment;
+use crate::tools::CallOwner;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -17,7 +18,7 @@ limit_table! {
     SessionQuotas;
     /// Sessions of a server.
     sessions: Positive = 64, "max-sessions", "session_limit_exceeded";
-    /// Sessions of one owner; a client over standard input is one.
+    /// Sessions of one owner: who has one token, or a client over standard input.
     sessions_per_owner: Positive = 16, "max-sessions-per-owner", "session_limit_exceeded";
     /// How long a session lives at most.
     ttl_ms: Millis = 1_800_000, "session-ttl", "session_closed";
@@ -44,12 +45,13 @@ pub struct SessionTable {
 #[derive(Default)]
 struct OpenSessions {
     sessions: HashMap<String, Arc<OpenSession>>,
-    ended: VecDeque<String>,
+    ended: VecDeque<(CallOwner, String)>,
 }
 
 /// A session with its dates.
 pub(super) struct OpenSession {
     id: String,
+    owner: CallOwner,
     title: Option<String>,
     session: Session,
     quotas: SessionQuotas,
@@ -79,16 +81,17 @@ impl SessionTable {
     /// Begins a session, within a tokio runtime, which ends it.
     pub(super) fn start(
         table: &Arc<SessionTable>,
+        owner: CallOwner,
         title: Option<String>,
         ttl_ms: Option<u64>,
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;
         let mut open = table.open();
-        let count = open.sessions.len() as u64;
-        if count >= quotas.sessions {
+        if open.sessions.len() as u64 >= quotas.sessions {
             return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
         }
-        if count >= quotas.sessions_per_owner {
+        let own = open.sessions.values().filter(|session| session.owner == owner).count();
+        if own as u64 >= quotas.sessions_per_owner {
             let message = "maximum number of sessions for this owner reached";
             return Err(SessionFault::new(SessionReason::TooMany, message));
         }
@@ -102,6 +105,7 @@ impl SessionTable {
         let expires = created.checked_add(ttl).unwrap_or(Timestamp::MAX);
         let session = Arc::new(OpenSession {
             id: id.clone(),
+            owner,
             title,
             session: table.runtime.session(table.limits),
             quotas,
@@ -114,37 +118,47 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// The session of this id.
-    pub(super) fn find(&self, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
+    /// The session of this id; there is none of somebody else.
+    pub(super) fn find(&self, owner: CallOwner, id: &str) -> Result<Arc<OpenSession>, SessionFault> {
         let open = self.open();
-        match open.sessions.get(id) {
+        match open.sessions.get(id).filter(|session| session.owner == owner) {
             Some(session) if session.expires.1 > Instant::now() => Ok(session.clone()),
-            found => Err(missing(found.is_some() || open.ended.iter().any(|ended| ended == id))),
+            found => Err(missing(found.is_some() || open.has_ended(owner, id))),
         }
     }
 
-    /// All, the one used last first.
-    pub(super) fn all(&self) -> Vec<Arc<OpenSession>> {
-        let mut sessions: Vec<_> = self.open().sessions.values().cloned().collect();
+    /// All of an owner, the one used last first.
+    pub(super) fn all(&self, owner: CallOwner) -> Vec<Arc<OpenSession>> {
+        let open = self.open();
+        let mut sessions: Vec<_> =
+            open.sessions.values().filter(|session| session.owner == owner).cloned().collect();
+        drop(open);
         sessions.sort_by_key(|session| std::cmp::Reverse(session.used().1));
         sessions
     }
 
     /// Ends a session.
-    pub(super) fn close(&self, id: &str) -> Result<Closed, SessionFault> {
+    pub(super) fn close(&self, owner: CallOwner, id: &str) -> Result<Closed, SessionFault> {
         let session = {
             let mut open = self.open();
-            let Some(session) = open.sessions.remove(id) else {
-                return Err(missing(open.ended.iter().any(|ended| ended == id)));
+            let is_own = open.sessions.get(id).is_some_and(|session| session.owner == owner);
+            let Some(session) = is_own.then(|| open.sessions.remove(id)).flatten() else {
+                return Err(missing(open.has_ended(owner, id)));
             };
             if open.ended.len() >= REMEMBERED {
                 open.ended.pop_front();
             }
-            open.ended.push_back(id.to_owned());
+            open.ended.push_back((owner, id.to_owned()));
             session
         };
         session.session.close();
         Ok(Closed)
+    }
+}
+
+impl OpenSessions {
+    fn has_ended(&self, owner: CallOwner, id: &str) -> bool {
+        self.ended.iter().any(|(whose, ended)| *whose == owner && ended == id)
     }
 }
 
@@ -163,7 +177,7 @@ async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
         let (Some(table), Some(session)) = (table.upgrade(), session.upgrade()) else { return };
         if session.ends() <= Instant::now() {
             // It may have been closed in this instant.
-            let _ = table.close(&session.id);
+            let _ = table.close(session.owner, &session.id);
             return;
         }
     }

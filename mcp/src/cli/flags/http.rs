@@ -1,0 +1,212 @@
+//! `ptc serve --http`: where it listens, and who gets in.
+
+use super::limits::{FlagTable, LimitFlags};
+use super::variables;
+use crate::console::exit::Abort;
+use crate::edge;
+use crate::server::http::access::{SHORTEST_TOKEN, hash};
+use crate::server::http::guard::Origin;
+use crate::server::http::{Access, HttpLimits, HttpSettings};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+impl FlagTable for HttpLimits {}
+
+const HOST: &str = "127.0.0.1";
+const PORT: u16 = 7_332;
+const PATH: &str = "/mcp";
+
+/// Flags of a server over HTTP.
+#[derive(Debug, clap::Args)]
+pub struct HttpFlags {
+    /// Serve many clients over Streamable HTTP instead of one over standard input: at this HOST:PORT, if one is given
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "true", help_heading = "HTTP")]
+    http: Option<String>,
+    /// Address to listen at, an IP address or localhost [default: 127.0.0.1]
+    #[arg(long, value_name = "HOST", help_heading = "HTTP")]
+    http_host: Option<String>,
+    /// Port to listen at; 0: any that is free [default: 7332]
+    #[arg(long, value_name = "PORT", help_heading = "HTTP")]
+    http_port: Option<u16>,
+    /// Path that speaks MCP [default: /mcp]
+    #[arg(long, value_name = "PATH", help_heading = "HTTP")]
+    http_path: Option<String>,
+    /// Clients must show this as their bearer token; better given as PTC_RUNNER_MCP_HTTP_AUTH_TOKEN, since others see
+    /// arguments
+    #[arg(long, value_name = "TOKEN", help_heading = "HTTP")]
+    http_auth_token: Option<String>,
+    /// Without a token, whatever the variable says; on this machine only
+    #[arg(long, help_heading = "HTTP")]
+    http_disable_auth: bool,
+    /// Listen elsewhere than on this machine without a token, where something else keeps strangers out
+    #[arg(long, help_heading = "HTTP")]
+    http_allow_unsafe_network: bool,
+    /// Web pages that may ask (https://example.com), with commas; may be given several times [default: those of this
+    /// machine]
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', help_heading = "HTTP")]
+    http_allowed_origin: Vec<String>,
+    /// Whether addresses that show wrong tokens are refused for a while [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = variables::boolean,
+        help_heading = "HTTP")]
+    http_auth_rate_limit: Option<bool>,
+    /// Name of this server in logs and by /ready [default: the host's]
+    #[arg(long, value_name = "NAME", help_heading = "HTTP")]
+    http_instance_label: Option<String>,
+    #[command(flatten)]
+    limits: LimitFlags<HttpLimits>,
+}
+
+/// What stands in `--http` itself.
+#[derive(Debug, Default)]
+struct GivenAddress {
+    host: Option<String>,
+    port: Option<u16>,
+}
+
+/// A server over HTTP as flags and variables have it.
+#[derive(Debug)]
+pub struct HttpPlan {
+    /// Where it listens, and how.
+    pub settings: HttpSettings,
+    /// Who gets in.
+    pub access: Access,
+}
+
+impl HttpFlags {
+    /// What was asked for; `None` for a server over standard input. A body is at most as long as a line.
+    pub fn plan(&self, longest_line: u64) -> Result<Option<HttpPlan>, Abort> {
+        let Some(given) = self.given()? else { return Ok(None) };
+        let text = |flag: Option<&String>, name: &str| match flag {
+            Some(text) => Ok(Some(text.clone())),
+            None => variables::read(name, |text| Ok(text.to_owned())),
+        };
+        let mut limits = self.limits.limits(false)?;
+        if limits.body_bytes == 0 {
+            limits.body_bytes = longest_line;
+        }
+        let host = match self.http_host.clone().or(given.host) {
+            Some(host) => host,
+            None => text(None, "http-host")?.unwrap_or_else(|| HOST.into()),
+        };
+        let port = match self.http_port.or(given.port) {
+            Some(port) => port,
+            None => variables::read("http-port", |text| text.parse().map_err(|_| "must be a port".into()))?
+                .unwrap_or(PORT),
+        };
+        let path = text(self.http_path.as_ref(), "http-path")?.unwrap_or_else(|| PATH.into());
+        let instance = match text(self.http_instance_label.as_ref(), "http-instance-label")? {
+            Some(label) => label,
+            None => host_name(),
+        };
+        let settings = HttpSettings {
+            address: SocketAddr::new(address(&host)?, port),
+            path: checked_path(&path)?,
+            origins: self.origins()?,
+            instance,
+            limits,
+        };
+        if settings.has_path_twice() {
+            return Err(Abort::usage("HTTP paths must be distinct"));
+        }
+        let access = self.access(&settings, text(self.http_auth_token.as_ref(), "http-auth-token")?)?;
+        Ok(Some(HttpPlan { settings, access }))
+    }
+
+    /// True for a server over HTTP.
+    pub fn is_asked_for(&self) -> Result<bool, Abort> {
+        Ok(self.given()?.is_some())
+    }
+
+    /// Host and port that stand in `--http` itself.
+    fn given(&self) -> Result<Option<GivenAddress>, Abort> {
+        let given = match &self.http {
+            Some(given) => Some(given.clone()),
+            None => variables::read("http", |text| Ok(text.to_owned()))?,
+        };
+        let Some(given) = given else { return Ok(None) };
+        if let Ok(asked) = variables::boolean(&given) {
+            return Ok(asked.then(GivenAddress::default));
+        }
+        let wrong = || Abort::usage(format!("--http: expected HOST:PORT, got: {given:?}"));
+        let (host, port) = given.rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Some(GivenAddress { host: Some(host), port: Some(port.parse().map_err(|_| wrong())?) }))
+    }
+
+    fn origins(&self) -> Result<Vec<Origin>, Abort> {
+        let more = variables::read("http-allowed-origin", |text| Ok(text.to_owned()))?.unwrap_or_default();
+        let all = self.http_allowed_origin.iter().map(String::as_str).chain(more.split(','));
+        all.filter(|text| !text.trim().is_empty())
+            .map(|text| {
+                Origin::parse(text)
+                    .ok_or_else(|| Abort::usage(format!("--http-allowed-origin: {text:?} is no origin")))
+            })
+            .collect()
+    }
+
+    fn access(&self, settings: &HttpSettings, token: Option<String>) -> Result<Access, Abort> {
+        let flag = |given: bool, name: &str| {
+            Ok::<_, Abort>(given || variables::read(name, variables::boolean)?.unwrap_or(false))
+        };
+        let disabled = flag(self.http_disable_auth, "http-disable-auth")?;
+        let unsafe_network = flag(self.http_allow_unsafe_network, "http-allow-unsafe-network")?;
+        if disabled && unsafe_network {
+            return Err(Abort::usage(
+                "--http-disable-auth cannot be combined with --http-allow-unsafe-network",
+            ));
+        }
+        if disabled && !settings.is_local() {
+            return Err(Abort::usage("--http-disable-auth is only permitted on loopback binds"));
+        }
+        let limits = &settings.limits;
+        let Some(token) = token.filter(|_| !disabled) else {
+            if !settings.is_local() && !unsafe_network {
+                return Err(Abort::usage("HTTP auth token is required for non-loopback binds"));
+            }
+            if disabled {
+                tracing::warn!("http_auth_disabled_loopback: whoever is on this machine may ask");
+            }
+            return Ok(Access::open(limits));
+        };
+        if token.len() < SHORTEST_TOKEN {
+            return Err(Abort::usage(format!(
+                "HTTP auth token must be at least {SHORTEST_TOKEN} characters"
+            )));
+        }
+        let _ = edge::secrets().register(&token);
+        if limits.sessions_per_owner < limits.sessions {
+            tracing::warn!(
+                "http_single_token_owner_cap_below_global: the one token has at most {} of {} sessions",
+                limits.sessions_per_owner,
+                limits.sessions
+            );
+        }
+        let counts = match self.http_auth_rate_limit {
+            Some(counts) => counts,
+            None => variables::read("http-auth-rate-limit", variables::boolean)?.unwrap_or(true),
+        };
+        Ok(Access::by_tokens(&[hash(&token)], limits, counts))
+    }
+}
+
+fn address(host: &str) -> Result<IpAddr, Abort> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    host.parse().map_err(|_| Abort::usage("HTTP host must be an IP address or localhost"))
+}
+
+/// The path with its slash.
+fn checked_path(path: &str) -> Result<String, Abort> {
+    let path = format!("/{}", path.trim_start_matches('/'));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
+    match path.chars().all(is_plain) {
+        true => Ok(path),
+        false => Err(Abort::usage(format!("--http-path: {path:?} is no plain path"))),
+    }
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "ptc".into() } else { name.into() }
+}

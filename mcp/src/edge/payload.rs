@@ -1,0 +1,45 @@
+//! What leaves over a socket.
+
+use super::filtered::{Form, clean};
+use ptc_runtime::secrets::SecretRegistry;
+use std::borrow::Cow;
+
+/// Bytes without a secret in them, to be sent to a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanBytes(Vec<u8>);
+
+impl CleanBytes {
+    /// Takes the secrets out.
+    pub(super) fn new(bytes: Vec<u8>, form: Form, secrets: &SecretRegistry) -> CleanBytes {
+        if secrets.is_empty() {
+            return CleanBytes(bytes);
+        }
+        let cleaned = {
+            let text = String::from_utf8_lossy(&bytes);
+            match clean(&text, form, secrets) {
+                Cow::Owned(text) => Some(text),
+                Cow::Borrowed(_) => None,
+            }
+        };
+        CleanBytes(cleaned.map_or(bytes, String::into_bytes))
+    }
+
+    /// Bytes that are the same for everybody.
+    pub fn constant(text: &'static str) -> CleanBytes {
+        CleanBytes(text.as_bytes().to_vec())
+    }
+
+    /// The same between what a protocol wants around it, in which nothing is that somebody else has said.
+    pub fn framed(self, before: &str, after: &str) -> CleanBytes {
+        let mut framed = Vec::with_capacity(before.len() + self.0.len() + after.len());
+        framed.extend_from_slice(before.as_bytes());
+        framed.extend_from_slice(&self.0);
+        framed.extend_from_slice(after.as_bytes());
+        CleanBytes(framed)
+    }
+
+    /// The bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}

@@ -1,0 +1,58 @@
+//! The body of a request, bounded in bytes and time while it arrives.
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use http_body::Body as _;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyFault {
+    /// It has, or says that it has, more bytes than it may.
+    TooLarge,
+    /// It did not arrive in time.
+    Slow,
+    /// The client has gone, or what it sends is no body.
+    Broken,
+}
+
+/// Reads a body to its end.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+    time: Duration,
+) -> Result<Bytes, BodyFault> {
+    let said =
+        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if said.is_some_and(|said| said > most as u64) {
+        return Err(BodyFault::TooLarge);
+    }
+    timeout(time, gather(body, most)).await.unwrap_or(Err(BodyFault::Slow))
+}
+
+async fn gather(body: Body, most: usize) -> Result<Bytes, BodyFault> {
+    let mut body = pin!(body);
+    // Mostly there is one piece, which is not copied.
+    let mut first = Bytes::new();
+    let mut rest: Vec<u8> = Vec::new();
+    loop {
+        let frame = match std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
+            None => break,
+            Some(frame) => frame.map_err(|_| BodyFault::Broken)?,
+        };
+        let Ok(piece) = frame.into_data() else { continue };
+        if first.len() + rest.len() + piece.len() > most {
+            return Err(BodyFault::TooLarge);
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = piece;
+        } else {
+            rest.extend_from_slice(&std::mem::take(&mut first));
+            rest.extend_from_slice(&piece);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.into() })
+}

@@ -1,0 +1,287 @@
+//! The one path that speaks MCP.
+
+use super::access::TokenHolder;
+use super::body::{self, BodyFault};
+use super::clients::{NoSession, TooManySessions, WebSession};
+use super::posted::{PostedCall, ReplyBox, Wish};
+use super::reply::{self, SESSION};
+use super::{HttpServer, events, revision};
+use crate::protocol::params::Params;
+use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
+use crate::server::calls::Calls;
+use crate::server::gate::Gate;
+use crate::server::handler::{Action, HandshakeState};
+use crate::server::outbox::{Outbox, Route};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::Response;
+use std::sync::Arc;
+
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Answers a request of somebody who may ask.
+pub(super) async fn answer(
+    server: &Arc<HttpServer>,
+    gate: &Arc<Gate>,
+    holder: &Arc<TokenHolder>,
+    request: Request<Body>,
+) -> Response {
+    match *request.method() {
+        Method::POST => post(server, gate, holder, request).await,
+        Method::GET => get(server, holder, request.headers()),
+        Method::DELETE => match server.clients.close(holder.owner, request.headers()) {
+            Ok(()) => reply::empty(StatusCode::ACCEPTED),
+            Err(none) => no_session(none),
+        },
+        _ => {
+            const ALLOWED: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
+            let response = reply::text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+            reply::with(response, header::ALLOW, ALLOWED)
+        }
+    }
+}
+
+/// Opens the stream of what the server tells unasked.
+fn get(server: &Arc<HttpServer>, holder: &Arc<TokenHolder>, headers: &HeaderMap) -> Response {
+    if server.is_draining() {
+        return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "server draining");
+    }
+    if !accepts(headers).events {
+        return reply::text(StatusCode::NOT_ACCEPTABLE, "text/event-stream must be acceptable");
+    }
+    match server.clients.find(holder.owner, headers) {
+        Ok(session) => {
+            let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
+            events::listen(server, session, last)
+        }
+        Err(none) => no_session(none),
+    }
+}
+
+async fn post(
+    server: &Arc<HttpServer>,
+    gate: &Arc<Gate>,
+    holder: &Arc<TokenHolder>,
+    request: Request<Body>,
+) -> Response {
+    if server.is_draining() {
+        return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "server draining");
+    }
+    let (head, body) = request.into_parts();
+    if !is_json(&head.headers) {
+        return reply::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported media type");
+    }
+    let wish = accepts(&head.headers);
+    if !wish.json && !wish.events {
+        return reply::text(
+            StatusCode::NOT_ACCEPTABLE,
+            "application/json or text/event-stream must be acceptable",
+        );
+    }
+    let settings = &server.settings;
+    let body = match body::read(&head.headers, body, settings.body_bytes(), settings.request_timeout()).await
+    {
+        Ok(body) if body.is_empty() => return reply::text(StatusCode::BAD_REQUEST, "empty body"),
+        Ok(body) => body,
+        Err(BodyFault::TooLarge) => return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "payload too large"),
+        Err(BodyFault::Slow) => return reply::text(StatusCode::REQUEST_TIMEOUT, "request timeout"),
+        Err(BodyFault::Broken) => return reply::text(StatusCode::BAD_REQUEST, "broken body"),
+    };
+    if !server.handler.is_ready() {
+        let must_wait = Frame::default().read(&body).is_ok_and(|message| server.handler.must_wait(&message));
+        if must_wait {
+            server.ready().await;
+        }
+    }
+    let asked = Post { server, gate, holder, headers: &head.headers, wish, bytes: body.len() };
+    let call = {
+        let mut frame = Frame::default();
+        match frame.read(&body) {
+            Ok(message) => asked.message(message),
+            Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
+        }
+    };
+    match call {
+        Answer::Done(response) => response,
+        Answer::Later(call, wish) => call.answer(wish).await,
+    }
+}
+
+/// How a POST is answered.
+enum Answer {
+    Done(Response),
+    Later(Box<PostedCall>, Wish),
+}
+
+/// A POST whose message is being handled.
+struct Post<'p> {
+    server: &'p Arc<HttpServer>,
+    gate: &'p Arc<Gate>,
+    holder: &'p Arc<TokenHolder>,
+    headers: &'p HeaderMap,
+    wish: Wish,
+    bytes: usize,
+}
+
+impl Post<'_> {
+    fn message(&self, message: Message<'_, '_>) -> Answer {
+        let refuse = |id: Option<&Id<'_>>, error: &RpcError| {
+            Answer::Done(reply::error(reply::status_of(Some(error.code)), id, error))
+        };
+        let no_params = Params::default();
+        let (id, method, params) = match &message {
+            Message::Request { id, method, params } => (Some(id.clone()), *method, params.as_ref().ok()),
+            Message::Notification { method, params } => (None, *method, params.as_ref().ok()),
+            Message::Response => (None, "", None),
+        };
+        let params = params.copied().unwrap_or(&no_params);
+        let era = match revision::era(self.headers, method, params) {
+            Ok(era) => era,
+            Err(error) => return refuse(id.as_ref(), &error),
+        };
+        match (era, id) {
+            (Era::Stateless, Some(id)) => self.request(&id, message, None, era),
+            (Era::Stateless, None) => Answer::Done(reply::empty(StatusCode::ACCEPTED)),
+            (Era::Handshake, Some(id)) if method == "initialize" => self.initialize(&id, message),
+            (Era::Handshake, id) => {
+                let session = match self.server.clients.find(self.holder.owner, self.headers) {
+                    Ok(session) => session,
+                    Err(none) => return Answer::Done(no_session(none)),
+                };
+                if let Some(said) = self.headers.get(reply::REVISION)
+                    && said != session.version.name()
+                {
+                    let response = reply::text(StatusCode::BAD_REQUEST, "bad MCP-Protocol-Version");
+                    return Answer::Done(response);
+                }
+                match id {
+                    Some(id) => self.request(&id, message, Some(session), era),
+                    None => {
+                        let mut told = ReplyBox::default();
+                        let action =
+                            session.change(|state| self.server.handler.handle(message, state, &mut told));
+                        if let Action::Cancel(id) = action {
+                            session.cancel(&id);
+                        }
+                        Answer::Done(reply::empty(StatusCode::ACCEPTED))
+                    }
+                }
+            }
+        }
+    }
+
+    fn initialize(&self, id: &Id<'_>, message: Message<'_, '_>) -> Answer {
+        if self.headers.contains_key(SESSION) {
+            let message = "initialize must not include MCP-Session-Id";
+            return Answer::Done(reply::text(StatusCode::BAD_REQUEST, message));
+        }
+        let mut state = HandshakeState::of(self.holder.owner);
+        let mut told = ReplyBox::default();
+        self.server.handler.handle(message, &mut state, &mut told);
+        if told.is_error() {
+            return Answer::Done(told.answer(self.wish));
+        }
+        let seen = self.server.tools.borrow().changes;
+        let begun = self.server.clients.begin(self.holder.owner, state, seen);
+        let full = |status, message| Answer::Done(reply::unavailable(status, Some(id), message));
+        match begun {
+            Ok((name, _)) => {
+                let response = told.answer(self.wish);
+                // A name is base64.
+                Answer::Done(match HeaderValue::from_str(&name) {
+                    Ok(name) => reply::with(response, SESSION, name),
+                    Err(_) => response,
+                })
+            }
+            Err(TooManySessions::Owner) => {
+                full(StatusCode::TOO_MANY_REQUESTS, "session owner limit exceeded")
+            }
+            Err(TooManySessions::Server) => full(StatusCode::SERVICE_UNAVAILABLE, "server saturated"),
+            Err(TooManySessions::NoChance) => full(StatusCode::SERVICE_UNAVAILABLE, "no random numbers"),
+        }
+    }
+
+    fn request(
+        &self,
+        id: &Id<'_>,
+        message: Message<'_, '_>,
+        session: Option<Arc<WebSession>>,
+        era: Era,
+    ) -> Answer {
+        let server = self.server;
+        let wish = Wish { tells_status: era == Era::Stateless, ..self.wish };
+        let mut told = ReplyBox::default();
+        let entered = match &session {
+            None => None,
+            Some(session) => match session.enter(id) {
+                Some(entered) => Some(entered),
+                None => {
+                    let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
+                    told.send(Route::Request(id), error);
+                    return Answer::Done(told.answer(wish));
+                }
+            },
+        };
+        let is_call = matches!(&message, Message::Request { method: "tools/call", .. });
+        let action = match &session {
+            None => {
+                let mut state = HandshakeState::of(self.holder.owner);
+                server.handler.handle(message, &mut state, &mut told)
+            }
+            // A call changes nothing there, and others need not wait for it.
+            Some(session) if is_call => server.handler.handle(message, &mut session.handshake(), &mut told),
+            Some(session) => session.change(|state| server.handler.handle(message, state, &mut told)),
+        };
+        match action {
+            Action::Run(call) => {
+                let calls = Calls::new(server.handler.clone(), &self.holder.party(self.gate));
+                let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered);
+                match begun {
+                    Ok(call) => Answer::Later(Box::new(call), wish),
+                    Err(told) => Answer::Done(reply::retry_after(told.answer(wish), reply::SOON)),
+                }
+            }
+            Action::Listen(subscription) if wish.events => {
+                Answer::Done(events::subscription(server, subscription))
+            }
+            Action::Listen(_) => {
+                let text = "text/event-stream must be acceptable";
+                Answer::Done(reply::text(StatusCode::NOT_ACCEPTABLE, text))
+            }
+            Action::None | Action::Cancel(_) | Action::Exit => Answer::Done(told.answer(wish)),
+        }
+    }
+}
+
+fn no_session(none: NoSession) -> Response {
+    match none {
+        NoSession::Unnamed => reply::text(StatusCode::BAD_REQUEST, "missing MCP-Session-Id"),
+        NoSession::Unknown => reply::empty(StatusCode::NOT_FOUND),
+    }
+}
+
+/// A body without a type is taken for JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return true };
+    let Ok(kind) = kind.to_str() else { return false };
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// What a client takes. One that does not say takes JSON.
+fn accepts(headers: &HeaderMap) -> Wish {
+    let mut wish = Wish { events: false, json: false, tells_status: false };
+    let mut says = false;
+    for part in headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()) {
+        for kind in part.split(',') {
+            says = true;
+            match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+                "application/json" | "application/*" | "*/*" => wish.json = true,
+                "text/event-stream" | "text/*" => wish.events = true,
+                _ => {}
+            }
+        }
+    }
+    wish.json |= !says;
+    wish
+}

@@ -1,0 +1,136 @@
+//! Against web pages that reach into the machine of who looks at them: names that lead here and are not ours (DNS
+//! rebinding), and origins that nobody allowed.
+
+use super::settings::HttpSettings;
+use axum::http::{HeaderMap, HeaderName, header};
+use std::fmt;
+use std::net::IpAddr;
+
+/// The origin of a web page: scheme, host in lower case, and a port unless it is the usual one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+impl Origin {
+    /// Reads `scheme://host[:port]`; `None` for anything else, `null` among it.
+    pub fn parse(text: &str) -> Option<Origin> {
+        let (scheme, authority) = text.trim().split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let (host, port) = host_and_port(authority)?;
+        let usual = match &*scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        Some(Origin { scheme, host, port: port.filter(|port| Some(*port) != usual) })
+    }
+
+    fn is_local(&self) -> bool {
+        matches!(&*self.scheme, "http" | "https") && is_local(&self.host)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}://{}", self.scheme, self.host)?;
+        self.port.map_or(Ok(()), |port| write!(out, ":{port}"))
+    }
+}
+
+/// Host in lower case and port of `host[:port]`; nothing may follow, and an address of IPv6 stands in brackets.
+fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
+    let (host, rest) = match text.strip_prefix('[') {
+        Some(inner) => {
+            let end = inner.find(']')?;
+            (&text[..end + 2], &inner[end + 1..])
+        }
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let port = match rest.strip_prefix(':') {
+        Some(port) => Some(port.parse().ok()?),
+        None if rest.is_empty() => None,
+        None => return None,
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let is_host = if host.starts_with('[') {
+        host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok()
+    } else {
+        !host.is_empty() && host.chars().all(is_name)
+    };
+    is_host.then(|| (host.to_ascii_lowercase(), port))
+}
+
+fn is_local(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// True when a request is meant for us and comes from where it may.
+pub(super) fn lets_in(settings: &HttpSettings, headers: &HeaderMap) -> bool {
+    host_is_ours(settings, headers) && origin_is_allowed(settings, headers)
+}
+
+/// Where only this machine reaches us, we have only its names.
+fn host_is_ours(settings: &HttpSettings, headers: &HeaderMap) -> bool {
+    !settings.is_local()
+        || only(headers, &header::HOST)
+            .flatten()
+            .and_then(host_and_port)
+            .is_some_and(|(host, _)| is_local(&host))
+}
+
+fn origin_is_allowed(settings: &HttpSettings, headers: &HeaderMap) -> bool {
+    let text = match only(headers, &header::ORIGIN) {
+        Some(None) => return true,
+        Some(Some(text)) => text,
+        None => return false,
+    };
+    let Some(origin) = Origin::parse(text) else { return false };
+    if settings.origins.is_empty() {
+        return settings.is_local() && origin.is_local();
+    }
+    settings.origins.contains(&origin)
+}
+
+/// The one value of a header; `Some(None)` without any, `None` for several or what is no text.
+pub(super) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Some(None),
+        (Some(value), None) => value.to_str().ok().map(Some),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_compared_as_browsers_mean_them() {
+        let same = |a: &str, b: &str| Origin::parse(a).is_some() && Origin::parse(a) == Origin::parse(b);
+        assert!(same("https://Example.com", "HTTPS://example.com:443"));
+        assert!(same("http://[::1]:80", "http://[::1]"));
+        assert!(!same("http://example.com", "https://example.com"));
+        assert!(!same("http://example.com:81", "http://example.com"));
+        for wrong in ["null", "", "http://", "http://a b", "http://a/b", "http://[::1", "http://a:x", "//a"] {
+            assert_eq!(Origin::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine_are_known() {
+        let local = |text: &str| host_and_port(text).is_some_and(|(host, _)| is_local(&host));
+        for ours in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:7332", "[::1]:1", "[::1]"] {
+            assert!(local(ours), "{ours}");
+        }
+        for foreign in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "[::2]", ""]
+        {
+            assert!(!local(foreign), "{foreign}");
+        }
+    }
+}

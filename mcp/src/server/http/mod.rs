@@ -1,0 +1,140 @@
+//! Many clients over Streamable HTTP: the same handler and gate as over standard input.
+//!
+//! # Layout
+//!
+//! From the socket inwards:
+//!
+//! - [`listen`]: connections: accepting, serving and draining them. `patience`: clients that read or write too slowly.
+//! - `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
+//! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
+//! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
+//!   `clients`: sessions of the handshake era.
+//! - `reply`: every answer is made there. `events`: streams of server-sent events.
+//! - [`settings`]: what the command line says.
+//!
+//! A request has no connection of MCP around it: it is handled where its HTTP request is, with the state of its session
+//! if it has one, and is cancelled when its client has gone, by dropping what follows its call.
+
+pub mod access;
+mod body;
+mod clients;
+mod endpoint;
+mod events;
+mod front;
+pub mod guard;
+pub mod listen;
+mod patience;
+mod posted;
+mod reply;
+mod revision;
+pub mod settings;
+
+pub use access::Access;
+pub use listen::HttpListener;
+pub use settings::{HttpLimits, HttpSettings};
+
+use super::handler::Handler;
+use crate::tools::Facts;
+use clients::Clients;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// What all requests share.
+pub(super) struct HttpServer {
+    handler: Arc<Handler>,
+    settings: HttpSettings,
+    access: Access,
+    clients: Clients,
+    /// How often the tool list has changed; 0 until the handler is ready, if it was not from the beginning.
+    tools: watch::Sender<ToolsSeen>,
+    stage: watch::Sender<ServerStage>,
+    /// Requests that have not been answered yet.
+    in_flight: AtomicUsize,
+    /// Made by chance when the server started: ids of events are good for one life of it.
+    boot: u64,
+}
+
+/// How far the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ServerStage {
+    Serving,
+    /// It takes no more requests.
+    Draining,
+    /// What is still in flight ends now.
+    Ending,
+}
+
+/// What is known of the tool list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToolsSeen {
+    is_ready: bool,
+    changes: u64,
+}
+
+impl HttpServer {
+    fn new(handler: Arc<Handler>, settings: HttpSettings, access: Access) -> HttpServer {
+        let mut boot = [0; 8];
+        // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
+        let _ = getrandom::fill(&mut boot);
+        HttpServer {
+            tools: watch::Sender::new(ToolsSeen { is_ready: handler.is_ready(), changes: 0 }),
+            handler,
+            clients: Clients::new(&settings),
+            settings,
+            access,
+            stage: watch::Sender::new(ServerStage::Serving),
+            in_flight: AtomicUsize::new(0),
+            boot: u64::from_le_bytes(boot),
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        *self.stage.borrow() != ServerStage::Serving
+    }
+
+    /// Waits until the server is at this stage or beyond it.
+    async fn reached(&self, stage: ServerStage) {
+        // The sender lives as long as we do.
+        let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// Makes the tool list again whenever its facts change, and tells who listens. Ends with the facts.
+    async fn follow(&self, mut facts: watch::Receiver<Arc<Facts>>) {
+        while facts.changed().await.is_ok() {
+            let now = facts.borrow_and_update().clone();
+            match self.handler.describe(&now) {
+                Ok(is_new) => self.tools.send_modify(|seen| {
+                    seen.is_ready = true;
+                    seen.changes += u64::from(is_new);
+                }),
+                Err(error) => tracing::error!(%error, "the tool list could not be written"),
+            }
+        }
+    }
+
+    /// Waits until requests that need the tool list can be answered.
+    async fn ready(&self) {
+        // The sender lives as long as we do.
+        let _ = self.tools.subscribe().wait_for(|seen| seen.is_ready).await;
+    }
+
+    /// Counts a request as long as the guard lives.
+    fn enter(self: &Arc<HttpServer>) -> RequestCount {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        RequestCount(self.clone())
+    }
+}
+
+/// A request that has not been answered yet.
+pub(super) struct RequestCount(Arc<HttpServer>);
+
+impl Drop for RequestCount {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,191 @@
+//! A request that is answered later: where its call waits, is followed, and stops when nobody is there any more.
+
+use super::clients::SessionRequest;
+use super::events::{QUIET, comment, event};
+use super::{HttpServer, ServerStage, reply};
+use crate::answer::EdgeReason;
+use crate::edge::CleanBytes;
+use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
+use crate::server::calls::Calls;
+use crate::server::gate::Full;
+use crate::server::handler::{AcceptedCall, Ticket};
+use crate::server::mailbox::Mailbox;
+use crate::server::outbox::{Outbox, Route};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures_util::stream::unfold;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long an answer may take before it becomes a stream, so that the connection is not quiet.
+const LONG: Duration = Duration::from_secs(5);
+
+/// Messages for one request, in order.
+#[derive(Default)]
+pub(super) struct ReplyBox {
+    messages: VecDeque<Vec<u8>>,
+    /// What is wrong, if the answer is an error.
+    code: Option<ErrorCode>,
+}
+
+impl ReplyBox {
+    /// True when the answer is an error.
+    pub(super) fn is_error(&self) -> bool {
+        self.code.is_some()
+    }
+}
+
+impl Outbox for ReplyBox {
+    fn write(&mut self, _: Route<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut message = Vec::with_capacity(256);
+        write(&mut message);
+        self.messages.push_back(message);
+    }
+
+    fn refuse(&mut self, id: &Id<'_>, error: &RpcError) {
+        self.code = Some(error.code);
+        self.send(Route::Request(id), ServerMessage::error(Some(id), error));
+    }
+}
+
+/// How a request wants to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// It may be answered by a stream.
+    pub(super) events: bool,
+    /// It may be answered by one JSON text.
+    pub(super) json: bool,
+    /// An error is one of HTTP, too.
+    pub(super) tells_status: bool,
+}
+
+impl ReplyBox {
+    /// The whole answer to a request that is over.
+    pub(super) fn answer(mut self, wish: Wish) -> Response {
+        if wish.events && (self.messages.len() > 1 || !wish.json) {
+            let pieces = self.messages.into_iter().map(|message| event(&message));
+            return reply::events(futures_util::stream::iter(pieces));
+        }
+        let tells_status = wish.tells_status || self.code == Some(ErrorCode::Unavailable);
+        let status = if tells_status { reply::status_of(self.code) } else { StatusCode::OK };
+        // What was told before the answer has no place here.
+        reply::json(status, self.messages.pop_back().unwrap_or_default())
+    }
+}
+
+/// A call that runs or waits. Dropping it cancels it.
+pub(super) struct PostedCall {
+    server: Arc<HttpServer>,
+    calls: Calls,
+    mailbox: Arc<Mailbox>,
+    ticket: Ticket,
+    request: Option<SessionRequest>,
+    told: ReplyBox,
+}
+
+impl PostedCall {
+    /// Asks for a place for a call; an answer at once if there is none to be had.
+    pub(super) fn begin(
+        server: &Arc<HttpServer>,
+        mut calls: Calls,
+        call: AcceptedCall,
+        bytes: usize,
+        mut told: ReplyBox,
+        request: Option<SessionRequest>,
+    ) -> Result<PostedCall, ReplyBox> {
+        let ticket = call.ticket.unrecorded();
+        if let Err((ticket, full)) = calls.admit(call, bytes) {
+            server.handler.refuse(ticket, EdgeReason::Busy, busy(full), &mut told);
+            return Err(told);
+        }
+        let mailbox = calls.mailbox();
+        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request, told })
+    }
+
+    /// Answers as the client wishes: by one JSON text if it is soon over and nothing is told before, else by a stream.
+    pub(super) async fn answer(mut self, wish: Wish) -> Response {
+        if wish.json {
+            let limit = if wish.events { LONG } else { Duration::MAX };
+            let over = timeout(limit, async {
+                while !(self.is_over() || wish.events && self.has_told()) {
+                    self.more().await;
+                }
+            })
+            .await;
+            if over.is_ok() && self.is_over() {
+                return self.told.answer(wish);
+            }
+        }
+        reply::events(unfold(self, |mut call| async move {
+            let piece = call.piece().await?;
+            Some((piece, call))
+        }))
+    }
+
+    /// The next event; `None` after the last.
+    async fn piece(&mut self) -> Option<CleanBytes> {
+        loop {
+            if let Some(message) = self.told.messages.pop_front() {
+                return Some(event(&message));
+            }
+            if self.is_over() {
+                return None;
+            }
+            if timeout(QUIET, self.more()).await.is_err() {
+                return Some(comment());
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.calls.in_flight() == 0
+    }
+
+    fn has_told(&self) -> bool {
+        !self.told.messages.is_empty()
+    }
+
+    /// Waits until something has happened. May be dropped while it waits.
+    async fn more(&mut self) {
+        let report = self.calls.next_report();
+        let report_at = report.unwrap_or_else(Instant::now);
+        let cancelled = async {
+            match &self.request {
+                Some(request) => request.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.mailbox.arrival() => {
+                let now = Instant::now();
+                for (slot, event) in self.mailbox.take() {
+                    self.calls.handle(slot, event, now, &mut self.told);
+                }
+            }
+            () = sleep_until(report_at), if report.is_some() => self.calls.report(Instant::now(), &mut self.told),
+            () = cancelled => {
+                self.calls.cancel(&self.ticket.id);
+                let message = "the request was cancelled";
+                let ticket = self.ticket.unrecorded();
+                self.server.handler.refuse(ticket, EdgeReason::Cancelled, message, &mut self.told);
+            }
+            () = self.server.reached(ServerStage::Ending) => {
+                self.calls.cancel(&self.ticket.id);
+                self.told.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));
+            }
+        }
+    }
+}
+
+fn busy(full: Full) -> &'static str {
+    match full {
+        Full::Party => {
+            "server busy: as many requests of this token wait as may (http-max-queued-per-owner); retry the same call"
+        }
+        Full::Server => {
+            "server busy: as many requests wait as may, of all clients together; retry the same call"
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Every answer over HTTP. Its bytes pass the edge, so that no secret leaves.
+
+use super::access::Refused;
+use crate::edge::{self, CleanBytes, Form, shapes};
+use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use futures_util::{Stream, StreamExt as _};
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// The session of the handshake era.
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The revision of a request.
+pub(super) const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The types of bodies.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Seconds after which a client that was told `busy` may come again.
+pub(super) const SOON: u64 = 1;
+
+fn with_body(status: StatusCode, kind: HeaderValue, body: CleanBytes) -> Response {
+    let mut response = Response::new(Body::from(body.into_bytes()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// JSON text of ours.
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response {
+    with_body(status, JSON, edge::clean(text, Form::Json(&shapes::MCP)))
+}
+
+/// A short text for people.
+pub(super) fn text(status: StatusCode, text: &str) -> Response {
+    with_body(status, TEXT, edge::clean(text.as_bytes().to_vec(), Form::Text))
+}
+
+/// Nothing but a status.
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = status;
+    response
+}
+
+/// An error of JSON-RPC.
+pub(super) fn error(status: StatusCode, id: Option<&Id<'_>>, error: &RpcError) -> Response {
+    json(status, ServerMessage::error(id, error).as_bytes().to_vec())
+}
+
+/// [`error`] for a server that cannot take the request now.
+pub(super) fn unavailable(status: StatusCode, id: Option<&Id<'_>>, message: &str) -> Response {
+    error(status, id, &RpcError::new(ErrorCode::Unavailable, message))
+}
+
+/// The same answer with another header.
+pub(super) fn with(mut response: Response, name: HeaderName, value: HeaderValue) -> Response {
+    response.headers_mut().insert(name, value);
+    response
+}
+
+/// The same answer, and when to come again.
+pub(super) fn retry_after(response: Response, seconds: u64) -> Response {
+    with(response, header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
+}
+
+/// What somebody is told who is not let in.
+pub(super) fn refused(refused: Refused) -> Response {
+    const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer");
+    const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
+    let challenge =
+        |value| with(text(StatusCode::UNAUTHORIZED, "unauthorized"), header::WWW_AUTHENTICATE, value);
+    match refused {
+        Refused::NoToken => challenge(NO_TOKEN),
+        Refused::WrongToken => challenge(WRONG_TOKEN),
+        Refused::TooMany(wait) => {
+            let response = text(StatusCode::TOO_MANY_REQUESTS, "too many failed attempts");
+            retry_after(response, seconds(wait))
+        }
+    }
+}
+
+/// A time in whole seconds, rounded up.
+pub(super) fn seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// The status of the answer to a request of the stateless era, which says of an error what it is.
+pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
+    match code {
+        None => StatusCode::OK,
+        Some(ErrorCode::MethodNotFound) => StatusCode::NOT_FOUND,
+        Some(ErrorCode::Internal) => StatusCode::INTERNAL_SERVER_ERROR,
+        Some(ErrorCode::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(
+            ErrorCode::Parse
+            | ErrorCode::InvalidRequest
+            | ErrorCode::InvalidParams
+            | ErrorCode::HeaderMismatch
+            | ErrorCode::UnsupportedVersion,
+        ) => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// A stream of events, each as [`super::events`] writes it.
+pub(super) fn events(events: impl Stream<Item = CleanBytes> + Send + 'static) -> Response {
+    const NO_BUFFER: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let pieces = events.map(|event| Ok::<_, Infallible>(Bytes::from(event.into_bytes())));
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, EVENTS);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(NO_BUFFER, HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,80 @@
+//! What a request says of itself in headers, and whether its body says the same.
+
+use super::guard::only;
+use super::reply::REVISION;
+use crate::protocol::params::Params;
+use crate::protocol::version::{META_VERSION, Version};
+use crate::protocol::{Era, ErrorCode, RpcError};
+use axum::http::{HeaderMap, HeaderName};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::borrow::Cow;
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The era of a request, from its headers and its body; what the stateless one wants in headers is there.
+pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Result<Era, RpcError> {
+    let revision =
+        only(headers, &REVISION).ok_or_else(|| mismatch("MCP-Protocol-Version is no single text"))?;
+    let said = params.meta.as_ref().and_then(|meta| meta.protocol_version.as_deref());
+    match (revision, said) {
+        (None, None) => Ok(Era::Handshake),
+        // It is what agrees on a revision.
+        (Some(_), None) if method == "initialize" => Ok(Era::Handshake),
+        // An unknown revision without `_meta` may be of either era; what we speak is said either way.
+        (Some(revision), None) => match Version::named(revision) {
+            Some(version) if version.era() == Era::Handshake => Ok(Era::Handshake),
+            Some(_) => Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\""))),
+            None => Err(RpcError::unsupported_version(revision)),
+        },
+        (None, Some(_)) => Err(mismatch("MCP-Protocol-Version is missing")),
+        (Some(revision), Some(said)) if revision != said => Err(mismatch(&format!(
+            "MCP-Protocol-Version header value '{revision}' does not match body value '{said}'"
+        ))),
+        (Some(_), Some(_)) => {
+            matches(headers, &METHOD, "Mcp-Method", method)?;
+            if let ("tools/call" | "prompts/get", Some(name)) = (method, params.name.as_deref()) {
+                matches(headers, &NAME, "Mcp-Name", name)?;
+            }
+            Ok(Era::Stateless)
+        }
+    }
+}
+
+fn matches(headers: &HeaderMap, header: &HeaderName, shown: &str, said: &str) -> Result<(), RpcError> {
+    match only(headers, header) {
+        Some(Some(value)) if decoded(value).as_deref() == Some(said) => Ok(()),
+        Some(Some(value)) => {
+            Err(mismatch(&format!("{shown} header value '{value}' does not match body value '{said}'")))
+        }
+        Some(None) => Err(mismatch(&format!("{shown} is missing"))),
+        None => Err(mismatch(&format!("{shown} is no single text"))),
+    }
+}
+
+/// What a header says: as it stands, or in base64 where it could not stand.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(value.into()),
+        Some(text) => Some(String::from_utf8(BASE64_STANDARD.decode(text).ok()?).ok()?.into()),
+    }
+}
+
+fn mismatch(what: &str) -> RpcError {
+    RpcError::new(ErrorCode::HeaderMismatch, format!("Header mismatch: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_may_be_base64() {
+        assert_eq!(decoded("plain").as_deref(), Some("plain"));
+        assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").as_deref(), Some("Hello, 世界"));
+        assert_eq!(decoded("=?base64?SGVsbG8?="), None);
+        assert_eq!(decoded("=?base64?%%%%?="), None);
+        assert_eq!(decoded("=?BASE64?SGVsbG8=?=").as_deref(), Some("=?BASE64?SGVsbG8=?="));
+    }
+}

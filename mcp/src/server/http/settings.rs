@@ -1,0 +1,78 @@
+//! What the command line says about the server over HTTP.
+
+use super::guard::Origin;
+use ptc_runtime::limit_table;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+limit_table! {
+    /// Limits of a server over HTTP.
+    HttpLimits;
+    /// How long a client may take to send the head of a request, its body, or to read on.
+    request_timeout_ms: Millis = 15_000, "http-request-timeout", "408, or the connection ends";
+    /// How long a connection stays on which nothing is asked.
+    keep_alive_ms: Millis = 120_000, "http-keep-alive", "the connection ends";
+    /// Connections at once.
+    connections: Positive = 16_384, "http-max-connections", "waits";
+    /// How long requests in flight may take when the server is to end.
+    grace_ms: Millis = 10_000, "http-shutdown-grace", "cancelled";
+    /// Longest body of a request; 0: as --max-frame-bytes.
+    body_bytes: Bytes = 0, "http-max-body-bytes", "413";
+    /// How long a session of the handshake era lives at most.
+    session_ttl_ms: Millis = 3_600_000, "http-session-ttl", "404";
+    /// How long one lives in which nothing is asked.
+    session_idle_ms: Millis = 900_000, "http-session-idle-timeout", "404";
+    /// Sessions of the handshake era.
+    sessions: Positive = 256, "http-max-sessions", "503";
+    /// Those of one token.
+    sessions_per_owner: Positive = 32, "http-max-sessions-per-owner", "429";
+    /// Programs of one token that run at once; more of them wait.
+    jobs_per_owner: Positive = 64, "http-max-in-flight-per-owner", "waits";
+    /// Requests of one token that wait for that.
+    queued_per_owner: Positive = 1_024, "http-max-queued-per-owner", "busy";
+    /// Wrong tokens of one address within the window before it is refused for a while.
+    auth_failures: Positive = 5, "http-auth-rate-limit-max-failures", "429";
+    /// How long wrong tokens are remembered.
+    auth_window_ms: Millis = 60_000, "http-auth-rate-limit-window", "429";
+    /// How long an address is refused.
+    auth_block_ms: Millis = 60_000, "http-auth-rate-limit-block", "429";
+}
+
+/// A server over HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The path that speaks MCP, with its slash.
+    pub path: String,
+    /// Web pages that may ask; none: those of this machine, if it listens only there.
+    pub origins: Vec<Origin>,
+    /// How the server is called in logs and by `/ready`.
+    pub instance: String,
+    /// The limits.
+    pub limits: HttpLimits,
+}
+
+/// Paths beside the one that speaks MCP.
+pub(super) const HEALTH: &str = "/health";
+pub(super) const READY: &str = "/ready";
+
+impl HttpSettings {
+    /// Reached from this machine only.
+    pub fn is_local(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
+
+    /// True when two paths are one.
+    pub fn has_path_twice(&self) -> bool {
+        [HEALTH, READY].contains(&&*self.path)
+    }
+
+    pub(super) fn request_timeout(&self) -> Duration {
+        Duration::from_millis(self.limits.request_timeout_ms)
+    }
+
+    pub(super) fn body_bytes(&self) -> usize {
+        usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,314 @@
+//! A running `ptc serve --http`, and a client that says exactly what a test wants it to say.
+
+use crate::PATIENCE;
+use crate::binary::ptc;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+
+/// A server process; killed when dropped.
+pub struct WebServer {
+    child: Child,
+    address: SocketAddr,
+    path: String,
+    log: Receiver<String>,
+}
+
+impl WebServer {
+    /// Starts `ptc serve` at a free port, with these flags beside `--http`.
+    pub fn start(flags: &[&str]) -> WebServer {
+        let arguments: Vec<&str> =
+            ["serve", "--http", "127.0.0.1:0"].into_iter().chain(flags.iter().copied()).collect();
+        WebServer::of(ptc(&arguments))
+    }
+
+    /// Starts this command, and waits until it says where it listens.
+    pub fn of(mut command: Command) -> WebServer {
+        let mut child = command.spawn().unwrap();
+        let (sender, log) = channel();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut said = Vec::new();
+        let url = loop {
+            let Ok(line) = log.recv_timeout(PATIENCE) else { panic!("it does not listen: {said:?}") };
+            match line.strip_prefix("listening at ") {
+                Some(url) => break url.to_owned(),
+                None => said.push(line),
+            }
+        };
+        let (address, path) = url.split_once("://").unwrap().1.split_once('/').unwrap();
+        WebServer { child, address: address.parse().unwrap(), path: format!("/{path}"), log }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where it speaks MCP.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.path)
+    }
+
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Browser {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Browser { reader: BufReader::new(stream), address: self.address, path: self.path.clone() }
+    }
+
+    /// Asks over a connection of its own.
+    pub fn ask(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.connect().ask(method, headers, body)
+    }
+
+    /// Asks at another path.
+    pub fn get(&self, path: &str) -> Answer {
+        let mut browser = self.connect();
+        browser.path = path.into();
+        browser.ask("GET", &[], "")
+    }
+
+    /// Lines of its log so far, from the first that was not asked for yet.
+    pub fn log(&self) -> Vec<String> {
+        self.log.try_iter().collect()
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        crate::processes::signal(self.id(), "TERM");
+    }
+
+    /// Waits for the end; its exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        let id = self.id();
+        crate::processes::eventually("the server ends", || !crate::processes::is_alive(id));
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// One connection.
+pub struct Browser {
+    reader: BufReader<TcpStream>,
+    address: SocketAddr,
+    path: String,
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body, as far as it was read.
+    pub body: String,
+}
+
+impl Answer {
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The messages of a stream of events.
+    pub fn events(&self) -> Vec<Value> {
+        assert_eq!(self.header("content-type"), Some("text/event-stream"), "{self:?}");
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        data.filter(|data| !data.trim().is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+}
+
+impl Browser {
+    /// Sends bytes as they are. Errors are the server's right: it may have closed the connection.
+    pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.reader.get_mut().write_all(bytes)
+    }
+
+    /// The connection itself.
+    pub fn stream(&self) -> &TcpStream {
+        self.reader.get_ref()
+    }
+
+    /// Sends a request. `Host` is that of the address unless it is given.
+    pub fn send(&mut self, method: &str, headers: &[(&str, &str)], body: &str) {
+        let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
+        let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        if !has("host") {
+            head.push_str(&format!("Host: {}\r\n", self.address));
+        }
+        if method == "POST" && !has("content-type") {
+            head.push_str("Content-Type: application/json\r\n");
+        }
+        if !has("accept") {
+            head.push_str("Accept: application/json, text/event-stream\r\n");
+        }
+        if !body.is_empty() {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        head.push_str(body);
+        self.send_raw(head.as_bytes()).unwrap();
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub fn ask(&mut self, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send(method, headers, body);
+        self.answer()
+    }
+
+    /// Reads a whole answer.
+    pub fn answer(&mut self) -> Answer {
+        let mut answer = self.head().expect("an answer");
+        while let Some(piece) = self.piece(&answer) {
+            answer.body.push_str(&piece);
+            if answer.header("transfer-encoding").is_none() {
+                break;
+            }
+        }
+        answer
+    }
+
+    /// Reads the head of an answer; `None` when the server closes the connection instead.
+    pub fn head(&mut self) -> Option<Answer> {
+        let first = self.line()?;
+        let status = first.split(' ').nth(1)?.parse().ok()?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Some(Answer { status, headers, body: String::new() });
+            }
+            let (name, value) = line.split_once(':').unwrap();
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    /// Reads the next piece of the body of this answer; `None` at its end.
+    pub fn piece(&mut self, head: &Answer) -> Option<String> {
+        if head.header("transfer-encoding").is_some() {
+            let length = usize::from_str_radix(self.line()?.trim(), 16).ok()?;
+            let mut piece = vec![0; length + 2];
+            self.reader.read_exact(&mut piece).ok()?;
+            piece.truncate(length);
+            return (length > 0).then(|| String::from_utf8(piece).unwrap());
+        }
+        let length: usize = head.header("content-length")?.parse().ok()?;
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body).ok()?;
+        Some(String::from_utf8(body).unwrap())
+    }
+
+    /// Reads pieces of a stream of events until one holds this text.
+    pub fn until(&mut self, head: &Answer, text: &str) -> String {
+        loop {
+            let piece = self.piece(head).unwrap_or_else(|| panic!("the stream ends without {text:?}"));
+            if piece.contains(text) {
+                return piece;
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.reader.read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line.trim_end().to_owned()),
+        }
+    }
+}
+
+/// The revision without a handshake.
+pub const STATELESS: &str = "2026-07-28";
+
+/// A request of the stateless era: its body.
+pub fn stateless_body(id: u64, method: &str, mut params: Value) -> String {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+/// The headers that it needs.
+pub fn stateless_headers<'h>(method: &'h str, name: &'h str) -> Vec<(&'h str, &'h str)> {
+    let mut headers = vec![("MCP-Protocol-Version", STATELESS), ("Mcp-Method", method)];
+    if !name.is_empty() {
+        headers.push(("Mcp-Name", name));
+    }
+    headers
+}
+
+/// The parameters that call `lisp_eval`.
+pub fn program(text: &str) -> Value {
+    json!({ "name": "lisp_eval", "arguments": { "program": text } })
+}
+
+/// A client of the handshake era, with its session.
+pub struct SessionClient {
+    /// What it sends with each request.
+    pub headers: Vec<(String, String)>,
+    next_id: u64,
+}
+
+impl SessionClient {
+    /// Shakes hands in this revision, with these headers.
+    pub fn begin(server: &WebServer, version: &str, headers: &[(&str, &str)]) -> SessionClient {
+        let client = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "tests", "version": "1" } });
+        let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client });
+        let answer = server.ask("POST", headers, &body.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.json()["result"]["protocolVersion"], version, "{answer:?}");
+        let session = answer.header("mcp-session-id").expect("a session").to_owned();
+        let own = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let said =
+            [("Mcp-Session-Id".to_owned(), session), ("MCP-Protocol-Version".to_owned(), version.to_owned())];
+        let client = SessionClient { headers: own.chain(said).collect(), next_id: 1 };
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(server.ask("POST", &client.headers(), &initialized.to_string()).status, 202);
+        client
+    }
+
+    /// Its headers.
+    pub fn headers(&self) -> Vec<(&str, &str)> {
+        self.headers.iter().map(|(name, value)| (&**name, &**value)).collect()
+    }
+
+    /// The body of its next request.
+    pub fn body(&mut self, method: &str, params: Value) -> String {
+        self.next_id += 1;
+        json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }).to_string()
+    }
+
+    /// Asks, over a connection of its own.
+    pub fn ask(&mut self, server: &WebServer, method: &str, params: Value) -> Answer {
+        let body = self.body(method, params);
+        server.ask("POST", &self.headers(), &body)
+    }
+}
