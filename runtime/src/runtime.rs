@@ -23,7 +23,7 @@ use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
-use crate::upstream::{Guardian, StartPlaces, UpstreamState};
+use crate::upstream::{ClientFeatures, Guardian, StartPlaces, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,6 +87,8 @@ pub struct RuntimeConfig {
     pub tools: Vec<HostTool>,
     /// Secrets that the configuration resolved.
     pub secrets: SecretRegistry,
+    /// Whom servers may ask through us.
+    pub client: ClientFeatures,
     /// Told about servers as they start.
     pub observer: Option<Observer>,
     /// This process has no children but those of this runtime: what its servers leave behind becomes its own, and
@@ -110,6 +112,7 @@ impl Default for RuntimeConfig {
             preludes: Vec::new(),
             tools: Vec::new(),
             secrets: SecretRegistry::new(),
+            client: ClientFeatures::default(),
             observer: None,
             adopts_orphans: false,
         }
@@ -198,6 +201,7 @@ impl Runtime {
             preludes,
             tools,
             secrets,
+            client,
             observer,
             adopts_orphans,
         } = config;
@@ -215,6 +219,7 @@ impl Runtime {
             read_only,
             guardian,
             secrets: secrets.clone(),
+            client,
         };
         let mut configured = Configured { entries: BTreeMap::new(), is_guarded: false };
         let mut upstreams = Upstreams::new();
@@ -322,6 +327,11 @@ impl Runtime {
     /// The runtime as a place: [`Scope::with`] makes others in it, with tools and namespaces of their own.
     pub fn base(&self) -> Scope {
         Scope::new(self.lisp.clone(), self.dispatcher.clone(), self.sessions.clone())
+    }
+
+    /// Whom servers may ask through us.
+    pub fn client(&self) -> &ClientFeatures {
+        &self.supervision.client
     }
 
     /// Who calls tools for guests.

@@ -4,7 +4,8 @@ use crate::config::{ServerEntry, Startup};
 use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode};
 use crate::upstream::{
-    FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream, UpstreamFault,
+    ClientFeatures, FailedStart, Guardian, StartPlaces, SupervisedUpstream, SupervisorOptions, Upstream,
+    UpstreamFault,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -108,6 +109,7 @@ pub(crate) struct Supervision {
     pub(crate) read_only: bool,
     pub(crate) guardian: Arc<Guardian>,
     pub(crate) secrets: SecretRegistry,
+    pub(crate) client: ClientFeatures,
 }
 
 impl Supervision {
@@ -148,6 +150,7 @@ impl Supervision {
             limits: entry.limits,
             catalog: catalog.clone(),
             secrets: self.secrets.clone(),
+            client: self.client.clone(),
         }));
         (upstream, at_once.then_some(policy))
     }

@@ -61,6 +61,18 @@ fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
 const FAULTS: &[Fault] = &[
     fault("hang before headers", |_| Reply(vec![Step::Hang]), Sees::Timeout, "no answer within"),
     fault(
+        "interim answers without end",
+        |_| Reply(vec![Step::Forever(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".to_vec())]),
+        Sees::Timeout,
+        "no answer within",
+    ),
+    fault(
+        "headers without end",
+        |_| Reply(vec![Step::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Forever(b"a: b\r\n".to_vec())]),
+        Sees::Error,
+        "not understood: ",
+    ),
+    fault(
         "hang in the body",
         |_| Reply::chunked(200, &[JSON]).chunk("{\"jsonrpc\":").then(Step::Hang),
         Sees::Timeout,
@@ -311,6 +323,36 @@ async fn a_server_that_cannot_be_reached_says_why() {
         assert_eq!(seen(&fault), Sees::Unavailable, "{fault}");
         assert!(fault.to_string().contains(says), "{fault}");
         assert!(remedy.remedy(&fault.to_string()).contains(advice), "{}", remedy.remedy(&fault.to_string()));
+    }
+}
+
+/// What a proxy does to a server behind it, which nobody else reaches.
+#[tokio::test]
+async fn a_server_behind_a_proxy() {
+    let server = RemoteServer::new(Style::Sessions, |got| {
+        assert!(got.path == "http://far.invalid/mcp", "{}", got.path);
+        None
+    })
+    .await;
+    let behind = |proxy: String| {
+        let mut far = spec("http://far.invalid/mcp", HttpProtocol::Streamable);
+        far.client.proxy = Some(proxy.parse().unwrap());
+        upstream(ServerEntry::http("remote", far))
+    };
+    let remote = behind(server.http.url("/"));
+    assert_eq!(call(&remote, "echo", json!({"a": 1})).await.unwrap()["structuredContent"]["a"], 1);
+    let asking = HttpServer::new(|_| status(407, &[("proxy-authenticate", "Basic")], "who?")).await;
+    let broken = HttpServer::new(|_| status(502, &[], "no route")).await;
+    let mute = HttpServer::new(|_| Reply(vec![Step::Close])).await;
+    let absent = format!("http://127.0.0.1:{}/", free_port().await);
+    for (proxy, says) in [
+        (asking.url("/"), "http 407 Proxy Authentication Required: who?"),
+        (broken.url("/"), "http 502 Bad Gateway: no route"),
+        (mute.url("/"), "connection lost: "),
+        (absent, "connection refused: "),
+    ] {
+        let fault = behind(proxy).start().await.unwrap_err();
+        assert!(seen(&fault) == Sees::Unavailable && fault.to_string().contains(says), "{says}: {fault}");
     }
 }
 

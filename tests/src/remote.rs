@@ -2,29 +2,62 @@
 
 use crate::third_party::{installed, python, python_with_old_sdk};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to listen, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Ports that no system hands out by itself: whoever takes a free one of those may find it taken a moment later.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// A port that no other test has, in whatever process; free again when dropped.
+struct ClaimedPort {
+    port: u16,
+    /// Locked.
+    _claim: File,
+}
+
+impl ClaimedPort {
+    fn claim() -> ClaimedPort {
+        static NEXT: AtomicU16 = AtomicU16::new(0);
+        let folder = std::env::temp_dir().join("ptc-test-ports");
+        std::fs::create_dir_all(&folder).unwrap();
+        let count = PORTS.len() as u16;
+        // Processes begin at different places, so that they seldom meet.
+        let first = (std::process::id() % u32::from(count)) as u16;
+        for _ in 0..count {
+            let port = PORTS.start + (first + NEXT.fetch_add(1, Ordering::Relaxed) % count) % count;
+            let claim = File::create(folder.join(port.to_string())).unwrap();
+            if claim.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+                return ClaimedPort { port, _claim: claim };
+            }
+        }
+        panic!("no port is free");
+    }
+}
+
 /// A server in a process; ends when dropped.
 pub struct RemoteProcess {
     child: Child,
-    port: u16,
+    port: ClaimedPort,
 }
 
 impl RemoteProcess {
     /// Starts a server, which listens at the port it is given.
     fn start(make: impl FnOnce(u16) -> Command) -> RemoteProcess {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let claimed = ClaimedPort::claim();
+        let port = claimed.port;
         let child =
             make(port).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let server = RemoteProcess { child, port };
+        let mut server = RemoteProcess { child, port: claimed };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(begun.elapsed() < PATIENCE, "the server does not listen");
+            assert!(server.child.try_wait().unwrap().is_none(), "the server has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
         server
@@ -75,7 +108,7 @@ impl RemoteProcess {
 
     /// The address of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("http://127.0.0.1:{}{path}", self.port.port)
     }
 
     /// An entry for it.

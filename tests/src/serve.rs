@@ -29,7 +29,12 @@ impl Server {
     }
 
     /// Starts this command, a `ptc serve`, and shakes hands. The end of its log is shown when the test fails.
-    pub fn of(mut command: Command) -> Server {
+    pub fn of(command: Command) -> Server {
+        Server::offering(command, json!({}))
+    }
+
+    /// [`Server::of`] for a client with these capabilities.
+    pub fn offering(mut command: Command, capabilities: Value) -> Server {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&log);
@@ -53,7 +58,7 @@ impl Server {
             }
         });
         let mut server = Server { input: child.stdin.take(), child, lines, log, next_id: 0 };
-        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": "tests", "version": "1" } });
         let answer = server.request("initialize", client);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");

@@ -21,6 +21,8 @@ const ABOUT: &[(&str, &str)] = &[
         "Tools of the upstream servers. In the examples, `probe` is a server whose tool `echo` gives its argument `v` back.",
     ),
     ("budget", "What the program may still use."),
+    ("prompt", "Prompts of the upstream servers. The server `probe` has one, `greet`."),
+    ("resource", "Resources of the upstream servers. The server `probe` has two."),
     ("data", "The program's input."),
 ];
 

@@ -130,8 +130,12 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         all.push(Entry { namespace, name, kind, signature, doc, examples });
     };
     for (_, row) in builtins::all().filter(|(_, row)| row.category != Category::Internal) {
-        if let Some(("budget", _)) = row.name.split_once('/') {
-            add("budget", row.name, EntryKind::HostForm, row.usage, row.doc);
+        let host = row
+            .name
+            .split_once('/')
+            .and_then(|(prefix, _)| builtins::HOST_NAMESPACES.iter().find(|namespace| **namespace == prefix));
+        if let Some(namespace) = host {
+            add(namespace, row.name, EntryKind::HostForm, row.usage, row.doc);
             continue;
         }
         let namespace = namespace(row.category);

@@ -46,9 +46,10 @@ const OTHER_NAMESPACES: &[&str] = &[
 
 /// Whether a namespace has this name that no host may attach another one under.
 pub fn is_reserved_namespace(name: &str) -> bool {
-    const OWN: &[&str] = &["budget", "clojure.core", "core", "prelude", "user"];
+    const OWN: &[&str] = &["clojure.core", "core", "prelude", "user"];
     let is_language = |&(prefix, _): &(&str, Category)| prefix == name;
-    OTHER_NAMESPACES.contains(&name) || OWN.contains(&name) || builtins::NAMESPACES.iter().any(is_language)
+    [OTHER_NAMESPACES, OWN, builtins::HOST_NAMESPACES].iter().any(|names| names.contains(&name))
+        || builtins::NAMESPACES.iter().any(is_language)
 }
 
 /// What a name that is not a local means.
@@ -229,8 +230,10 @@ impl Resolver<'_, '_> {
             _ if OTHER_NAMESPACES.contains(&namespace) || category.is_some() => {
                 format!("{namespace}/{member} is not available")
             }
-            None if namespace == "budget" => {
-                format!("Unknown budget function: budget/{member}. Available: budget/remaining")
+            None if builtins::HOST_NAMESPACES.contains(&namespace) => {
+                let prefix = format!("{namespace}/");
+                let known = members(|builtin| builtin.name.starts_with(&prefix));
+                format!("Unknown {namespace} function: {namespace}/{member}. Available: {}", known.join(", "))
             }
             _ => format!("unknown namespace {namespace}/"),
         };

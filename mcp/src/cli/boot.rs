@@ -14,6 +14,7 @@ use ptc_runtime::config::{self, Config, ConfigError, ScriptSettings, ServerEntry
 use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::names;
 use ptc_runtime::tools::SnapshotMode;
+use ptc_runtime::upstream::ClientFeatures;
 use ptc_runtime::{DEFAULT_TRY_AGAIN, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::path::PathBuf;
@@ -218,6 +219,7 @@ pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resu
 pub fn launch(flags: &UpstreamFlags) -> Result<Launched, Abort> {
     let BootSettings { mut config, has_upstreams, execution } = configuration(flags, Need::All, 0)?;
     config.try_again = Some(DEFAULT_TRY_AGAIN);
+    config.client = ClientFeatures::expected();
     let (progress, _) = watch_starts(&mut config);
     let runtime = Arc::new(Runtime::launch(config).map_err(abort)?);
     Ok(Launched { booted: Booted { runtime, has_upstreams, execution }, progress })

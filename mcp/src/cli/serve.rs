@@ -206,8 +206,13 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         ready: booted.runtime.is_started(),
         recorder,
     };
-    let handler = Arc::new(Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?);
+    let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
+    let handler = Arc::new(handler.passing_to_client(booted.runtime.client().clone()));
     let is_http = over_http.is_some();
+    if is_http {
+        // None of many clients is the one that servers may ask.
+        booted.runtime.client().nobody();
+    }
     if let Some((listener, _)) = &over_http {
         console::complain(&format!("listening at {}", listener.url()));
     } else if std::io::stdin().is_terminal() {

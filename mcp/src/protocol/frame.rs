@@ -64,8 +64,13 @@ pub enum Message<'f, 'a> {
         /// Parameters.
         params: Result<&'f Params<'a>, Box<RpcError>>,
     },
-    /// An answer. We never ask, so it is ignored.
-    Response,
+    /// An answer to a request of ours.
+    Response {
+        /// Of the request.
+        id: Option<Raw<'a>>,
+        /// The JSON text of its result, or of its error.
+        answer: Result<Raw<'a>, Raw<'a>>,
+    },
 }
 
 /// Why a line is not a message. Both are answered with a null id.
@@ -94,10 +99,10 @@ pub(super) struct Members<'a, P> {
     pub(super) method: Option<Text<'a>>,
     #[serde(default = "Option::default")]
     pub(super) params: Option<P>,
-    #[serde(default)]
-    result: Option<IgnoredAny>,
-    #[serde(default)]
-    error: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    result: Option<Raw<'a>>,
+    #[serde(borrow, default)]
+    error: Option<Raw<'a>>,
 }
 
 impl<P> Default for Members<'_, P> {
@@ -152,8 +157,12 @@ impl<'a> Frame<'a> {
             return Err(FrameError::Invalid);
         }
         let Some(method) = method else {
-            let is_answer = result.is_some() || error.is_some();
-            return if is_answer { Ok(Message::Response) } else { Err(FrameError::Invalid) };
+            let answer = match (*error, *result) {
+                (Some(error), _) => Err(error),
+                (None, Some(result)) => Ok(result),
+                (None, None) => return Err(FrameError::Invalid),
+            };
+            return Ok(Message::Response { id: *id, answer });
         };
         let id = id.map(|raw| Id::from_raw(raw).ok_or(FrameError::Invalid)).transpose()?;
         let params = match fault {
@@ -231,7 +240,10 @@ mod tests {
         let message = frame.read(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         assert!(matches!(message, Ok(Message::Notification { .. })));
         let mut frame = Frame::default();
-        assert!(matches!(frame.read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Ok(Message::Response)));
+        assert!(matches!(
+            frame.read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            Ok(Message::Response { answer: Ok(_), .. })
+        ));
     }
 
     #[test]

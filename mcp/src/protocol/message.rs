@@ -1,4 +1,4 @@
-//! The JSON-RPC messages that we send: answers, errors and notifications.
+//! The JSON-RPC messages that we send: answers, errors, notifications and requests.
 //!
 //! A message is JSON text alone. What separates it from the next one is the business of a transport.
 
@@ -132,6 +132,14 @@ impl ServerMessage {
         }
         let id = id.map_or("null", Id::as_json);
         ServerMessage(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{body}}}").into_bytes())
+    }
+
+    /// A request, with the JSON text of its parameters.
+    pub fn request(id: &str, method: &str, params: &str) -> ServerMessage {
+        ServerMessage(
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"{method}\",\"params\":{params}}}")
+                .into_bytes(),
+        )
     }
 
     /// A message that wants no answer.

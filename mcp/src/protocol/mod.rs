@@ -19,6 +19,7 @@ pub(crate) mod scan;
 mod usual;
 pub mod version;
 
+pub use borrowed::Raw;
 pub use frame::{Frame, FrameError, Id, Message};
 pub use message::{ErrorCode, RpcError, ServerMessage};
 pub use notify::LogMessage;

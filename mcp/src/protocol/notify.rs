@@ -75,6 +75,11 @@ fn meta(id: &Id<'_>) -> Value {
     json!({ META_SUBSCRIPTION: value })
 }
 
+/// `notifications/cancelled`, for a request of ours.
+pub fn cancelled(id: &str) -> ServerMessage {
+    ServerMessage::notification("notifications/cancelled", &json!({ "requestId": id }))
+}
+
 /// Something that a client may wish to hear of beside an answer.
 #[derive(Clone, Debug)]
 pub struct LogMessage {

@@ -17,6 +17,9 @@ pub struct Params<'a> {
     /// `initialize`: the version the client prefers. Raw, so that a wrong type is no error.
     #[serde(borrow, default, rename = "protocolVersion")]
     pub protocol_version: Option<Raw<'a>>,
+    /// `initialize`: what the client offers.
+    #[serde(borrow, default)]
+    pub capabilities: Option<Raw<'a>>,
     /// `notifications/cancelled`: which request.
     #[serde(borrow, default, rename = "requestId")]
     pub request_id: Option<Raw<'a>>,

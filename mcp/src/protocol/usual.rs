@@ -28,7 +28,7 @@ fn members<'a>(text: &'a str, found: &mut Members<'a, Params<'a>>) -> Option<()>
             params(scanner, found.params.as_mut()?)
         } else {
             match scanner.any_key()? {
-                // We never ask, so nobody answers.
+                // Answers are rare.
                 b"result" | b"error" => None,
                 _ => scanner.skip_value(),
             }
@@ -50,6 +50,7 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> 
         match scanner.any_key()? {
             b"requestId" => fill(&mut params.request_id, present(scanner)?),
             b"cursor" => fill(&mut params.cursor, present(scanner)?),
+            b"capabilities" => fill(&mut params.capabilities, present(scanner)?),
             b"protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
             b"level" | b"notifications" => None,
             _ => scanner.skip_value(),

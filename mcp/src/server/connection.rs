@@ -1,11 +1,13 @@
 //! One connection without its transport: messages in, messages to send out.
 
 use super::calls::Calls;
+use super::client_requests::ClientRequests;
 use super::gate::{Gate, Share};
 use super::handler::{Action, Handler, HandshakeState, Subscription};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Route};
 use crate::protocol::{Frame, FrameError, Id, Message, RpcError, ServerMessage, notify};
+use ptc_runtime::upstream::{ClientFeatures, Offered};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -19,6 +21,23 @@ pub struct ClientConnection<O> {
     mailbox: Arc<Mailbox>,
     outbox: O,
     open: bool,
+    /// Where the client is told of that requests of servers are passed to.
+    client: Option<ClientFeatures>,
+    /// Those requests, once it has said that it takes some.
+    asked: Option<ServedConnection>,
+}
+
+/// A client that requests of servers are passed to.
+struct ServedConnection {
+    requests: Arc<ClientRequests>,
+    client: ClientFeatures,
+}
+
+impl Drop for ServedConnection {
+    fn drop(&mut self) {
+        self.client.nobody();
+        self.requests.close();
+    }
 }
 
 impl<O: Outbox> ClientConnection<O> {
@@ -39,7 +58,15 @@ impl<O: Outbox> ClientConnection<O> {
             subscriptions: Vec::new(),
             outbox,
             open: true,
+            client: None,
+            asked: None,
         }
+    }
+
+    /// The same, for the one client of the process: requests of servers are passed to it.
+    #[must_use]
+    pub fn of_the_client(self) -> ClientConnection<O> {
+        ClientConnection { client: Some(self.handler.client().clone()), ..self }
     }
 
     /// Where jobs report; [`ClientConnection::take_events`] reads it.
@@ -65,6 +92,7 @@ impl<O: Outbox> ClientConnection<O> {
     /// Reads no more; ends the subscriptions, whose answers tell that this is the orderly end.
     pub fn close(&mut self) {
         self.open = false;
+        self.asked = None;
         for Subscription { id, .. } in std::mem::take(&mut self.subscriptions) {
             self.outbox.send(Route::Request(&id), notify::subscription_ended(&id));
         }
@@ -84,8 +112,13 @@ impl<O: Outbox> ClientConnection<O> {
     /// True when this message has to wait until the server is ready; a transport leaves it unread, and what comes
     /// behind it.
     pub fn must_wait(&self, text: &str) -> bool {
-        !self.handler.is_ready()
-            && Frame::default().read_text(text).is_ok_and(|message| self.handler.must_wait(&message))
+        let must_wait = !self.handler.is_ready()
+            && Frame::default().read_text(text).is_ok_and(|message| self.handler.must_wait(&message));
+        if must_wait && let Some(client) = &self.client {
+            // Servers need not wait for what it offers.
+            client.says_nothing();
+        }
+        must_wait
     }
 
     /// [`ClientConnection::text`] for what may be no text.
@@ -112,7 +145,14 @@ impl<O: Outbox> ClientConnection<O> {
             let error = ServerMessage::error(Some(id), &RpcError::duplicate_id(id));
             return self.outbox.send(Route::Request(id), error);
         }
-        match self.handler.handle(message, &mut self.handshake, &mut self.outbox) {
+        if let (Message::Response { id, answer }, Some(asked)) = (&message, &self.asked) {
+            return asked.requests.answer(*id, *answer);
+        }
+        let action = self.handler.handle(message, &mut self.handshake, &mut self.outbox);
+        if self.client.is_some() {
+            self.meet_client();
+        }
+        match action {
             Action::None => {}
             Action::Cancel(id) => {
                 self.subscriptions.retain(|subscription| subscription.id != id);
@@ -133,6 +173,30 @@ impl<O: Outbox> ClientConnection<O> {
         }
     }
 
+    /// Passes requests of servers to the client, once it has said that it takes them.
+    fn meet_client(&mut self) {
+        if let (None, Some(client), Some(offered)) = (&self.asked, &self.client, self.handshake.offered()) {
+            if offered == Offered::default() {
+                client.nobody();
+                self.client = None;
+                return;
+            }
+            let requests = Arc::new(ClientRequests::new(self.mailbox.clone()));
+            client.serve(offered, requests.clone());
+            self.asked = Some(ServedConnection { requests, client: client.clone() });
+        }
+        self.send_requests();
+    }
+
+    /// Sends what servers ask the client, unless its handshake is not over.
+    fn send_requests(&mut self) {
+        if let Some(asked) = self.asked.as_ref().filter(|_| self.handshake.is_initialized()) {
+            for message in asked.requests.take() {
+                self.outbox.send(Route::Connection, message);
+            }
+        }
+    }
+
     /// Answers a message that could not be read.
     pub fn reject(&mut self, error: FrameError) {
         tracing::debug!(?error, "malformed frame");
@@ -141,6 +205,7 @@ impl<O: Outbox> ClientConnection<O> {
 
     /// Takes what jobs and the gate have told.
     pub fn take_events(&mut self) {
+        self.send_requests();
         let events = self.mailbox.take();
         if events.is_empty() {
             return;

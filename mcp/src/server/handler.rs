@@ -10,8 +10,9 @@ use crate::protocol::log_level::LogLevel;
 use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
-use crate::protocol::{Era, Id, Message, RpcError, ServerMessage, Version};
+use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
 use crate::tools::{Begun, CallContext, CallOwner, Facts, Job, Registry, Responder, ToolAnswer};
+use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -105,6 +106,8 @@ pub struct HandshakeState {
     version: Option<Version>,
     /// The client has finished its handshake, so it may be sent notifications.
     initialized: bool,
+    /// What it offers, once it has said so.
+    offered: Option<Offered>,
 }
 
 impl HandshakeState {
@@ -121,6 +124,11 @@ impl HandshakeState {
     /// True when the client may be told of changes without having subscribed.
     pub fn is_initialized(&self) -> bool {
         self.initialized
+    }
+
+    /// What the client offers, once it has said so.
+    pub fn offered(&self) -> Option<Offered> {
+        self.offered
     }
 }
 
@@ -156,6 +164,7 @@ pub struct Handler {
     tools: ToolLists,
     ready: AtomicBool,
     recorder: Option<Arc<CallRecorder>>,
+    client: ClientFeatures,
 }
 
 impl Handler {
@@ -181,7 +190,19 @@ impl Handler {
             tools,
             ready: AtomicBool::new(ready),
             recorder,
+            client: ClientFeatures::default(),
         })
+    }
+
+    /// The same, for a process with one client, which requests of servers are passed to.
+    #[must_use]
+    pub fn passing_to_client(self, client: ClientFeatures) -> Handler {
+        Handler { client, ..self }
+    }
+
+    /// Where the one client of the process is told of.
+    pub fn client(&self) -> &ClientFeatures {
+        &self.client
     }
 
     /// Makes `tools/list` of other facts; false when nobody can have seen other lists. The response profile stays.
@@ -214,7 +235,7 @@ impl Handler {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
             Message::Notification { method, params } => return notification(method, params, state),
-            Message::Response => return Action::None,
+            Message::Response { .. } => return Action::None,
         };
         match self.request(&id, method, params, state, out) {
             Ok(action) => action,
@@ -337,6 +358,7 @@ impl Handler {
                 return Err(RpcError::invalid_params(&format!("_meta must have \"{META_VERSION}\"")));
             }
             ("initialize", Era::Handshake) => {
+                state.offered = Some(offered(params.capabilities.map(Raw::get).unwrap_or_default()));
                 let version = requested_version(params);
                 state.version = Some(version);
                 self.initialize(version)
@@ -461,6 +483,16 @@ fn notification(
         }
         "exit" => Action::Exit,
         _ => Action::None,
+    }
+}
+
+/// What the capabilities of a client say that it offers. An `elicitation` that names no mode means forms.
+fn offered(capabilities: &str) -> Offered {
+    let capabilities: Value = serde_json::from_str(capabilities).unwrap_or_default();
+    let modes = capabilities["elicitation"].as_object();
+    Offered {
+        elicitation: modes.is_some_and(|modes| modes.is_empty() || modes.contains_key("form")),
+        roots: capabilities["roots"].is_object(),
     }
 }
 

@@ -47,6 +47,11 @@ impl<E> Mailbox<E> {
         }
     }
 
+    /// Wakes the reader for what it finds elsewhere.
+    pub fn wake(&self) {
+        self.arrived.notify_one();
+    }
+
     /// Everything that has happened, in order.
     pub fn take(&self) -> Vec<E> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))

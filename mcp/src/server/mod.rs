@@ -3,7 +3,8 @@
 //! # Layout
 //!
 //! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras.
-//! - [`connection`]: one connection without its transport. `calls`: its calls in flight. [`progress`]: what a
+//! - [`connection`]: one connection without its transport. `calls`: its calls in flight. `client_requests`: what
+//!   servers ask its client. [`progress`]: what a
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
 //! - [`gate`]: how much may be in the server at once, one a process.
 //! - [`outbox`]: where messages go.
@@ -12,6 +13,7 @@
 //!   thread that reads them. [`output`]: a thread that writes, and how much it is behind.
 
 mod calls;
+mod client_requests;
 pub mod connection;
 pub mod gate;
 pub mod handler;

@@ -43,7 +43,8 @@ pub async fn serve(
 ) -> io::Result<()> {
     let mut input = lines::spawn_reader(input, max_line_bytes)?;
     let output = Output::spawn(output)?;
-    let connection = ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default());
+    let connection =
+        ClientConnection::new(handler.clone(), gate, max_line_bytes, Lines::default()).of_the_client();
     Loop { connection, handler, output: &output, unread: None }.run(&mut input, facts, stop).await;
     let flushed = tokio::time::timeout(GRACE, output.finish()).await;
     if flushed.is_err() {

@@ -111,11 +111,11 @@ impl CatalogView {
     pub fn of(catalog: &ptc_runtime::tools::Catalog) -> CatalogView {
         let servers = catalog.servers().map(|server| ServerView {
             name: server.name.to_string(),
-            description: server.description.as_deref().unwrap_or_default().to_owned(),
+            description: server.about().unwrap_or_default().into_owned(),
             tools: server.tools.as_ref().map(|tools| {
                 let tools = tools.iter().map(|tool| ToolView {
                     name: tool.name.to_string(),
-                    description: tool.description.clone().unwrap_or_default(),
+                    description: tool.about().unwrap_or_default().to_owned(),
                     parameters: {
                         let (names, required) = parameters(tool);
                         let mark = |at| if at < required { "" } else { "?" };

@@ -29,7 +29,7 @@ use crate::run::outcome::CallFault;
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
 use crate::tools::seen::SeenResults;
-use crate::tools::{LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
+use crate::tools::{CallTarget, LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -145,7 +145,8 @@ impl ToolBroker {
         store: Option<SpillStore>,
     ) -> Result<CallPayload, CallError> {
         let ToolCall { server, tool, arguments } = call;
-        let permit = match self.reserve(account, &server, &tool, Notation::Json)? {
+        let target = CallTarget::Tool(tool.into());
+        let permit = match self.reserve(account, &server, target, Notation::Json)? {
             Reserved::Permit(permit) => permit,
             Reserved::Pending(pending) => pending.permit().await?,
         };

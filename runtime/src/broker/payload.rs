@@ -90,6 +90,9 @@ pub(crate) enum Chosen {
 struct McpResult<'a> {
     #[serde(borrow, default)]
     content: Option<&'a RawValue>,
+    /// Of a resource, in the place of the content.
+    #[serde(borrow, default)]
+    contents: Option<&'a RawValue>,
     #[serde(borrow, default)]
     structured_content: Option<&'a RawValue>,
     #[serde(default)]
@@ -295,7 +298,7 @@ impl CallPayload {
             return malformed("the tool asks for more input, which a program cannot give");
         }
         let structured = result.structured_content.map(|raw| place_of(answer.bytes(), raw.get()));
-        let Some(blocks) = Blocks::read(result.content, answer.bytes()) else {
+        let Some(blocks) = Blocks::read(result.content.or(result.contents), answer.bytes()) else {
             return malformed("the result's content is not a list of blocks");
         };
         let bytes = match (&structured, &blocks) {
@@ -341,9 +344,23 @@ fn success(
         [only] if looks_like_json(only) => false,
         texts => !repeats(answer.bytes(), &inner, texts),
     };
+    // Some servers give their blocks twice; a picture is large.
+    let others = others && !holds_blocks(answer.bytes(), &whole, place.as_ref());
     // JSON inside a text is decoded as in any text.
     let value = text.map_or(Chosen::Structured(inner), Chosen::Text);
     PayloadContent::Success { value, blocks: place.filter(|_| others || is_new) }
+}
+
+/// Whether structuredContent is the list of blocks once more, in a member of its own.
+fn holds_blocks(answer: &[u8], whole: &Range<usize>, blocks: Option<&Range<usize>>) -> bool {
+    let json = |place: &Range<usize>| answer.get(place.clone()).unwrap_or_default();
+    let only = serde_json::from_slice::<OnlyContent<'_>>(json(whole)).ok();
+    let Some((only, blocks)) = only.filter(|_| json(whole).starts_with(b"{")).zip(blocks.map(json)) else {
+        return false;
+    };
+    let only = only.content.get().as_bytes();
+    let read = |json: &[u8]| serde_json::from_slice::<Json>(json).ok();
+    only.starts_with(b"[") && (only == blocks || read(only) == read(blocks))
 }
 
 /// What is in structuredContent that wraps a result in one member, and its text if it is one. The `content` of a text

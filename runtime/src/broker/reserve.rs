@@ -6,9 +6,9 @@ use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus, Effect};
 use crate::run::outgoing::Turn;
 use crate::spill::SpillStore;
-use crate::tools::words::{no_such_server, no_such_tool, refused_tool};
-use crate::tools::{LookUp, Notation, UpstreamTool};
-use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamStatus};
+use crate::tools::words::{no_such_server, no_such_tool, refused_request, refused_tool};
+use crate::tools::{CallTarget, LookUp, Notation, UpstreamTool};
+use crate::upstream::{CallRequest, ResultSink, Upstream, UpstreamFault, UpstreamState, UpstreamStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -29,6 +29,7 @@ struct Terms {
     broker: Arc<ToolBroker>,
     account: Arc<RunAccount>,
     upstream: Arc<dyn Upstream>,
+    target: CallTarget,
     /// Wall clock of the whole call, decided when it was made.
     whole: Duration,
     /// It is a tool of the host: nobody asks what it gave last.
@@ -45,7 +46,7 @@ pub struct Pending {
 /// The tool of a call that waits.
 enum PendingTool {
     /// Of a server: looked for again when the wait is over, since lists change.
-    Listed { name: String, is_loaded: bool, notation: Notation },
+    Listed { is_loaded: bool, notation: Notation },
     /// Of the host.
     Granted(Arc<UpstreamTool>),
 }
@@ -70,21 +71,22 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         server: &str,
-        tool: &str,
+        target: CallTarget,
         notation: Notation,
     ) -> Result<Reserved, CallError> {
-        let found = self.find(server, tool, notation)?;
+        let found = self.find(server, &target, notation)?;
         // What was found has an upstream.
         let Some(upstream) = self.upstream(server) else {
-            return Err(CallError::Wrong(no_such_server(server, tool, &self.catalog.snapshot(), notation)));
+            let label = target.label();
+            return Err(CallError::Wrong(no_such_server(server, label, &self.catalog.snapshot(), notation)));
         };
         let timeout = upstream.limits().timeout;
-        let terms = self.terms(account, upstream, timeout);
-        let listed = |is_loaded| PendingTool::Listed { name: tool.to_owned(), is_loaded, notation };
+        let terms = self.terms(account, upstream, target, timeout);
+        let listed = |is_loaded| PendingTool::Listed { is_loaded, notation };
         match found {
             Some(tool) => terms.reserve(tool, |_| listed(true)),
             None => {
-                let call = terms.pay(tool, Effect::Unknown)?;
+                let call = terms.pay(Effect::Unknown)?;
                 Ok(Reserved::Pending(Pending { terms, tool: listed(false), call }))
             }
         }
@@ -98,7 +100,8 @@ impl ToolBroker {
         tool: &Arc<UpstreamTool>,
         timeout: Option<Duration>,
     ) -> Result<Reserved, CallError> {
-        let terms = Terms { is_host: true, ..self.terms(account, host, timeout) };
+        let target = CallTarget::Tool(tool.name.clone());
+        let terms = Terms { is_host: true, ..self.terms(account, host, target, timeout) };
         terms.reserve(tool.clone(), PendingTool::Granted)
     }
 
@@ -106,19 +109,21 @@ impl ToolBroker {
         self: &Arc<ToolBroker>,
         account: &Arc<RunAccount>,
         upstream: Arc<dyn Upstream>,
+        target: CallTarget,
         timeout: Option<Duration>,
     ) -> Terms {
         let whole = account.call_timeout(timeout.unwrap_or_else(|| account.limits().upstream_call_timeout()));
-        Terms { broker: self.clone(), account: account.clone(), upstream, whole, is_host: false }
+        Terms { broker: self.clone(), account: account.clone(), upstream, target, whole, is_host: false }
     }
 
-    /// The tool; `None` when nothing is known about the tools of its server.
+    /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
     fn find(
         &self,
         server: &str,
-        tool: &str,
+        target: &CallTarget,
         notation: Notation,
     ) -> Result<Option<Arc<UpstreamTool>>, CallError> {
+        let CallTarget::Tool(tool) = target else { return self.find_request(server, target, notation) };
         let wrong = match self.look_up(server, tool) {
             LookUp::Ready(tool) => return Ok(Some(tool)),
             LookUp::NotLoaded => return Ok(None),
@@ -127,6 +132,28 @@ impl ToolBroker {
             LookUp::NoTool(tools) => no_such_tool(server, tool, &tools, &self.catalog.snapshot(), notation),
         };
         Err(CallError::Wrong(wrong))
+    }
+
+    /// A request for something that is no tool: it may be sent unless the configuration refuses it, which shows with
+    /// the list of tools.
+    fn find_request(
+        &self,
+        server: &str,
+        target: &CallTarget,
+        notation: Notation,
+    ) -> Result<Option<Arc<UpstreamTool>>, CallError> {
+        let (catalog, method) = (self.catalog.snapshot(), target.method());
+        let Some(upstream) = self.upstream(server) else {
+            return Err(CallError::Wrong(no_such_server(server, method, &catalog, notation)));
+        };
+        let tools = catalog.server(server).and_then(|server| server.proven());
+        let Some(tools) = tools.filter(|_| upstream.status().state == UpstreamState::Ready) else {
+            return Ok(None);
+        };
+        match tools.request_refusal(method) {
+            Some(refusal) => Err(CallError::Wrong(refused_request(server, method, refusal))),
+            None => Ok(Some(Arc::new(target.as_tool()))),
+        }
     }
 }
 
@@ -143,15 +170,15 @@ impl Terms {
                 Ok(Reserved::Permit(Permit { terms: self, tool, turn, call: None, since }))
             }
             None => {
-                let call = self.pay(&tool.name, tool.effect())?;
+                let call = self.pay(tool.effect())?;
                 Ok(Reserved::Pending(Pending { terms: self, tool: waiting(tool), call }))
             }
         }
     }
 
     /// Opens a call and takes it from the budgets of its run; a call that is refused is in the ledger all the same.
-    fn pay(&self, tool: &str, effect: Effect) -> Result<OpenCall, WorldFault> {
-        let server = self.upstream.name();
+    fn pay(&self, effect: Effect) -> Result<OpenCall, WorldFault> {
+        let (server, tool) = (self.upstream.name(), self.target.label());
         let label = CallLabel { server: server.to_owned(), tool: tool.to_owned(), effect };
         let call = OpenCall::begin(&self.account, label);
         let cap = CallFault::CapExhausted.name();
@@ -216,7 +243,7 @@ impl Pending {
         };
         let found = match tool {
             PendingTool::Granted(tool) => Ok(Some(tool)),
-            PendingTool::Listed { name, notation, .. } => terms.broker.find(server, &name, notation),
+            PendingTool::Listed { notation, .. } => terms.broker.find(server, &terms.target, notation),
         };
         match found {
             Ok(Some(tool)) => {
@@ -289,7 +316,7 @@ impl Permit {
                 let left = terms.left(&call);
                 (call, left)
             }
-            None => (terms.pay(&tool.name, tool.effect())?, terms.whole.saturating_sub(took)),
+            None => (terms.pay(tool.effect())?, terms.whole.saturating_sub(took)),
         };
         if left.is_zero() {
             return Err(terms.fail(call, &UpstreamFault::Timeout(terms.whole)));
@@ -300,8 +327,9 @@ impl Permit {
             .limits()
             .max_response_bytes
             .unwrap_or_else(|| usize::try_from(most).unwrap_or(usize::MAX));
+        let Terms { broker, account, upstream, target, whole, is_host } = terms;
         let request = CallRequest {
-            tool: tool.name.clone(),
+            target,
             arguments: turn.charge(arguments),
             timeout: left,
             sink: match store {
@@ -309,7 +337,6 @@ impl Permit {
                 None => ResultSink::Inline { max_bytes },
             },
         };
-        let Terms { broker, account, upstream, whole, is_host } = terms;
         let wrapped_in = tool.wraps_result_in();
         let declares_result = is_host || tool.output_schema.is_some();
         Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call })

@@ -4,6 +4,7 @@ use super::{CallError, CallPayload, ToolBroker};
 use crate::run::account::{CallTag, RunAccount};
 use crate::run::ledger::OpenCall;
 use crate::run::outcome::{CallFault, CallStatus};
+use crate::tools::CallTarget;
 use crate::upstream::{CallRequest, Upstream, UpstreamFault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl Parcel {
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
         let Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call } = self;
-        let tool = request.tool.clone();
+        let target = request.target.clone();
         let result = match upstream.call(request).await {
             Ok(result) => result,
             Err(fault) => {
@@ -59,9 +60,12 @@ impl Parcel {
             }
         };
         let payload = CallPayload::read(result, wrapped_in).await;
-        if !declares_result && payload.failure().is_none() {
+        if let CallTarget::Tool(tool) = &target
+            && !declares_result
+            && payload.failure().is_none()
+        {
             let (bytes, server) = (usize::try_from(payload.bytes()).unwrap_or(usize::MAX), upstream.name());
-            broker.seen.note(server, &tool, bytes, || payload.as_json());
+            broker.seen.note(server, tool, bytes, || payload.as_json());
         }
         let (bytes, duration) = (payload.bytes(), call.elapsed());
         match account.hold(payload.held_bytes()) {

@@ -57,7 +57,7 @@ impl Upstream for Plain {
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
-        let (_, form, body) = RESULTS.iter().find(|(name, ..)| **name == *request.tool).unwrap();
+        let (_, form, body) = RESULTS.iter().find(|(name, ..)| *name == request.target.label()).unwrap();
         let (max_bytes, _) = request.sink.parts();
         if body.len() > max_bytes {
             return Err(UpstreamFault::TooLarge { bytes: body.len() as u64, cap: max_bytes as u64 });

@@ -101,8 +101,9 @@ impl Upstream for GrantedTools {
     }
 
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault> {
-        let Some((tool, _)) = self.tools.get(&request.tool) else {
-            return Err(UpstreamFault::Protocol(format!("no tool {}", request.tool)));
+        let name = request.target.label();
+        let Some((tool, _)) = self.tools.get(name) else {
+            return Err(UpstreamFault::Protocol(format!("no tool {name}")));
         };
         // What panics in the function is a failure of this call, and of nothing else.
         let begun = catch_unwind(AssertUnwindSafe(|| (tool.function)(request.arguments.as_str())));

@@ -4,7 +4,9 @@
 //! next one. Names are in order, so that whatever is rendered from a snapshot is the same in every run.
 
 use super::policy::Refusal;
+use super::text::one_line;
 use super::tool::{ToolList, UpstreamTool};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,7 +47,16 @@ pub struct CatalogServer {
     era: u64,
 }
 
+/// Characters of what a server says about itself, where the configuration says nothing.
+const OWN_WORDS: usize = 200;
+
 impl CatalogServer {
+    /// What there is to say about it in a line: what the configuration has, else what the server says about itself.
+    pub fn about(&self) -> Option<Cow<'_, str>> {
+        let own = || Some(one_line(self.tools.as_ref()?.instructions()?, OWN_WORDS));
+        self.description.as_deref().map(Cow::Borrowed).or_else(own)
+    }
+
     /// The list, if it proves what the server has.
     pub fn proven(&self) -> Option<&Arc<ToolList>> {
         self.tools.as_ref().filter(|_| self.is_current)

@@ -4,6 +4,7 @@
 //! - `tool`, `policy`: one server's tools, and which of them may be called; `catalog`: those of all servers
 //! - `expectation`: what a schema expects of one value and of the names of a map; `schema`: schemas as words;
 //!   `typed`: as signatures; `seen`: what tools gave that do not say
+//! - `target`: what a call asks for, tools and the rest
 //! - `qualified`: names of tools beside those of other servers
 //! - `check`: arguments that are JSON already, against their schema
 //! - `words`: what is wrong with a call; the same for literal calls, computed ones and callers with JSON
@@ -17,6 +18,7 @@ mod qualified;
 mod schema;
 pub(crate) mod seen;
 pub(crate) mod suggest;
+mod target;
 pub mod text;
 mod tool;
 mod typed;
@@ -26,6 +28,7 @@ pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
+pub use target::{CallTarget, ListKind};
 pub use tool::{Annotations, Listed, ToolList, UpstreamTool};
 pub use words::{Notation, WrongCall};
 

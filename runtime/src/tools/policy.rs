@@ -1,8 +1,10 @@
 //! Which tools of a server may be called: allow and block lists by name, and read-only operation.
 //!
-//! The policy acts where tool lists are made, so that a refused tool exists for no front end.
+//! The policy acts where tool lists are made, so that a refused tool exists for no front end. Requests for resources
+//! and prompts are named by their methods (`resources/read`).
 
 use super::qualified::qualified_name;
+use super::target::CallTarget;
 use super::tool::UpstreamTool;
 use crate::run::outcome::Effect;
 use std::fmt;
@@ -73,16 +75,29 @@ impl ToolPolicy {
 
     /// Why a tool of `server` may not be called; `None` when it may.
     pub fn refusal(&self, server: &str, tool: &UpstreamTool) -> Option<Refusal> {
+        let is_writing = self.read_only && tool.effect() != Effect::Read;
+        self.refusal_by_name(server, &tool.name).or(is_writing.then_some(Refusal::NotReadOnly))
+    }
+
+    /// The requests for resources and prompts, all of them read-only, that `server` may not be sent. The lists name
+    /// them by their methods, so that a list of what is allowed shuts what it does not name.
+    pub(super) fn refused_requests(&self, server: &str) -> impl Iterator<Item = (&'static str, Refusal)> {
+        CallTarget::METHODS
+            .into_iter()
+            .filter_map(move |method| Some((method, self.refusal_by_name(server, method)?)))
+    }
+
+    fn refusal_by_name(&self, server: &str, name: &str) -> Option<Refusal> {
         for rule in &self.rules {
             let matches =
-                |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(server, &tool.name));
+                |patterns: &[ToolPattern]| patterns.iter().any(|pattern| pattern.matches(server, name));
             match rule {
                 NameRule::Allow(patterns) if !matches(patterns) => return Some(Refusal::NotAllowed),
                 NameRule::Block(patterns) if matches(patterns) => return Some(Refusal::Blocked),
                 NameRule::Allow(_) | NameRule::Block(_) => {}
             }
         }
-        (self.read_only && tool.effect() != Effect::Read).then_some(Refusal::NotReadOnly)
+        None
     }
 }
 

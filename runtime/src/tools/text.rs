@@ -2,7 +2,7 @@
 
 use super::schema::{Argument, Properties, alternatives, key, resolve, word};
 use super::typed::{result, typed};
-use super::{Annotations, UpstreamTool};
+use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
@@ -144,6 +144,29 @@ fn placeholder(root: &Json, schema: &Json, depth: usize) -> String {
 /// The least number that the schema takes, or the usual one.
 fn number(schema: &Json, usual: &str) -> String {
     schema.get("minimum").filter(|least| least.is_number()).map_or_else(|| usual.to_owned(), Json::to_string)
+}
+
+/// What there is to know about a server that has listed its tools.
+pub(crate) fn about_server(server: &CatalogServer) -> String {
+    let name = Json::from(&*server.name);
+    let mut text = server.name.to_string();
+    let tools = server.tools.as_ref();
+    let says = tools.and_then(|tools| tools.instructions());
+    for (label, about) in [("Description", server.description.as_deref()), ("Instructions", says)] {
+        let about = paragraph(about.unwrap_or_default(), DESCRIPTION, "  ");
+        if !about.is_empty() {
+            text.push_str(&format!("\n{label}: {about}"));
+        }
+    }
+    let count = tools.map_or(0, |tools| tools.len());
+    text.push_str(&format!("\nTools: {count}, listed by (dir {name})"));
+    for (what, target) in [("Resources", ListKind::Resources), ("Prompts", ListKind::Prompts)] {
+        let is_open = tools.is_some_and(|tools| tools.request_refusal(target.parts().0).is_none());
+        if is_open {
+            text.push_str(&format!("\n{what}: ({} {{:server {name}}})", target.form()));
+        }
+    }
+    text
 }
 
 /// The documentation of one tool; `seen` is the shape of what it last gave, for one that does not say what it gives.

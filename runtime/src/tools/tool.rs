@@ -66,6 +66,11 @@ impl UpstreamTool {
         }
     }
 
+    /// What there is to say about it: its description, else its title.
+    pub fn about(&self) -> Option<&str> {
+        self.description.as_deref().filter(|text| !text.trim().is_empty()).or(self.title.as_deref())
+    }
+
     /// The member that this tool wraps its result in, because structuredContent has to be an object: `result`
     /// as FastMCP does, or by the schema the only one, or the `content` of a text.
     pub fn wraps_result_in(&self) -> Option<&'static str> {
@@ -112,6 +117,8 @@ pub struct Listed {
     pub notes: Vec<String>,
     /// Why the list is not complete, if it is not.
     pub cut: Option<Arc<str>>,
+    /// What the server says about itself for whoever uses it.
+    pub instructions: Option<Arc<str>>,
 }
 
 impl From<Vec<UpstreamTool>> for Listed {
@@ -127,13 +134,17 @@ pub struct ToolList {
     refused: BTreeMap<Arc<str>, Refusal>,
     notes: Vec<String>,
     cut: Option<Arc<str>>,
+    instructions: Option<Arc<str>>,
+    /// What the server may not be asked for beside its tools.
+    refused_requests: BTreeMap<&'static str, Refusal>,
 }
 
 impl ToolList {
     /// The tools of `server`; of two tools with one name the first counts.
     pub fn new(server: &str, listed: impl Into<Listed>, policy: &ToolPolicy) -> ToolList {
-        let Listed { tools, broken, notes, cut } = listed.into();
-        let mut list = ToolList { notes, cut, ..ToolList::default() };
+        let Listed { tools, broken, notes, cut, instructions } = listed.into();
+        let refused_requests = policy.refused_requests(server).collect();
+        let mut list = ToolList { notes, cut, instructions, refused_requests, ..ToolList::default() };
         list.refused.extend(broken.into_iter().map(|name| (name, Refusal::Broken)));
         for tool in tools {
             if let Some(refusal) = policy.refusal(server, &tool) {
@@ -163,6 +174,16 @@ impl ToolList {
     /// What is wrong with the list, for whoever cares for the server.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// What the server says about itself for whoever uses it.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// Why the server may not be sent this request.
+    pub fn request_refusal(&self, method: &str) -> Option<Refusal> {
+        self.refused_requests.get(method).copied()
     }
 
     /// Why it is not complete: the server has tools beyond it, which cannot be called. `None`: it is.

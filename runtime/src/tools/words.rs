@@ -340,6 +340,12 @@ pub(crate) fn refused_tool(server: &str, tool: &str, refusal: Refusal) -> WrongC
     WrongCall::new(format!("no tool '{tool}' in upstream '{server}': {refusal}"))
 }
 
+/// A request for resources or prompts that the configuration refuses.
+pub(crate) fn refused_request(server: &str, method: &str, refusal: Refusal) -> WrongCall {
+    WrongCall::new(format!("upstream '{server}' may not be sent {method}: {refusal}"))
+        .hint(format!("{method:?} among the tools.allow of the server opens it."))
+}
+
 /// The first server that has a tool of this name.
 fn server_with<'c>(catalog: &'c Catalog, tool: &str) -> Option<&'c str> {
     let has = |server: &&CatalogServer| server.tools.as_ref().is_some_and(|tools| tools.get(tool).is_some());

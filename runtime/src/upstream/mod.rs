@@ -8,9 +8,11 @@
 //! - `mcp`: the protocol as a client speaks it: eras, greeting, listing.
 //! - `transport`: how a server is reached: links, peers, events; a folder for each transport.
 //! - `jsonrpc`: messages as text.
+//! - `client_features`: what servers may ask of the client that we serve.
 //!
 //! What all servers have together is the [`Catalog`](crate::tools::Catalog).
 
+mod client_features;
 mod jsonrpc;
 mod mcp;
 mod openapi;
@@ -21,6 +23,7 @@ mod supervisor;
 mod transport;
 
 pub use crate::run::outgoing::Arguments;
+pub use client_features::{ClientAnswer, ClientFeatures, Offered, ServedClient};
 pub(crate) use jsonrpc::error::shorten;
 pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
@@ -170,7 +173,7 @@ pub trait Upstream: Send + Sync {
     /// Starts it if needed and waits until it takes calls. Concurrent callers share one start.
     async fn start(&self) -> Result<(), UpstreamFault>;
 
-    /// Calls a tool, starting the upstream if its recovery window allows. Dropping the future cancels
+    /// Calls a tool, or asks for something else that it has, starting the upstream if its recovery window allows. Dropping the future cancels
     /// the call upstream.
     async fn call(&self, request: CallRequest) -> Result<CallResult, UpstreamFault>;
 

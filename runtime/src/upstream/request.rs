@@ -2,15 +2,16 @@
 
 use super::{Arguments, RawAnswer};
 use crate::spill::{RawSpill, SpillStore};
+use crate::tools::CallTarget;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One call of a tool, ready to send.
+/// One call, ready to send.
 #[derive(Debug)]
 pub struct CallRequest {
-    /// Tool name as the upstream lists it.
-    pub tool: Arc<str>,
-    /// JSON object text.
+    /// What it asks for.
+    pub target: CallTarget,
+    /// JSON object text; of a list or a resource nothing.
     pub arguments: Arguments,
     /// Wall clock of the call, a needed start and a wait for its turn included.
     pub timeout: Duration,
@@ -48,7 +49,7 @@ impl ResultSink {
 /// The result of a call: what it is, as its server speaks, with its bytes as they came.
 #[derive(Clone, Debug)]
 pub enum CallResult {
-    /// The `result` of a `tools/call` of MCP: content, structuredContent, isError.
+    /// The `result` of a `tools/call` of MCP: content, structuredContent, isError; or that of a `resources/read`.
     Mcp(ResultBody),
     /// JSON text that is the value itself; no text at all is no value.
     Json(ResultBody),

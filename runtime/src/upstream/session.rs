@@ -64,7 +64,7 @@ impl ServerSession {
         }
     }
 
-    /// Calls a tool; the time of the call began at `begun`.
+    /// Carries out a call; the time of the call began at `begun`.
     pub(super) async fn call(
         &self,
         request: CallRequest,

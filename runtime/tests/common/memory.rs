@@ -86,7 +86,9 @@ impl MemoryServer {
 
     /// A request of the server; gives what it is answered.
     pub(crate) fn ask(&self, method: &str) -> Value {
-        serde_json::from_str(&self.live().events.request("\"q1\"", method)).unwrap()
+        let (sender, answer) = std::sync::mpsc::channel();
+        self.live().events.request("\"q1\"", method, "{}", move |text| sender.send(text).unwrap());
+        serde_json::from_str(&answer.recv().unwrap()).unwrap()
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod remote;
 
 use ptc_runtime::config::ServerEntry;
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::tools::{SharedCatalog, SnapshotMode};
+use ptc_runtime::tools::{CallTarget, SharedCatalog, SnapshotMode};
 use ptc_runtime::upstream::{
     CallRequest, CallResult, ResultBody, ResultSink, StdioSpec, SupervisedUpstream, SupervisorOptions,
     TransportSpec, Upstream, UpstreamFault,
@@ -62,6 +62,7 @@ pub(crate) fn upstream_with(
         policy: entry.tools,
         limits: entry.limits,
         secrets,
+        client: Default::default(),
     })
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn upstream(arguments: &[&str]) -> SupervisedUpstream {
 
 pub(crate) fn request(tool: &str, arguments: Value) -> CallRequest {
     CallRequest {
-        tool: tool.into(),
+        target: CallTarget::Tool(tool.into()),
         arguments: arguments.to_string().into(),
         timeout: Duration::from_secs(20),
         sink: ResultSink::Inline { max_bytes: 2 << 20 },

@@ -3,7 +3,7 @@
 //! It has one thread and answers a call when its condition holds, so nothing depends on time:
 //! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
 //! flight, `hold` never, `flood` with `bytes` bytes of text. `stats` tells how many calls were in flight at
-//! most, how many came, and which were cancelled.
+//! most, how many came, and which were cancelled. It has two resources, a template and a prompt as well.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
 use serde_json::{Value, json};
@@ -18,9 +18,15 @@ struct Probe {
     cancelled: usize,
     /// `gather` calls without an answer.
     gathered: Vec<Value>,
+    /// The capabilities of the client.
+    offered: Value,
 }
 
 const TOOLS: [&str; 6] = ["echo", "gather", "hold", "flood", "stats", "refuse"];
+
+/// Tools for clients with a capability: each passes a request to the client, and answers with what that says.
+const ASKING: [(&str, &str, &str); 2] =
+    [("ask", "elicitation", "elicitation/create"), ("roots", "roots", "roots/list")];
 
 fn main() {
     let mut probe = Probe::default();
@@ -28,24 +34,57 @@ fn main() {
         let message: Value = serde_json::from_str(&line).unwrap();
         let (id, params) = (&message["id"], &message["params"]);
         match message["method"].as_str().unwrap_or_default() {
-            "initialize" => reply(
-                id,
-                &json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
-                    "serverInfo": { "name": "probe", "version": "1" } }),
-            ),
-            "tools/list" => reply(
-                id,
-                &json!({ "tools": TOOLS.map(|name| json!({ "name": name,
-                    "description": format!("The {name} tool"), "inputSchema": { "type": "object" } })) }),
-            ),
+            "initialize" => {
+                probe.offered = params["capabilities"].clone();
+                let answer = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                    "serverInfo": { "name": "probe", "version": "1" },
+                    "instructions": "Ask it for\nechoes." });
+                reply(id, &answer);
+            }
+            "tools/list" => {
+                let asking = ASKING.iter().filter(|(_, offer, _)| probe.offered[*offer].is_object());
+                let names = TOOLS.into_iter().chain(asking.map(|(name, ..)| *name));
+                let tools = names.map(|name| {
+                    json!({ "name": name, "description": format!("The {name} tool"), "inputSchema": { "type": "object" } })
+                });
+                reply(id, &json!({ "tools": tools.collect::<Vec<_>>() }));
+            }
+            // The answer to a request of ours, whose id holds that of the call.
+            "" => {
+                let call: Value = serde_json::from_str(id.as_str().unwrap()).unwrap();
+                probe.answer(&call, &structured(&json!([message["result"], message["error"]["message"]])));
+            }
             "tools/call" => probe.call(id, params),
             "notifications/cancelled" => {
                 let before = probe.in_flight.len();
                 probe.in_flight.retain(|id| *id != params["requestId"]);
                 probe.gathered.retain(|id| *id != params["requestId"]);
                 probe.cancelled += before - probe.in_flight.len();
+                let asked = json!({ "requestId": params["requestId"].to_string() });
+                send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": asked }));
             }
             "ping" => reply(id, &json!({})),
+            "resources/list" => reply(
+                id,
+                &json!({ "resources": [
+                    { "uri": "memo://notes", "name": "notes", "mimeType": "text/plain" },
+                    { "uri": "memo://dot", "name": "dot", "mimeType": "image/png" },
+                ] }),
+            ),
+            "resources/templates/list" => reply(
+                id,
+                &json!({ "resourceTemplates": [{ "uriTemplate": "memo://numbers/{n}", "name": "numbers" }] }),
+            ),
+            "resources/read" => resource(id, &params["uri"]),
+            "prompts/list" => reply(
+                id,
+                &json!({ "prompts": [{ "name": "greet", "arguments": [{ "name": "who", "required": true }] }] }),
+            ),
+            "prompts/get" => {
+                let text = format!("Greet {}.", params["arguments"]["who"].as_str().unwrap_or("nobody"));
+                let message = json!({ "role": "user", "content": { "type": "text", "text": text } });
+                reply(id, &json!({ "description": "A greeting", "messages": [message] }));
+            }
             _ if id.is_null() => {}
             _ => send(
                 &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "unknown" } }),
@@ -78,6 +117,12 @@ impl Probe {
             "refuse" => {
                 self.answer(id, &json!({ "isError": true, "content": [{ "type": "text", "text": "no" }] }));
             }
+            name if ASKING.iter().any(|(known, ..)| *known == name) => {
+                let (_, _, method) = ASKING.iter().find(|(known, ..)| *known == name).unwrap();
+                send(
+                    &json!({ "jsonrpc": "2.0", "id": id.to_string(), "method": method, "params": arguments }),
+                );
+            }
             _ => {
                 let stats = json!({ "most_in_flight": self.most_in_flight, "calls": self.calls,
                     "cancelled": self.cancelled, "pid": std::process::id() });
@@ -90,6 +135,23 @@ impl Probe {
         self.in_flight.retain(|waiting| waiting != id);
         reply(id, result);
     }
+}
+
+/// A text, a picture, a number as JSON.
+fn resource(id: &Value, uri: &Value) {
+    let uri_text = uri.as_str().unwrap_or_default();
+    let contents = match uri_text.strip_prefix("memo://") {
+        Some("notes") => json!({ "uri": uri, "mimeType": "text/plain", "text": "Buy milk." }),
+        Some("dot") => json!({ "uri": uri, "mimeType": "image/png", "blob": "iVBORw0KGgo=" }),
+        Some(path) if path.starts_with("numbers/") => {
+            json!({ "uri": uri, "mimeType": "application/json", "text": format!("{{\"n\": {}}}", &path[8..]) })
+        }
+        _ => {
+            let error = json!({ "code": -32002, "message": "Resource not found", "data": { "uri": uri } });
+            return send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        }
+    };
+    reply(id, &json!({ "contents": [contents] }));
 }
 
 fn structured(value: &Value) -> Value {

@@ -25,15 +25,15 @@ fn main() {
             "initialize" => Ok(json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
                 "serverInfo": { "name": arguments[2], "version": "1" } })),
             "tools/list" => Ok(json!({ "tools": tools(server) })),
-            "tools/call" => call(server, params),
+            "tools/call" => call(server, params).map_err(|message| (-32000, message)),
             "ping" => Ok(json!({})),
             _ if id.is_null() => continue,
-            _ => Err("unknown method".to_owned()),
+            _ => Err((-32601, "unknown method".to_owned())),
         };
         let answer = match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-            Err(message) => {
-                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": message } })
+            Err((code, message)) => {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
             }
         };
         let mut out = std::io::stdout().lock();

@@ -16,6 +16,7 @@ mod json;
 mod numbers;
 mod predicates;
 mod regexes;
+mod servers;
 mod strings;
 
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
@@ -57,6 +58,8 @@ pub enum HostFunction {
     Now,
     /// A form that looks names up.
     Discover(DiscoveryForm),
+    /// A form that asks a server for something beside its tools.
+    Ask(ServerForm),
 }
 
 impl HostFunction {
@@ -68,7 +71,8 @@ impl HostFunction {
             | HostFunction::Tool
             | HostFunction::Servers
             | HostFunction::Budget
-            | HostFunction::Now => false,
+            | HostFunction::Now
+            | HostFunction::Ask(_) => false,
         }
     }
 }
@@ -111,6 +115,34 @@ impl DiscoveryForm {
 
     const fn takes_reference(self) -> bool {
         !matches!(self, DiscoveryForm::Apropos | DiscoveryForm::AllNs)
+    }
+}
+
+/// The forms that ask a server for something beside its tools. Each takes one map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ServerForm {
+    /// `(resource/list {:server s})`.
+    ListResources,
+    /// `(resource/templates {:server s})`.
+    ListTemplates,
+    /// `(resource/read {:server s :uri u})`.
+    ReadResource,
+    /// `(prompt/list {:server s})`.
+    ListPrompts,
+    /// `(prompt/get {:server s :name n :args {…}})`.
+    GetPrompt,
+}
+
+impl ServerForm {
+    /// The name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ServerForm::ListResources => "resource/list",
+            ServerForm::ListTemplates => "resource/templates",
+            ServerForm::ReadResource => "resource/read",
+            ServerForm::ListPrompts => "prompt/list",
+            ServerForm::GetPrompt => "prompt/get",
+        }
     }
 }
 
@@ -165,6 +197,9 @@ pub const NAMESPACES: &[(&str, Category)] = &[
     ("Math", Category::Math),
     ("json", Category::Json),
 ];
+
+/// Prefixes of names that reach the host, of which the category says nothing.
+pub const HOST_NAMESPACES: &[&str] = &["budget", "prompt", "resource"];
 
 /// One row of the builtin table.
 #[derive(Clone, Copy)]
@@ -320,6 +355,7 @@ const TABLES: &[&[Builtin]] = &[
     walks::TABLE,
     describe::TABLE,
     discovery::TABLE,
+    servers::TABLE,
     endless::TABLE,
     transducers::TABLE,
     combinators::TABLE,

@@ -66,6 +66,19 @@ pub(super) const BUDGET: Table = &[
 ];
 
 #[rustfmt::skip]
+pub(super) const RESOURCE: Table = &[
+    ("resource/list", r#"(map :name (:value (resource/list {:server "probe"})))"#, r#"["notes" "dot"]"#),
+    ("resource/templates", r#"(map :uriTemplate (:value (resource/templates {:server "probe"})))"#, r#"["memo://numbers/{n}"]"#),
+    ("resource/read", r#"(:value (resource/read {:server "probe" :uri "memo://notes"}))"#, r#""Buy milk.""#),
+];
+
+#[rustfmt::skip]
+pub(super) const PROMPT: Table = &[
+    ("prompt/list", r#"(map :name (:value (prompt/list {:server "probe"})))"#, r#"["greet"]"#),
+    ("prompt/get", r#"(get-in (prompt/get {:server "probe" :name "greet" :args {:who "Ada"}}) [:value :messages 0 :content :text])"#, r#""Greet Ada.""#),
+];
+
+#[rustfmt::skip]
 pub(super) const DATA: Table = &[
     ("data/key", "data/key", "nil"),
 ];

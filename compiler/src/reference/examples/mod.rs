@@ -16,6 +16,8 @@ const TABLES: &[(&str, Table)] = &[
     ("tool", forms::TOOL),
     ("budget", forms::BUDGET),
     ("data", forms::DATA),
+    ("prompt", forms::PROMPT),
+    ("resource", forms::RESOURCE),
     ("clojure.string", text::STRING),
     ("regex", text::REGEX),
     ("json", text::JSON),

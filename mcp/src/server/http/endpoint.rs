@@ -132,7 +132,7 @@ impl Post<'_> {
         let (id, method, params) = match &message {
             Message::Request { id, method, params } => (Some(id.clone()), *method, params.as_ref().ok()),
             Message::Notification { method, params } => (None, *method, params.as_ref().ok()),
-            Message::Response => (None, "", None),
+            Message::Response { .. } => (None, "", None),
         };
         let params = params.copied().unwrap_or(&no_params);
         let era = match revision::era(self.headers, method, params) {

@@ -2,7 +2,9 @@
 
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
-use super::tool_call::{Encoded, ParsedCall, encode, granted, over_memory, parse, programmer_fault};
+use super::tool_call::{
+    Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
+};
 use crate::broker::{CallError, Parcel, Pending, Permit, Reserved, ToolBroker, WorldFault, names};
 use crate::run::account::RunAccount;
 use crate::tools::Notation;
@@ -65,14 +67,28 @@ pub(super) fn plan(
                 Reserved::Pending(pending) => Ok(Plan::Wait(pending)),
             }
         }
-        HostFunction::ToolCall => {
-            let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
-            match broker.reserve(account, &call.server, &call.tool, Notation::Lisp) {
+        HostFunction::ToolCall | HostFunction::Ask(_) => {
+            let (call, args) = read(cx, broker, function, arguments)?;
+            match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
                 Ok(Reserved::Permit(permit)) => load(cx, account, permit, &call, &args),
                 Ok(Reserved::Pending(pending)) => Ok(Plan::Wait(pending)),
                 Err(error) => told(error, account),
             }
         }
+    }
+}
+
+/// Reads a call of a server.
+fn read(
+    cx: &mut Context,
+    broker: &ToolBroker,
+    function: HostFunction,
+    arguments: &[Value],
+) -> Result<(ParsedCall, Value), Box<Fault>> {
+    let upstreams = broker.upstreams();
+    match function {
+        HostFunction::Ask(form) => parse_request(cx, form, arguments, &names(&upstreams)),
+        _ => parse(cx, arguments, &names(&upstreams)),
     }
 }
 
@@ -90,7 +106,7 @@ pub(super) fn permitted(
             granted::load(cx, account, permit, arguments.get(1..).unwrap_or_default()).map(Plan::Send)
         }
         Ok(permit) => {
-            let (call, args) = parse(cx, arguments, &names(&broker.upstreams()))?;
+            let (call, args) = read(cx, broker, function, arguments)?;
             load(cx, account, permit, &call, &args)
         }
         Err(fault) => Ok(Plan::Refuse(fault)),
@@ -139,8 +155,8 @@ pub(super) fn servers(cx: &mut Context, broker: &ToolBroker) -> Result<Value, Bo
     for server in catalog.servers() {
         let status = broker.upstream(&server.name).map(|upstream| upstream.status());
         let count = server.tools.as_ref().map_or(0, |tools| tools.len());
-        let description = match &server.description {
-            Some(text) => cx.host_text(text)?,
+        let description = match server.about() {
+            Some(text) => cx.host_text(&text)?,
             None => Value::Nil,
         };
         let mut entries = vec![

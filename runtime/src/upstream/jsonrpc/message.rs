@@ -17,8 +17,10 @@ pub(crate) enum Incoming {
     /// An answer that cannot be read, and the requests that it may belong to; without any id it belongs to the
     /// only request in flight, if there is just one.
     Broken { ids: Vec<u64>, why: String },
-    /// A request of the server; `id` is the raw JSON of its id.
-    Request { id: String, method: String },
+    /// A request of the server; `id` is the raw JSON of its id, `params` that of its parameters.
+    Request { id: String, method: String, params: String },
+    /// The server takes back the request with this id.
+    Withdrawal { id: String },
     /// A notification of the server.
     Notification { method: String },
     /// Several frames in one list, or one behind the other.
@@ -35,6 +37,8 @@ struct Envelope<'a> {
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -82,8 +86,15 @@ fn parse_object(line: Vec<u8>) -> Incoming {
     };
     match (envelope.id, envelope.method) {
         (Some(id), Some(_)) if id.get().len() > LONGEST_ID => Incoming::Noise,
-        (Some(id), Some(method)) => Incoming::Request { id: id.get().to_owned(), method },
-        (None, Some(method)) => Incoming::Notification { method },
+        (Some(id), Some(method)) => {
+            let params = envelope.params.map_or("", RawValue::get).to_owned();
+            Incoming::Request { id: id.get().to_owned(), method, params }
+        }
+        (None, Some(method)) => {
+            let params = envelope.params.filter(|_| method == "notifications/cancelled");
+            let withdrawn = params.and_then(|params| withdrawal(params.get().as_bytes()));
+            withdrawn.unwrap_or(Incoming::Notification { method })
+        }
         (Some(id), None) => {
             let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
             let body = match (envelope.error, envelope.result) {
@@ -107,6 +118,11 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         }
         (None, None) => Incoming::Noise,
     }
+}
+
+fn withdrawal(params: &[u8]) -> Option<Incoming> {
+    let id = member(params, b"requestId").filter(|id| id.len() <= LONGEST_ID)?;
+    Some(Incoming::Withdrawal { id: std::str::from_utf8(id).ok()?.to_owned() })
 }
 
 fn is_object_again(rest: &[u8]) -> bool {
@@ -249,7 +265,18 @@ pub(crate) fn cancelled(id: u64, deadline: Instant) -> String {
     notification("notifications/cancelled", Some(&format!("{{\"requestId\":{id},\"reason\":\"{reason}\"}}")))
 }
 
-/// The answer to a request of the server. We offer nothing: `ping` works, roots are empty.
+/// The answer to a request of the server that somebody else was asked.
+pub(crate) fn answer(id: &str, answer: &Result<String, ErrorObject>) -> String {
+    let body = match answer {
+        Ok(result) => format!("\"result\":{result}"),
+        Err(ErrorObject { code, message, .. }) => {
+            format!("\"error\":{{\"code\":{code},\"message\":{}}}", serde_json::Value::from(&**message))
+        }
+    };
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{body}}}")
+}
+
+/// The answer to a request of the server that nobody else is asked. By ourselves we offer nothing: `ping` works, roots are empty.
 pub(crate) fn reply(id: &str, method: &str) -> String {
     let body = match method {
         "ping" => r#""result":{}"#,

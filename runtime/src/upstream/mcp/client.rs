@@ -42,7 +42,7 @@ impl RpcClient {
         answer.unwrap_or(Err(RequestFault::Upstream(UpstreamFault::Timeout(patience))))
     }
 
-    /// Calls a tool; the time of the call began at `begun`.
+    /// Asks for a tool, a resource or a prompt; the time of the call began at `begun`.
     pub(super) async fn call(
         &self,
         dialect: &Dialect,
@@ -50,13 +50,13 @@ impl RpcClient {
         mirrored: Vec<Mirrored>,
         begun: Instant,
     ) -> Result<RawAnswer, RequestFault> {
-        let CallRequest { tool, arguments, timeout, sink } = request;
+        let CallRequest { target, arguments, timeout, sink } = request;
         let (max_bytes, overflow) = sink.parts();
-        let (head, tail) = dialect.call(&tool);
+        let (head, tail) = dialect.call(&target);
         let deadline = deadline(begun, timeout);
         let request = PeerRequest {
-            method: "tools/call",
-            params: RequestParams::Call { tool: &tool, head, arguments, tail, mirrored },
+            method: target.method(),
+            params: RequestParams::Call { subject: target.subject(), head, arguments, tail, mirrored },
             era: dialect.era(),
             max_bytes,
             overflow,

@@ -1,5 +1,6 @@
 //! The two eras of MCP as a client speaks them: one handshake for a connection, or `_meta` in each request.
 
+use crate::tools::CallTarget;
 use crate::upstream::transport::RequestEra;
 use serde_json::json;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// The stateless era.
+    /// The stateless era. No capability is declared: an answer that asks for more input would have to be answered by
+    /// whoever the program runs for, in the middle of the program.
     pub(super) fn stateless() -> Dialect {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": STATELESS,
@@ -61,9 +63,13 @@ impl Dialect {
         }
     }
 
-    /// What stands before and behind the arguments in the params object of a call.
-    pub(super) fn call(&self, tool: &str) -> (String, String) {
-        let head = format!("{{\"name\":{},\"arguments\":", serde_json::Value::from(tool));
+    /// What stands before and behind the arguments in the params object of a call. A resource has none.
+    pub(super) fn call(&self, target: &CallTarget) -> (String, String) {
+        let subject = serde_json::Value::from(target.subject());
+        let head = match target {
+            CallTarget::Resource(_) => format!("{{\"uri\":{subject}"),
+            _ => format!("{{\"name\":{subject},\"arguments\":"),
+        };
         let tail = match self {
             Dialect::Handshake { .. } => "}".to_owned(),
             Dialect::Stateless { meta } => format!(",{meta}}}"),
@@ -80,7 +86,7 @@ impl Dialect {
     }
 }
 
-/// How we introduce ourselves. No capability is declared: nothing is forwarded to our own client.
+/// How we introduce ourselves.
 pub(super) fn client_info() -> serde_json::Value {
     json!({"name": "ptc", "version": env!("CARGO_PKG_VERSION")})
 }

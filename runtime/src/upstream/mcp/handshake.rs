@@ -12,7 +12,8 @@ use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::transport::{RequestEra, RequestFault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -97,6 +98,8 @@ pub(super) struct Hello {
     pub(super) server_info: String,
     /// It has notifications of list changes, which this era must ask for.
     pub(super) offers_changes: bool,
+    /// What it says about itself for whoever uses it.
+    pub(super) instructions: Option<Arc<str>>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +109,9 @@ struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     server_info: ServerInfo,
+    /// Of any type: nobody fails for what only people read.
+    #[serde(default)]
+    instructions: Value,
 }
 
 #[derive(Deserialize, Default)]
@@ -121,8 +127,18 @@ struct DiscoverResult {
     supported_versions: Vec<String>,
     #[serde(default)]
     capabilities: Value,
+    #[serde(default)]
+    instructions: Value,
     #[serde(default, rename = "_meta")]
     meta: Value,
+}
+
+/// Bytes of instructions that are kept.
+const INSTRUCTIONS: usize = 16 << 10;
+
+fn instructions(said: &Value) -> Option<Arc<str>> {
+    let text = said.as_str()?.trim();
+    (!text.is_empty()).then(|| text[..text.floor_char_boundary(INSTRUCTIONS)].into())
 }
 
 /// A server being greeted.
@@ -216,16 +232,17 @@ impl Opening<'_> {
         let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
         let info = ServerInfo { name: text("name"), version: text("version") };
         let offers_changes = result.capabilities["tools"]["listChanged"] == Value::Bool(true);
-        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes })
+        let instructions = instructions(&result.instructions);
+        Discovery::Stateless(Hello { dialect, server_info: info.text(), offers_changes, instructions })
     }
 
     async fn initialize(&self) -> Result<Hello, UpstreamFault> {
-        let params = json!({
-            "protocolVersion": HANDSHAKE,
-            "capabilities": {},
-            "clientInfo": client_info(),
-        });
-        let answer = self.request("initialize", &params.to_string(), RequestEra::Opening).await?;
+        let capabilities = self.client.events().declare().await.capabilities();
+        let params = format!(
+            "{{\"protocolVersion\":\"{HANDSHAKE}\",\"capabilities\":{capabilities},\"clientInfo\":{}}}",
+            client_info()
+        );
+        let answer = self.request("initialize", &params, RequestEra::Opening).await?;
         let result: InitializeResult = self.decode(&answer, "initialize")?;
         let bytes = result.protocol_version.len();
         if bytes > LONGEST_VERSION {
@@ -236,7 +253,8 @@ impl Opening<'_> {
         let dialect = Dialect::Handshake { version: result.protocol_version.into() };
         self.client.notify("notifications/initialized", dialect.era());
         // In this era notifications come unasked.
-        Ok(Hello { dialect, server_info: result.server_info.text(), offers_changes: false })
+        let (server_info, instructions) = (result.server_info.text(), instructions(&result.instructions));
+        Ok(Hello { dialect, server_info, offers_changes: false, instructions })
     }
 
     /// Loads the whole tool list. A server without tools has an empty one.

@@ -26,13 +26,13 @@ const TOOL_BYTES: usize = 256 << 10;
 const NAME_BYTES: usize = 512;
 
 /// Most pages.
-const PAGES: usize = 1_000;
+pub(super) const PAGES: usize = 1_000;
 
 /// Most tools of one server.
 const TOOLS: usize = 20_000;
 
 /// Most bytes of a cursor.
-const CURSOR_BYTES: usize = 4 << 10;
+pub(super) const CURSOR_BYTES: usize = 4 << 10;
 
 /// Notes kept of one list.
 const NOTES: usize = 20;

@@ -2,10 +2,11 @@
 
 use super::client::RpcClient;
 use super::dialect::Dialect;
+use super::features;
 use super::handshake::{Hello, Opening, Probe};
 use super::mirror::MirroredArguments;
 use crate::secrets::SecretRegistry;
-use crate::tools::Listed;
+use crate::tools::{CallTarget, Listed};
 use crate::upstream::transport::{Peer, PeerEvents, RequestFault};
 use crate::upstream::{CallRequest, CallResult, UpstreamFault};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +41,7 @@ impl McpSession {
         let hello = opening.greet(probe).await?;
         let listed = opening.list_tools(&hello.dialect).await?;
         let session = McpSession { client, secrets: secrets.clone(), hello, mirrored: Mutex::default() };
-        let listed = session.mirror(listed);
+        let listed = session.completed(listed);
         Ok((session, listed))
     }
 
@@ -59,26 +60,43 @@ impl McpSession {
         self.hello.offers_changes
     }
 
-    /// Calls a tool; the time of the call began at `begun`.
+    /// Calls a tool, or asks for something else that the server has; the time of the call began at `begun`.
     pub(in crate::upstream) async fn call(
         &self,
-        request: CallRequest,
+        mut request: CallRequest,
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
-        let mirrored = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mirrored = mirrored.of_call(&request.tool, request.arguments.as_str());
-        let answer = self.client.call(&self.hello.dialect, request, mirrored, begun).await?;
-        Ok(CallResult::Mcp(answer.into()))
+        let (client, dialect) = (&self.client, &self.hello.dialect);
+        match request.target.clone() {
+            CallTarget::Tool(tool) => {
+                let mirrored = self.mirrored.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let mirrored = mirrored.of_call(&tool, request.arguments.as_str());
+                let answer = client.call(dialect, request, mirrored, begun).await?;
+                Ok(CallResult::Mcp(answer.into()))
+            }
+            CallTarget::Resource(_) => {
+                let request = CallRequest { arguments: String::new().into(), ..request };
+                let answer = client.call(dialect, request, Vec::new(), begun).await?;
+                Ok(CallResult::Mcp(answer.into()))
+            }
+            CallTarget::Prompt(_) => {
+                request.arguments = features::texts(request.arguments.as_str())?.into();
+                let answer = client.call(dialect, request, Vec::new(), begun).await?;
+                features::prompt(&answer)
+            }
+            CallTarget::List(kind) => features::list(client, dialect, kind, request, begun).await,
+        }
     }
 
     /// Loads the whole tool list again.
     pub(in crate::upstream) async fn list_tools(&self, patience: Duration) -> Result<Listed, UpstreamFault> {
         let opening = Opening { client: &self.client, secrets: &self.secrets, patience };
-        opening.list_tools(&self.hello.dialect).await.map(|listed| self.mirror(listed))
+        opening.list_tools(&self.hello.dialect).await.map(|listed| self.completed(listed))
     }
 
-    /// Looks for arguments that are shown beside the text of calls, if this transport and this era do that.
-    fn mirror(&self, mut listed: Listed) -> Listed {
+    /// Adds what the server says about itself, and looks for arguments that are shown beside the text of calls, if this transport and this era do that.
+    fn completed(&self, mut listed: Listed) -> Listed {
+        listed.instructions = self.hello.instructions.clone();
         if matches!(self.hello.dialect, Dialect::Stateless { .. }) && self.client.mirrors_arguments() {
             let mirrored = Arc::new(MirroredArguments::read(&mut listed));
             *self.mirrored.lock().unwrap_or_else(PoisonError::into_inner) = mirrored;

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::net::{Method, Response, StatusCode, excerpt};
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
-use crate::tools::Listed;
+use crate::tools::{CallTarget, Listed};
 use crate::upstream::mcp::Listing;
 use crate::upstream::overflow;
 use crate::upstream::{CallRequest, CallResult, RawAnswer, ResultBody, UpstreamFault};
@@ -73,8 +73,11 @@ impl OpenApiSession {
         request: CallRequest,
         begun: Instant,
     ) -> Result<CallResult, UpstreamFault> {
-        let CallRequest { tool, arguments, timeout, sink } = request;
+        let CallRequest { target, arguments, timeout, sink } = request;
         let (max_bytes, store) = sink.parts();
+        let CallTarget::Tool(tool) = target else {
+            return Err(UpstreamFault::Protocol("a plain JSON service has tools only".to_owned()));
+        };
         let Some(plan) = self.plans.get(&*tool) else {
             return Err(UpstreamFault::Protocol(format!("there is no operation for tool {tool}")));
         };

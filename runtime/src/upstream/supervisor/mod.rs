@@ -8,8 +8,8 @@ mod owner;
 
 use super::session::ServerSession;
 use super::{
-    CallLimits, CallRequest, CallResult, Guardian, TransportSpec, Upstream, UpstreamFault, UpstreamState,
-    UpstreamStatus,
+    CallLimits, CallRequest, CallResult, ClientFeatures, Guardian, TransportSpec, Upstream, UpstreamFault,
+    UpstreamState, UpstreamStatus,
 };
 use crate::secrets::SecretRegistry;
 use crate::tools::{SharedCatalog, SnapshotMode, ToolList, ToolPolicy};
@@ -48,6 +48,8 @@ pub struct SupervisorOptions {
     pub guardian: Arc<Guardian>,
     /// Where secrets are known.
     pub secrets: SecretRegistry,
+    /// Whom the server may ask through us.
+    pub client: ClientFeatures,
 }
 
 /// How many servers may be starting at one moment: a start is mostly work, so more of them at once than there are
@@ -109,6 +111,7 @@ struct About {
     limits: CallLimits,
     catalog: SharedCatalog,
     secrets: SecretRegistry,
+    client: ClientFeatures,
 }
 
 /// What the owner is asked to do.
@@ -151,6 +154,7 @@ impl SupervisedUpstream {
             catalog,
             guardian,
             secrets,
+            client,
         } = options;
         let turns = limits.max_concurrent.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let transport = transport.transport(&name, &guardian, &secrets);
@@ -166,6 +170,7 @@ impl SupervisedUpstream {
             limits,
             catalog,
             secrets,
+            client,
         });
         let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, phase) = watch::channel(Phase::Idle);

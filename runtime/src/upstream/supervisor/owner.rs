@@ -58,6 +58,13 @@ struct Reached {
     calls: Arc<CallTracker>,
 }
 
+impl Drop for Reached {
+    // Whoever would answer them may hold the link.
+    fn drop(&mut self) {
+        self.events.forget_requests();
+    }
+}
+
 /// Why a server is no longer watched.
 enum End {
     /// It is of no use any more; the text says why.
@@ -261,7 +268,7 @@ impl Owner {
 
     /// Reaches the server within the time of a start.
     async fn reach(&mut self, begun: Instant) -> Result<Reached, End> {
-        let events = Arc::new(PeerEvents::new(self.about.name.clone()));
+        let events = Arc::new(PeerEvents::new(self.about.name.clone(), self.about.client.clone()));
         let patience = self.about.handshake_timeout;
         let opened = within(begun, patience, self.transport.open(events.clone()));
         tokio::pin!(opened);

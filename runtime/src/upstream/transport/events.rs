@@ -1,27 +1,50 @@
 //! What a server says without being asked. Taken in as it arrives: nothing waits here and nothing is queued, so a
 //! server that talks without end costs no memory, and one event cannot hold up an answer behind it.
 
-use crate::upstream::jsonrpc::message;
-use std::sync::Arc;
+use crate::upstream::jsonrpc::{ErrorObject, message};
+use crate::upstream::{ClientFeatures, Offered};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 /// Notifications after which the tool list may be another one. What changed before a subscription began is not told
 /// again, so its beginning counts as a change.
 const CHANGES: [&str; 2] = ["notifications/tools/list_changed", "notifications/subscriptions/acknowledged"];
 
+/// Requests of one server that may wait for the client at a time.
+const FORWARDED: usize = 16;
+
+/// JSON-RPC code of a request that is not carried out.
+const REFUSED: i64 = -32603;
+
+/// Requests that wait for the client, by the JSON text of their ids.
+type Forwarded = Arc<Mutex<HashMap<String, AbortHandle>>>;
+
+fn lock(forwarded: &Forwarded) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
+    forwarded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The events of one link, from its transport to its supervisor.
 pub struct PeerEvents {
     server: Arc<str>,
+    client: ClientFeatures,
+    /// What of it was declared to the server.
+    declared: OnceLock<Offered>,
+    forwarded: Forwarded,
     heard: AtomicBool,
     signs_of_life: AtomicU64,
     tools_changed: Notify,
 }
 
 impl PeerEvents {
-    pub(crate) fn new(server: Arc<str>) -> PeerEvents {
+    pub(crate) fn new(server: Arc<str>, client: ClientFeatures) -> PeerEvents {
         PeerEvents {
             server,
+            client,
+            declared: OnceLock::new(),
+            forwarded: Forwarded::default(),
             heard: AtomicBool::new(false),
             signs_of_life: AtomicU64::new(0),
             tools_changed: Notify::new(),
@@ -56,11 +79,55 @@ impl PeerEvents {
         }
     }
 
-    /// A request of the server, with the JSON text of its id. Gives the message to answer it with.
-    pub fn request(&self, id: &str, method: &str) -> String {
+    /// A request of the server, with the JSON text of its id and of its parameters. `reply` is given the message to
+    /// answer it with: at once, or when our own client has answered, to whom some requests are passed.
+    pub fn request(&self, id: &str, method: &str, params: &str, reply: impl FnOnce(String) + Send + 'static) {
         self.heard();
         tracing::debug!(upstream = &*self.server, method, "request from the server");
-        message::reply(id, method)
+        let declared = self.declared.get().copied().unwrap_or_default();
+        let refuse = |why: &str| ErrorObject { code: REFUSED, message: why.to_owned(), data: None };
+        let (method, params) = match declared.forwarded(&self.server, method, params) {
+            None => return reply(message::reply(id, method)),
+            Some(Err(why)) => return reply(message::answer(id, &Err(refuse(why)))),
+            Some(Ok(request)) => request,
+        };
+        let Some(client) = self.client.client() else {
+            return reply(message::answer(id, &Err(refuse("the client has gone"))));
+        };
+        let mut waiting = lock(&self.forwarded);
+        if waiting.len() >= FORWARDED {
+            return reply(message::answer(id, &Err(refuse("too many requests wait for the client"))));
+        }
+        let (forwarded, own) = (self.forwarded.clone(), id.to_owned());
+        let task = tokio::spawn(async move {
+            let answer = client.ask(method, params).await;
+            lock(&forwarded).remove(&own);
+            reply(message::answer(&own, &answer));
+        });
+        if let Some(before) = waiting.insert(id.to_owned(), task.abort_handle()) {
+            before.abort();
+        }
+    }
+
+    /// The server takes a request of its own back.
+    pub fn withdrawal(&self, id: &str) {
+        self.heard();
+        if let Some(task) = lock(&self.forwarded).remove(id) {
+            task.abort();
+        }
+    }
+
+    /// Nobody waits for the answers of the client any more.
+    pub(crate) fn forget_requests(&self) {
+        for (_, task) in lock(&self.forwarded).drain() {
+            task.abort();
+        }
+    }
+
+    /// What is to be declared to the server, and holds for its requests.
+    pub(crate) async fn declare(&self) -> Offered {
+        let offered = self.client.offered().await;
+        *self.declared.get_or_init(|| offered)
     }
 
     pub(crate) fn has_spoken(&self) -> bool {

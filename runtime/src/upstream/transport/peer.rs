@@ -64,8 +64,8 @@ pub enum RequestParams<'a> {
     Own(&'a str),
     /// Of a call of a program: one JSON text in three parts, so that arguments are not copied.
     Call {
-        /// The tool's name as the server lists it.
-        tool: &'a str,
+        /// The tool's name as the server lists it, or what else the call is about.
+        subject: &'a str,
         /// What stands before the arguments.
         head: String,
         /// On the account of its program until it is dropped.

@@ -95,7 +95,7 @@ fn tool_hit(
         score: Reverse(score),
         namespace: server.name.to_string(),
         name: tool.name.to_string(),
-        line: summary(&format!("{}/{}", server.name, tool.name), tool.description.as_deref()),
+        line: summary(&format!("{}/{}", server.name, tool.name), tool.about()),
     }))
 }
 
@@ -134,11 +134,11 @@ pub fn matching_tools<'c>(
 }
 
 fn server_hit(query: &Query, server: &CatalogServer) -> Option<Hit> {
-    let description = server.description.as_deref().unwrap_or_default();
-    let score = query.score(std::iter::once(&*server.name), std::iter::once(description));
+    let description = server.about().unwrap_or_default();
+    let score = query.score(std::iter::once(&*server.name), std::iter::once(&*description));
     (score > 0).then(|| {
         let name = serde_json::Value::from(&*server.name);
-        let about = one_line(description, SUMMARY);
+        let about = one_line(&description, SUMMARY);
         let about = about.trim_end_matches('.');
         let about = if about.is_empty() { String::new() } else { format!(" {about}.") };
         Hit {

@@ -34,6 +34,9 @@ pub(crate) use search::Query;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
+/// Characters of what a server says about itself beside the list of its tools.
+const SAID: usize = 300;
+
 /// What to do about a discovery form.
 pub(crate) enum Step {
     /// Give this answer.
@@ -137,7 +140,11 @@ impl Lookup<'_> {
             let count = tools.len();
             self.account.note(format!("dir: only {count} tools of {reference} are known, because {why}"));
         }
-        let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.description.as_deref()));
+        if let Some(says) = tools.instructions().filter(|_| offset == 0) {
+            let says = tool_text::one_line(says, SAID);
+            self.account.note(format!("dir: {reference} says: {says} (doc \"{reference}\") has all it says"));
+        }
+        let lines = tools.iter().map(|tool| tool_text::summary(&tool.name, tool.about()));
         self.page(lines.collect(), &reference, limit, offset)
     }
 
@@ -182,7 +189,7 @@ impl Lookup<'_> {
             }));
         }
         let parts = reference.split_once('/').filter(|(server, tool)| !server.is_empty() && !tool.is_empty());
-        let Some((server_name, tool_name)) = parts else { return Err(self.not_a_tool(&reference)) };
+        let Some((server_name, tool_name)) = parts else { return self.server(&reference) };
         let Some(server) = self.catalog.server(server_name) else {
             return Err(match local::first(self.providers, |provider| provider.namespace(server_name)) {
                 Some(_) => self.unknown_local(&reference),
@@ -220,6 +227,19 @@ impl Lookup<'_> {
             }
         };
         Err(programmer_fault(wrong))
+    }
+
+    /// `(doc 'server)`: what is known about a server as a whole.
+    fn server(&self, reference: &str) -> Result<Step, Box<Fault>> {
+        let server = self.catalog.server(reference).filter(|_| self.form == DiscoveryForm::Doc);
+        let Some(server) = server else { return Err(self.not_a_tool(reference)) };
+        if !self.take_operation() {
+            return Ok(Step::Answer(DiscoveryReply::Nil));
+        }
+        Ok(match server.tools {
+            Some(_) => self.capped(DiscoveryReply::Text(tool_text::about_server(server))),
+            None => self.load(server),
+        })
     }
 
     /// Starts the server of a form that needs it; nil when that did not help.

@@ -132,11 +132,11 @@ fn fault_of(call: &ParsedCall, tool: Option<&UpstreamTool>, refusal: ArgumentErr
         ArgumentError::Limit(limit) => limit,
         ArgumentError::Problem(problem) => match tool {
             Some(tool) => programmer_fault(problem.of(&call.server, tool)),
-            None => fault(rejected(&call.server, &call.tool, &problem.what)),
+            None => fault(rejected(&call.server, call.target.label(), &problem.what)),
         },
         ArgumentError::NotEncodable(why) => {
             let why = format!("not JSON-encodable ({why})");
-            fault(rejected(&call.server, &call.tool, &why))
+            fault(rejected(&call.server, call.target.label(), &why))
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::host::GrantedTools;
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::tools::words::{not_granted, signature_hint};
-use crate::tools::{HOST, UpstreamTool};
+use crate::tools::{CallTarget, HOST, UpstreamTool};
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -41,7 +41,7 @@ pub(crate) fn load(
 ) -> Result<Parcel, Box<Fault>> {
     let tool = permit.tool().clone();
     let encoded = read(cx, &tool, arguments).and_then(|args| {
-        let call = ParsedCall { server: HOST.to_owned(), tool: (*tool.name).to_owned() };
+        let call = ParsedCall { server: HOST.to_owned(), target: CallTarget::Tool(tool.name.clone()) };
         encode(cx, &call, &args, Some(&tool))
     });
     match encoded {

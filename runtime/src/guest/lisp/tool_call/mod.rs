@@ -1,5 +1,5 @@
-//! `tool/call` between the program and the upstreams: reading the call, encoding its arguments,
-//! unwrapping the answer.
+//! `tool/call`, and the forms for resources and prompts, between the program and the upstreams: reading the call,
+//! encoding its arguments, unwrapping the answer.
 //!
 //! A *programmer fault* is a defect of the program and ends it; a *world fault* is a value
 //! `{:ok false :reason … :message …}`. Tools of the host (`granted`) have no such value: what goes wrong with them ends the
@@ -10,11 +10,13 @@ mod arguments;
 pub(crate) mod granted;
 mod literal;
 mod parse;
+mod request;
 
 pub(crate) use answer::{unwrap, world_fault};
 pub(crate) use arguments::{Encoded, encode};
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};
+pub(crate) use request::parse_request;
 
 use crate::run::account::RunAccount;
 use crate::tools::WrongCall;

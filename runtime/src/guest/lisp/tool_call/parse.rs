@@ -1,6 +1,7 @@
 //! Reads the arguments of `tool/call` in all its forms, with the documented texts in the documented order.
 
 use super::{LONGEST_NAME, fault, shown};
+use crate::tools::CallTarget;
 use crate::tools::suggest::nearest;
 use crate::tools::words::{configured, rejected};
 use ptc_vm::{Context, Fault, Value};
@@ -9,7 +10,7 @@ use ptc_vm::{Context, Fault, Value};
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedCall {
     pub(crate) server: String,
-    pub(crate) tool: String,
+    pub(crate) target: CallTarget,
 }
 
 /// The keys of a call.
@@ -39,7 +40,7 @@ pub(crate) fn parse(
                 return Err(fault("tool/call symbol form requires a qualified symbol like 'server/tool")
                     .hint(format!("Write (tool/call 'server/{text} {{…}}).")));
             };
-            let call = ParsedCall { server: server.to_owned(), tool: tool.to_owned() };
+            let call = ParsedCall { server: server.to_owned(), target: CallTarget::Tool(tool.into()) };
             let args = check_args(cx, &call, rest.first().cloned().unwrap_or_default())?;
             Ok((call, args))
         }
@@ -121,7 +122,7 @@ fn read_entries(
         let message = format!("tool/call on upstream '{server}' requires :tool (string), got {text}");
         return Err(fault(message));
     };
-    let call = ParsedCall { server, tool };
+    let call = ParsedCall { server, target: CallTarget::Tool(tool.into()) };
     let args = check_args(cx, &call, args)?;
     Ok((call, args))
 }
@@ -133,12 +134,16 @@ fn non_empty(value: &Value) -> Option<String> {
     }
 }
 
-fn check_args(cx: &mut Context, call: &ParsedCall, args: Value) -> Result<Value, Box<Fault>> {
+pub(super) fn check_args(cx: &mut Context, call: &ParsedCall, args: Value) -> Result<Value, Box<Fault>> {
     match args {
         Value::Nil | Value::Map(_) => Ok(args),
         other => {
             let text = shown(cx, &other)?;
-            Err(fault(rejected(&call.server, &call.tool, &format!(":args must be a map, got {text}"))))
+            Err(fault(rejected(
+                &call.server,
+                call.target.label(),
+                &format!(":args must be a map, got {text}"),
+            )))
         }
     }
 }

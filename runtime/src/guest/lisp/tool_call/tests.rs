@@ -1,7 +1,7 @@
 use super::*;
 use crate::broker::CallPayload;
 use crate::run::outcome::CallFault;
-use crate::tools::UpstreamTool;
+use crate::tools::{CallTarget, UpstreamTool};
 use crate::upstream::{CallResult, RawAnswer, ResultBody};
 use ptc_vm::json::{Keys, encode as to_json};
 use ptc_vm::value::map::MapNode;
@@ -100,7 +100,7 @@ fn every_form_of_a_call() {
         let forms: [&[Value]; 3] = [&[as_map], &[symbol.clone(), args], &pairs];
         for form in forms {
             let (call, args) = parse(cx, form, &SERVERS).unwrap();
-            assert_eq!((call.server.as_str(), call.tool.as_str()), ("fs", "read"));
+            assert_eq!((call.server.as_str(), call.target.label()), ("fs", "read"));
             assert_eq!(encode(cx, &call, &args, None).unwrap().text, r#"{"path":"x"}"#);
         }
         let (call, args) = parse(cx, &[symbol], &SERVERS).unwrap();
@@ -113,7 +113,7 @@ fn tool(schema: serde_json::Value) -> UpstreamTool {
 }
 
 fn call() -> ParsedCall {
-    ParsedCall { server: "s".into(), tool: "t".into() }
+    ParsedCall { server: "s".into(), target: CallTarget::Tool("t".into()) }
 }
 
 #[test]

@@ -14,22 +14,25 @@ pub(super) struct IncomingAnswer {
     pub(super) body: Result<RawAnswer, ErrorObject>,
 }
 
-/// Takes a text apart. `answers` gets the answers in it, `replies` what to send to the server's own requests.
+/// Sends what answers a request of the server.
+pub(super) type Reply = Box<dyn FnOnce(String) + Send>;
+
+/// Takes a text apart. `answers` gets the answers in it, `reply` makes what answers the server's own requests.
 /// False when it is no message at all.
 pub(super) fn take(
     text: Vec<u8>,
     events: &PeerEvents,
     answers: &mut dyn FnMut(IncomingAnswer),
-    replies: &mut dyn FnMut(String),
+    reply: &dyn Fn() -> Reply,
 ) -> bool {
-    dispatch(message::parse(text), events, answers, replies)
+    dispatch(message::parse(text), events, answers, reply)
 }
 
 fn dispatch(
     incoming: Incoming,
     events: &PeerEvents,
     answers: &mut dyn FnMut(IncomingAnswer),
-    replies: &mut dyn FnMut(String),
+    reply: &dyn Fn() -> Reply,
 ) -> bool {
     match incoming {
         Incoming::Response { id, body } => answers(IncomingAnswer { id: Some(id), body }),
@@ -44,11 +47,12 @@ fn dispatch(
         }
         Incoming::Batch(frames) => {
             for frame in frames {
-                dispatch(frame, events, answers, replies);
+                dispatch(frame, events, answers, reply);
             }
         }
-        Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, replies),
-        Incoming::Request { id, method } => replies(events.request(&id, &method)),
+        Incoming::Open(text) => return dispatch(message::cut_short(text), events, answers, reply),
+        Incoming::Request { id, method, params } => events.request(&id, &method, &params, reply()),
+        Incoming::Withdrawal { id } => events.withdrawal(&id),
         Incoming::Notification { method } if method == PROGRESS => events.answered(),
         Incoming::Notification { method } => events.notification(&method),
         Incoming::Noise => return false,

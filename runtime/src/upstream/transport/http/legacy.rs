@@ -144,7 +144,11 @@ impl LegacyPeer {
             // The caller may have given up in this instant.
             let _ = reply.send(answer);
         };
-        incoming::take(text, &self.events, &mut answers, &mut |reply| self.notice(reply));
+        let reply = || -> incoming::Reply {
+            let peer = self.clone();
+            Box::new(move |text| peer.notice(text))
+        };
+        incoming::take(text, &self.events, &mut answers, &reply);
         asked
     }
 

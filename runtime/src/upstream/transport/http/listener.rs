@@ -73,7 +73,7 @@ async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
         let bytes = match parsed {
             ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();
-                incoming::take(data, &peer.events, &mut drop, &mut |reply| peer.notice(reply));
+                incoming::take(data, &peer.events, &mut drop, &|| peer.reply());
                 bytes
             }
             ServerSentEvent::TooLarge { head, .. } => head.len(),

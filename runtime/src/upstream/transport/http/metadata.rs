@@ -65,13 +65,13 @@ impl MessageHeaders {
         mut self,
         era: RequestEra<'_>,
         method: &str,
-        tool: Option<&str>,
+        subject: Option<&str>,
     ) -> MessageHeaders {
         if let RequestEra::Stateless(revision) = era {
             self.set(REVISION, revision);
             self.set(METHOD, method);
-            if let Some(tool) = tool {
-                self.set(NAME, &encoded(tool));
+            if let Some(subject) = subject {
+                self.set(NAME, &encoded(subject));
             }
         }
         self

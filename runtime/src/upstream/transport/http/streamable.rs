@@ -75,7 +75,7 @@ struct OutgoingRequest<'a> {
     id: u64,
     method: &'static str,
     era: RequestEra<'a>,
-    tool: Option<&'a str>,
+    subject: Option<&'a str>,
     mirrored: Vec<Mirrored>,
     body: Payload,
     room: AnswerRoom,
@@ -108,12 +108,12 @@ impl Streamable {
         let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
         let greeting = (method == "initialize").then(|| params.text().into_owned());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (tool, mirrored, body) = match params {
+        let (subject, mirrored, body) = match params {
             RequestParams::Own(text) => (None, Vec::new(), message::request(id, method, text).into()),
-            RequestParams::Call { tool, head, arguments, tail, mirrored } => {
+            RequestParams::Call { subject, head, arguments, tail, mirrored } => {
                 let (head, tail) = message::around(id, method, &head, tail);
                 let parts = [head.into(), Bytes::from_owner(arguments), tail.into()];
-                (Some(tool), mirrored, Payload::new(parts))
+                (Some(subject), mirrored, Payload::new(parts))
             }
         };
         if era != RequestEra::Opening {
@@ -122,7 +122,7 @@ impl Streamable {
         let tells = is_cancellable && matches!(era, RequestEra::Handshake(_));
         let mut guard = StreamCancel { peer: tells.then_some(self), id, deadline };
         let room = AnswerRoom { cap: max_bytes, overflow };
-        let outgoing = OutgoingRequest { id, method, era, tool, mirrored, body, room };
+        let outgoing = OutgoingRequest { id, method, era, subject, mirrored, body, room };
         let answer = self.exchange(outgoing, greeting).await;
         guard.peer = None;
         answer
@@ -133,7 +133,7 @@ impl Streamable {
         outgoing: OutgoingRequest<'_>,
         greeting: Option<String>,
     ) -> Result<RawAnswer, PostFailure> {
-        let OutgoingRequest { id, method, era, tool, mirrored, body, room } = outgoing;
+        let OutgoingRequest { id, method, era, subject, mirrored, body, room } = outgoing;
         let mut may_repeat = true;
         let (response, session) = loop {
             let session = match era {
@@ -142,7 +142,7 @@ impl Streamable {
             };
             let metadata = MessageHeaders::post(&self.wire.headers)
                 .session(session.id.as_deref(), session.revision.as_deref())
-                .stateless(era, method, tool)
+                .stateless(era, method, subject)
                 .mirrored(&mirrored);
             let sent = self.wire.send(Method::POST, metadata.headers(), Some(body.clone())).await;
             let response = sent.map_err(|error| self.failed(&error))?;
@@ -280,10 +280,16 @@ impl Streamable {
                 found.get_or_insert(answer.body);
             }
         };
-        incoming::take(text, &self.events, &mut answers, &mut |reply| self.notice(reply));
+        incoming::take(text, &self.events, &mut answers, &|| self.reply());
         let answer: Result<RawAnswer, ErrorObject> = found?;
         self.events.answered();
         Some(answer.map_err(|error| PostFailure::Fault(RequestFault::Rpc(error))))
+    }
+
+    /// Answers a request of the server.
+    pub(super) fn reply(self: &Arc<Self>) -> incoming::Reply {
+        let peer = self.clone();
+        Box::new(move |text| peer.notice(text))
     }
 
     /// What a failure of HTTP means, for the caller and for the link.

@@ -26,7 +26,7 @@ const ABANDONED: usize = 1_024;
 /// The server at the other end of the pipes.
 pub(super) struct StdioPeer {
     events: Arc<PeerEvents>,
-    outbox: FrameQueue,
+    outbox: Arc<FrameQueue>,
     pending: Mutex<PendingCalls>,
     /// Of an incoming line, as much as the largest cap in flight, at least the floor.
     intake: Intake,
@@ -60,7 +60,7 @@ impl StdioPeer {
         };
         StdioPeer {
             events,
-            outbox: FrameQueue::new(),
+            outbox: Arc::new(FrameQueue::new()),
             pending: Mutex::new(pending),
             intake: Intake::new(LINE_FLOOR),
             next_id: AtomicU64::new(1),
@@ -132,11 +132,15 @@ impl StdioPeer {
                     frames.into_iter().filter_map(|frame| self.dispatch(frame, bytes, log).then_some(()));
                 return asked.count() > 0;
             }
-            Incoming::Request { id, method } => {
-                if !self.outbox.reply(line(events.request(&id, &method))) {
-                    log.warn(upstream, bytes, "no answer: the server does not read those it has got");
-                }
+            Incoming::Request { id, method, params } => {
+                let (outbox, upstream) = (self.outbox.clone(), upstream.to_owned());
+                events.request(&id, &method, &params, move |answer| {
+                    if !outbox.reply(line(answer)) {
+                        tracing::debug!(upstream, "no answer: the server does not read those it has got");
+                    }
+                });
             }
+            Incoming::Withdrawal { id } => events.withdrawal(&id),
             Incoming::Notification { method } => events.notification(&method),
             Incoming::Noise | Incoming::Open(_) => {
                 log.warn(upstream, bytes, "ignored a stdout line that is not JSON-RPC");
