@@ -5,6 +5,7 @@
 //! Imports run one way, from top to bottom.
 //!
 //! - [`Runtime`] (`runtime`), [`RuntimeBuilder`] (`builder`), `startup`: start servers and workers, queue runs, shut down.
+//! - `agent` (feature `agent`): a model writes programs until one of them returns the answer.
 //! - [`Scope`] (`scope`): places of a runtime with tools of their own.
 //! - [`session`]: programs that build on each other.
 //! - [`Run`], [`RunStream`] (`handle`): programs under way.
@@ -24,6 +25,8 @@
 //! caller's, see [`guest::lisp`]) and never touch a socket; connections and
 //! timers live on the I/O runtime and never touch a value. Only plain data crosses.
 
+#[cfg(feature = "agent")]
+pub mod agent;
 pub mod broker;
 mod builder;
 pub mod config;

@@ -56,6 +56,11 @@ impl Scope {
         self.lisp.broker().catalog().snapshot()
     }
 
+    /// What programs find in the namespaces of this place, a line each.
+    pub fn inventory(&self) -> String {
+        self.lisp.inventory()
+    }
+
     /// What must not leave the process.
     pub fn secrets(&self) -> &SecretRegistry {
         self.lisp.broker().secrets()

@@ -33,6 +33,17 @@ pub fn check_arguments(server: &str, tool: &UpstreamTool, arguments: &str) -> Re
     }
 }
 
+/// Judges a value of whatever type against a schema: what is wrong, in one line.
+#[cfg(feature = "agent")]
+pub(crate) fn check_value(schema: &Json, value: &Json) -> Result<(), String> {
+    let mut check = Check { root: schema, undeclared: Vec::new() };
+    check.value(schema, value, &Path::root(Notation::Json)).map_err(|Problem { what, hint }| {
+        // The whole value has no path.
+        let what = if what.starts_with(' ') { format!("the answer{what}") } else { what };
+        hint.map_or_else(|| what.clone(), |hint| format!("{what}. {hint}"))
+    })
+}
+
 struct Check<'s> {
     /// The whole input schema.
     root: &'s Json,

@@ -15,17 +15,19 @@ mod check;
 pub(crate) mod expectation;
 mod policy;
 mod qualified;
-mod schema;
+pub(crate) mod schema;
 pub(crate) mod seen;
 pub(crate) mod suggest;
 mod target;
 pub mod text;
 mod tool;
-mod typed;
+pub(crate) mod typed;
 pub(crate) mod words;
 
 pub use catalog::{Catalog, CatalogServer, LookUp, SharedCatalog, SnapshotMode};
 pub use check::check_arguments;
+#[cfg(feature = "agent")]
+pub(crate) use check::check_value;
 pub use policy::{NameRule, Refusal, ToolPattern, ToolPolicy};
 pub use qualified::qualified_name;
 pub use target::{CallTarget, ListKind};

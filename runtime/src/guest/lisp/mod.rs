@@ -70,6 +70,13 @@ impl Lisp {
         Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment: self.environment.clone() }
     }
 
+    /// The exports of the namespaces, a line each.
+    pub(crate) fn inventory(&self) -> String {
+        let lines: Vec<String> =
+            self.environment.preludes().iter().flat_map(|prelude| prelude.inventory()).collect();
+        lines.join("\n")
+    }
+
     /// Who calls tools.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker

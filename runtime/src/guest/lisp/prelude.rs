@@ -90,6 +90,15 @@ impl Prelude {
         }
     }
 
+    /// Its exports, a line each.
+    pub(super) fn inventory(&self) -> Vec<String> {
+        let line = |record: NameRecord| match record.signatures.first() {
+            Some(signature) => format!("{signature}  {}", record.doc),
+            None => format!("{}  {}", record.reference, record.doc),
+        };
+        self.records().map(|record| line(record).trim_end().to_owned()).collect()
+    }
+
     fn records(&self) -> impl Iterator<Item = NameRecord> {
         self.namespace.exports().iter().map(|export| self.record(export))
     }

@@ -1,0 +1,62 @@
+//! Agents as tools of agents.
+
+use super::turns::AgentPlace;
+use super::{Agent, AgentStep};
+use crate::host::HostTool;
+use crate::run::outcome::Effect;
+use serde_json::{Value as Json, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What came of the children of a run, in the order in which they ended.
+#[derive(Clone, Default)]
+pub(super) struct ChildSteps(Arc<Mutex<Vec<(String, AgentStep)>>>);
+
+impl ChildSteps {
+    pub(super) fn take(&self) -> Vec<(String, AgentStep)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, name: &str, step: AgentStep) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), step));
+    }
+}
+
+impl Agent {
+    /// This agent as a tool of one that is run at `place`: on its budget, one deeper, without its servers.
+    pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, steps: &ChildSteps) -> HostTool {
+        let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
+        let agent = Arc::new(self.clone());
+        let place =
+            AgentPlace { base: place.base.without_servers(), depth: place.depth + 1, ..place.clone() };
+        let (called, steps, left) = (name.clone(), steps.clone(), place.budget.left());
+        let tool = HostTool::with_schema(name.clone(), schema, move |arguments: Json| {
+            let (agent, place, steps, called) = (agent.clone(), place.clone(), steps.clone(), called.clone());
+            async move {
+                let step = agent.run_at(place, arguments).await;
+                let result = step.result.clone();
+                steps.add(&called, step);
+                result
+            }
+        });
+        let tool = tool.effect(self.worst_effect()).timeout(left);
+        let tool = match &self.description {
+            Some(description) => tool.describe(description),
+            None => tool,
+        };
+        match &self.output_schema {
+            Some(schema) => tool.returns_schema(schema.clone()),
+            None => tool,
+        }
+    }
+
+    /// What a run of it may change: without servers, what its tools may.
+    fn worst_effect(&self) -> Effect {
+        let own = self.tools.iter().map(|tool| tool.listing().effect());
+        let effects = own.chain(self.children.iter().map(|(_, child)| child.worst_effect()));
+        effects.fold(Effect::Read, |worst, effect| match (worst, effect) {
+            (Effect::Write, _) | (_, Effect::Write) => Effect::Write,
+            (Effect::Unknown, _) | (_, Effect::Unknown) => Effect::Unknown,
+            (Effect::Read, Effect::Read) => Effect::Read,
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Agents that were worked out once: the program is kept and runs without the model.
+
+use super::budget::SharedBudget;
+use super::check;
+use super::turns::{AgentPlace, AgentRun, Ground, failure_of};
+use super::{Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Llm, prompt};
+use crate::run::options::RunOptions;
+use crate::runtime::Runtime;
+use crate::scope::Scope;
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// What the mission says about its program.
+const KEPT: &str = "\n\nYour program will be kept, and run again without you on other data of the same shape: take \
+    everything from data/, and write nothing into it that is true of these data only. End with the answer.";
+
+/// A program that stands for an agent.
+#[derive(Clone)]
+pub struct CompiledAgent {
+    source: Arc<str>,
+    output_schema: Option<Json>,
+    options: RunOptions,
+    scope: Scope,
+}
+
+impl Agent {
+    /// Lets the model write one program that gives a right answer (one that matches the schema) for each of the samples,
+    /// which are contexts, and keeps it. The turns and limits are those of the agent.
+    ///
+    /// # Errors
+    /// The step, whose failure says why there is no such program. An agent with children cannot be compiled: its
+    /// programs need the model.
+    pub async fn compile<C: Serialize + Sync>(
+        &self,
+        runtime: &Runtime,
+        llm: Arc<dyn Llm>,
+        samples: &[C],
+    ) -> Result<CompiledAgent, Box<AgentStep>> {
+        let failed = |failure| Box::new(AgentStep::failed(failure));
+        let samples = samples.iter().map(serde_json::to_value).collect::<Result<Vec<Json>, _>>();
+        let samples = samples.map_err(|error| failed(invalid(format!("a sample is no JSON: {error}"))))?;
+        let step = self.derive(runtime, llm, samples).await.map_err(failed)?;
+        match (&step.result, &step.program) {
+            (Ok(_), Some(program)) => self.compiled_from(runtime, program.clone()).map_err(failed),
+            _ => Err(Box::new(step)),
+        }
+    }
+
+    async fn derive(
+        &self,
+        runtime: &Runtime,
+        llm: Arc<dyn Llm>,
+        samples: Vec<Json>,
+    ) -> Result<AgentStep, AgentFailure> {
+        if !self.children.is_empty() {
+            return Err(invalid("an agent with children cannot be compiled: they need the model".to_owned()));
+        }
+        let Some(Json::Object(first)) = samples.first() else {
+            return Err(invalid("a sample is an object, whose keys are the names of data".to_owned()));
+        };
+        let mission = prompt::mission(&self.prompt, first)? + KEPT;
+        let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
+        let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
+        let place = AgentPlace { base: runtime.base(), llm, budget, depth: 0 };
+        let ground = Ground::Samples(samples.iter().map(Json::to_string).collect());
+        Ok(AgentRun::on(self, place, &mission, first, |_| ground)?.finish().await)
+    }
+
+    /// An agent whose program is known: one that was kept from [`CompiledAgent::source`].
+    ///
+    /// # Errors
+    /// The tools of the agent cannot be given to programs.
+    pub fn compiled_from(
+        &self,
+        runtime: &Runtime,
+        source: impl Into<Arc<str>>,
+    ) -> Result<CompiledAgent, AgentFailure> {
+        let scope = runtime.base().with(self.tools.clone(), &self.preludes);
+        Ok(CompiledAgent {
+            source: source.into(),
+            output_schema: self.output_schema.clone(),
+            options: RunOptions {
+                strict_data: true,
+                limits: self.limits_of_programs(),
+                want_json: true,
+                ..RunOptions::default()
+            },
+            scope: scope.map_err(|error| invalid(error.to_string()))?,
+        })
+    }
+}
+
+impl CompiledAgent {
+    /// The program, to be kept.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Runs the program with a context, without any model. The step has no turns.
+    pub async fn run(&self, context: &(impl Serialize + Sync)) -> AgentStep {
+        let options = match self.options.clone().with_context(context) {
+            Ok(options) => options,
+            Err(error) => return AgentStep::failed(invalid(error.to_string())),
+        };
+        let outcome = self.scope.run(self.source.clone(), options).await;
+        let result = match &outcome.result {
+            Ok(rendered) => check::answer(rendered, self.output_schema.as_ref())
+                .map_err(|why| AgentFailure::new(AgentReason::ValidationFailed, why)),
+            Err(failure) => Err(failure_of(failure)),
+        };
+        AgentStep {
+            result,
+            program: Some((*self.source).to_owned()),
+            calls: outcome.upstream_calls,
+            ..AgentStep::default()
+        }
+    }
+}
+
+fn invalid(message: String) -> AgentFailure {
+    AgentFailure::new(AgentReason::InvalidAgent, message)
+}

@@ -1,0 +1,64 @@
+//! Whether an agent may go on after what its programs have called.
+//!
+//! A program that changed something and did not finish must not simply be followed by another try: nobody knows what of it
+//! has happened. So after each turn that is not the last one a guard looks at the calls of the turn.
+
+use crate::run::outcome::{CallFault, CallRecord, CallStatus};
+use serde::Serialize;
+
+/// Decides whether an agent goes on to its next turn.
+pub trait ContinuationGuard: Send + Sync {
+    /// Looks at the calls of the turn that has just ended, in completion order.
+    fn decide(&self, calls: &[CallRecord]) -> Continuation;
+}
+
+/// What a guard decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Continuation {
+    /// The next turn may come.
+    Continue,
+    /// The agent ends with `partial_side_effects`.
+    Stop {
+        /// The calls that are the reason.
+        matched_calls: Vec<MatchedCall>,
+    },
+}
+
+/// A call that keeps an agent from going on: neither arguments nor result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatchedCall {
+    /// Configured name of the server; `tool` for tools of the host.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// `write` or `unknown`.
+    pub effect: &'static str,
+}
+
+impl From<&CallRecord> for MatchedCall {
+    fn from(call: &CallRecord) -> MatchedCall {
+        MatchedCall { server: call.server.clone(), tool: call.tool.clone(), effect: call.effect.name() }
+    }
+}
+
+/// The guard of agents that have no other: calls that only read may be followed by another turn, calls that write or of
+/// which nothing is known may not, answered or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadsOnly;
+
+impl ContinuationGuard for ReadsOnly {
+    fn decide(&self, calls: &[CallRecord]) -> Continuation {
+        let matched_calls: Vec<MatchedCall> =
+            calls.iter().filter(|call| may_have_changed(call)).map(MatchedCall::from).collect();
+        match matched_calls.is_empty() {
+            true => Continuation::Continue,
+            false => Continuation::Stop { matched_calls },
+        }
+    }
+}
+
+/// It was sent, and is not known to read only.
+fn may_have_changed(call: &CallRecord) -> bool {
+    let was_refused = matches!(call.status, CallStatus::Error { reason: CallFault::CapExhausted, .. });
+    call.effect != crate::run::outcome::Effect::Read && !was_refused
+}

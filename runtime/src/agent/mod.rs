@@ -1,0 +1,332 @@
+//! Agents: a model writes programs, turn by turn, until one of them returns the answer.
+//!
+//! An [`Agent`] is data: a mission, what its programs can call, the shape of its answer, its limits. [`Agent::run`] runs it
+//! on a [`Runtime`] with a model ([`Llm`]) and gives an [`AgentStep`]: the answer or why there is none, and a trace of
+//! every turn. What its programs define stays for its later programs; the data of the mission is in the sandbox
+//! (`data/…`), and the model sees of it what programs print.
+//!
+//! ```no_run
+//! use ptc_runtime::agent::{Agent, Llm};
+//! use ptc_runtime::Runtime;
+//! use std::sync::Arc;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Count {
+//!     letters: u32,
+//! }
+//!
+//! # async fn example(model: Arc<dyn Llm>) -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = Runtime::builder().start().await?;
+//! let agent = Agent::new("How many letters {{letter}} are in {{word}}?").single_shot().output::<Count>();
+//! let step = agent.run(&runtime, model, &serde_json::json!({"letter": "r", "word": "raspberry"})).await;
+//! let Count { letters } = step.value()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layout
+//! - this file: an agent as data; `turns`: its loop; `child`: agents as tools of agents; `compiled`: programs that are kept
+//! - `prompt`, `feedback`, `reply`: what the model is told, and the program in what it says; `check`: answers against
+//!   their schema
+//! - `budget`, `guard`: what ends it; `step`: what came of it
+//! - `llm`: what is asked of a model
+
+mod budget;
+mod check;
+mod child;
+mod compiled;
+mod feedback;
+mod guard;
+mod llm;
+mod prompt;
+mod reply;
+mod step;
+mod turns;
+
+pub use compiled::CompiledAgent;
+pub use guard::{Continuation, ContinuationGuard, MatchedCall, ReadsOnly};
+pub use llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest, LlmRole, TokenUsage};
+pub use step::{
+    AgentFailure, AgentReason, AgentStep, AgentTurn, AgentUsage, TracedCall, TurnKind, TurnStatus,
+};
+
+use crate::guest::lisp::prelude::Prelude;
+use crate::host::{HostTool, schema_of};
+use crate::run::limits::Limits;
+use crate::runtime::Runtime;
+use crate::session::SessionLimits;
+use budget::SharedBudget;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A mission, and all that belongs to it but the model.
+#[derive(Clone)]
+pub struct Agent {
+    prompt: Arc<str>,
+    mode: AgentMode,
+    description: Option<String>,
+    input_schema: Option<Json>,
+    output_schema: Option<Json>,
+    tools: Vec<HostTool>,
+    children: Vec<(Arc<str>, Agent)>,
+    preludes: Vec<Arc<Prelude>>,
+    system_prefix: Option<String>,
+    system_suffix: Option<String>,
+    limits: AgentLimits,
+    program_limits: Option<Limits>,
+    session_limits: SessionLimits,
+    guard: Arc<dyn ContinuationGuard>,
+    llm: Option<Arc<dyn Llm>>,
+}
+
+/// How an agent comes to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AgentMode {
+    /// Programs until one of them says `(return v)` or `(fail v)`.
+    Loop,
+    /// One program, whose value is the answer.
+    SingleShot,
+}
+
+/// What one run of an agent may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// Turns: replies of the model.
+    pub max_turns: u32,
+    /// Turns beyond those, each for repairing the turn before, which failed.
+    pub retry_turns: u32,
+    /// Turns of the agent and all its children together. Of a child, that of its topmost parent counts.
+    pub turn_budget: u32,
+    /// Tokens of the agent and all its children together, as far as models say; else a quarter of the bytes. A turn that
+    /// has begun is finished. Of a child, that of its topmost parent counts.
+    pub token_budget: Option<u64>,
+    /// Wall clock of the whole run. Of a child, that of its topmost parent counts.
+    pub timeout: Duration,
+    /// Wall clock of one request to the model, further tries included.
+    pub model_timeout: Duration,
+    /// Most tokens of a reply; `None` leaves it to the model.
+    pub max_output_tokens: Option<u32>,
+    /// Bytes of what the model is told about a turn, about.
+    pub feedback_bytes: usize,
+    /// Bytes of a conversation; beyond it the oldest turns are left out.
+    pub prompt_bytes: usize,
+    /// How deep agents may be inside agents; the topmost is at 0.
+    pub max_depth: u32,
+}
+
+impl Default for AgentLimits {
+    fn default() -> AgentLimits {
+        AgentLimits {
+            max_turns: 5,
+            retry_turns: 0,
+            turn_budget: 20,
+            token_budget: None,
+            timeout: Duration::from_secs(300),
+            model_timeout: Duration::from_secs(60),
+            max_output_tokens: None,
+            feedback_bytes: 2_048,
+            prompt_bytes: 64 << 10,
+            max_depth: 3,
+        }
+    }
+}
+
+/// Wall clock of a program that calls other agents.
+const WITH_CHILDREN_MS: u64 = 120_000;
+
+impl Agent {
+    /// An agent with this mission, in which `{{name}}` stands for a value of the context. It works in a loop until one of
+    /// its programs returns.
+    pub fn new(prompt: impl Into<Arc<str>>) -> Agent {
+        Agent {
+            prompt: prompt.into(),
+            mode: AgentMode::Loop,
+            description: None,
+            input_schema: None,
+            output_schema: None,
+            tools: Vec::new(),
+            children: Vec::new(),
+            preludes: Vec::new(),
+            system_prefix: None,
+            system_suffix: None,
+            limits: AgentLimits::default(),
+            program_limits: None,
+            session_limits: SessionLimits::default(),
+            guard: Arc::new(ReadsOnly),
+            llm: None,
+        }
+    }
+
+    /// One reply of the model instead of a loop: the value of its program is the answer.
+    #[must_use]
+    pub fn single_shot(mut self) -> Agent {
+        self.mode = AgentMode::SingleShot;
+        self.limits.max_turns = 1;
+        self
+    }
+
+    /// The type of its answer.
+    #[must_use]
+    pub fn output<T: JsonSchema>(self) -> Agent {
+        self.output_schema(schema_of::<T>())
+    }
+
+    /// A JSON Schema of its answer. An answer that does not match it is refused, and the model told why.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Json) -> Agent {
+        self.output_schema = Some(schema);
+        self
+    }
+
+    /// The type of its context, for agents that are tools of others.
+    #[must_use]
+    pub fn input<T: JsonSchema>(self) -> Agent {
+        self.input_schema(schema_of::<T>())
+    }
+
+    /// [`Agent::input`] as a JSON Schema.
+    #[must_use]
+    pub fn input_schema(mut self, schema: Json) -> Agent {
+        self.input_schema = Some(schema);
+        self
+    }
+
+    /// What it does, for agents that are tools of others.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Agent {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Gives its programs a function of the application. The tools of the runtime are not its own.
+    #[must_use]
+    pub fn tool(mut self, tool: HostTool) -> Agent {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Gives its programs another agent, as `(tool/name {…})`: the arguments are its context, its answer is the result.
+    /// A child draws on the budget of its parent, and has the model of its parent unless it has one of its own. It has
+    /// its own tools and namespaces and no upstream servers: those of the runtime are not inherited.
+    #[must_use]
+    pub fn child(mut self, name: impl Into<Arc<str>>, agent: Agent) -> Agent {
+        self.children.push((name.into(), agent));
+        self
+    }
+
+    /// Gives its programs a namespace, beside those of the runtime.
+    #[must_use]
+    pub fn prelude(mut self, prelude: Arc<Prelude>) -> Agent {
+        self.preludes.push(prelude);
+        self
+    }
+
+    /// Puts a text of the application into the system prompt, behind what the model is.
+    #[must_use]
+    pub fn system_prefix(mut self, text: impl Into<String>) -> Agent {
+        self.system_prefix = Some(text.into());
+        self
+    }
+
+    /// Puts a text of the application into the system prompt, before what each reply has to be.
+    #[must_use]
+    pub fn system_suffix(mut self, text: impl Into<String>) -> Agent {
+        self.system_suffix = Some(text.into());
+        self
+    }
+
+    /// What a run of it may take.
+    #[must_use]
+    pub fn limits(mut self, limits: AgentLimits) -> Agent {
+        self.limits = limits;
+        self
+    }
+
+    /// How many turns it has.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Agent {
+        self.limits.max_turns = turns;
+        self
+    }
+
+    /// How many turns it has for repairing turns that failed.
+    #[must_use]
+    pub fn retry_turns(mut self, turns: u32) -> Agent {
+        self.limits.retry_turns = turns;
+        self
+    }
+
+    /// The limits of each of its programs. Without it, 10 s and 100 MiB, and with children 120 s.
+    #[must_use]
+    pub fn program_limits(mut self, limits: Limits) -> Agent {
+        self.program_limits = Some(limits);
+        self
+    }
+
+    /// What its programs may leave for each other.
+    #[must_use]
+    pub fn session_limits(mut self, limits: SessionLimits) -> Agent {
+        self.session_limits = limits;
+        self
+    }
+
+    /// Decides instead of [`ReadsOnly`] whether it goes on.
+    #[must_use]
+    pub fn guard(mut self, guard: Arc<dyn ContinuationGuard>) -> Agent {
+        self.guard = guard;
+        self
+    }
+
+    /// A model of its own: this one writes its programs, whichever it is run with.
+    #[must_use]
+    pub fn llm(mut self, llm: Arc<dyn Llm>) -> Agent {
+        self.llm = Some(llm);
+        self
+    }
+
+    /// Runs it. The context is an object, whose fields are `data/<field>` in programs. Dropping the future cancels the
+    /// request to the model, or the program with its calls.
+    pub async fn run(
+        &self,
+        runtime: &Runtime,
+        llm: Arc<dyn Llm>,
+        context: &(impl Serialize + Sync),
+    ) -> AgentStep {
+        let context = serde_json::to_value(context);
+        self.begin(runtime, llm, context).await
+    }
+
+    async fn begin(
+        &self,
+        runtime: &Runtime,
+        llm: Arc<dyn Llm>,
+        context: Result<Json, serde_json::Error>,
+    ) -> AgentStep {
+        match context {
+            Ok(context) => {
+                let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
+                let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
+                self.run_at(turns::AgentPlace { base: runtime.base(), llm, budget, depth: 0 }, context).await
+            }
+            Err(error) => AgentStep::failed(AgentFailure::new(
+                AgentReason::InvalidAgent,
+                format!("the context is no JSON: {error}"),
+            )),
+        }
+    }
+
+    fn limits_of_programs(&self) -> Limits {
+        let usual = || Limits {
+            timeout_ms: if self.children.is_empty() {
+                Limits::with_upstreams().timeout_ms
+            } else {
+                WITH_CHILDREN_MS
+            },
+            ..Limits::with_upstreams()
+        };
+        self.program_limits.unwrap_or_else(usual)
+    }
+}

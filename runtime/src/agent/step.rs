@@ -1,0 +1,239 @@
+//! What came of an agent: its answer or why there is none, and a trace of every turn.
+
+use super::guard::MatchedCall;
+use super::llm::TokenUsage;
+use crate::run::outcome::{CallRecord, CallStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::fmt;
+use std::time::Duration;
+
+/// One run of an agent.
+#[derive(Clone, Debug)]
+pub struct AgentStep {
+    /// The answer, as JSON.
+    pub result: Result<Json, AgentFailure>,
+    /// Every turn, in order.
+    pub turns: Vec<AgentTurn>,
+    /// The program that gave the answer, or the last one.
+    pub program: Option<String>,
+    /// The calls of all turns, in completion order within each.
+    pub calls: Vec<CallRecord>,
+    /// What the model cost, without children.
+    pub usage: AgentUsage,
+    /// What came of its children, by name, in the order in which they ended.
+    pub children: Vec<(String, AgentStep)>,
+}
+
+impl Default for AgentStep {
+    /// One that has not begun.
+    fn default() -> AgentStep {
+        AgentStep {
+            result: Ok(Json::Null),
+            turns: Vec::new(),
+            program: None,
+            calls: Vec::new(),
+            usage: AgentUsage::default(),
+            children: Vec::new(),
+        }
+    }
+}
+
+impl AgentStep {
+    /// One that could not begin.
+    pub(super) fn failed(failure: AgentFailure) -> AgentStep {
+        AgentStep { result: Err(failure), ..AgentStep::default() }
+    }
+
+    /// The answer as a type of the application.
+    ///
+    /// # Errors
+    /// The failure of the agent, or an answer that is no such value.
+    pub fn value<T: DeserializeOwned>(&self) -> Result<T, AgentFailure> {
+        let answer = self.result.clone()?;
+        serde_json::from_value(answer).map_err(|error| {
+            AgentFailure::new(AgentReason::ValidationFailed, format!("the answer does not fit: {error}"))
+        })
+    }
+}
+
+/// What the model of a run cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AgentUsage {
+    /// Requests to the model.
+    pub requests: u32,
+    /// Tokens, as far as the model says.
+    pub tokens: TokenUsage,
+    /// Bytes of all prompts, in full each time.
+    pub prompt_bytes: u64,
+    /// Bytes of all replies.
+    pub reply_bytes: u64,
+    /// Time that was waited for the model.
+    #[serde(serialize_with = "millis")]
+    pub model_time: Duration,
+}
+
+fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// One turn: a reply of the model, and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentTurn {
+    /// From 1.
+    pub number: u32,
+    /// What it was taken from.
+    pub kind: TurnKind,
+    /// Bytes of the prompt.
+    pub prompt_bytes: u64,
+    /// The reply of the model, without secrets.
+    pub reply: String,
+    /// The program in it.
+    pub program: Option<String>,
+    /// How it ended.
+    pub status: TurnStatus,
+    /// What the model was told about it, or the answer.
+    pub feedback: String,
+    /// Lines that the program printed.
+    pub prints: Vec<String>,
+    /// Its calls.
+    pub calls: Vec<TracedCall>,
+    /// Tokens, as far as the model says.
+    pub tokens: TokenUsage,
+    /// Time that was waited for the model.
+    #[serde(rename = "model_ms", serialize_with = "millis")]
+    pub model_time: Duration,
+    /// Time that the program took.
+    #[serde(rename = "program_ms", serialize_with = "millis")]
+    pub program_time: Duration,
+}
+
+/// What a turn is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnKind {
+    /// The turns of the agent.
+    Work,
+    /// Those that it has beyond for turns that failed.
+    Retry,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    /// With the answer.
+    Answered,
+    /// With a value, after which the agent goes on.
+    Continued,
+    /// The program failed, or its answer was refused.
+    Failed,
+    /// The program gave the mission up.
+    GivenUp,
+    /// There was no program in the reply.
+    NoProgram,
+}
+
+/// A call in the trace of a turn: neither arguments nor result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TracedCall {
+    /// Configured name of the server; `tool` for tools of the host.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// `read`, `write` or `unknown`.
+    pub effect: &'static str,
+    /// `ok`, or the reason of the failure.
+    pub status: &'static str,
+}
+
+impl From<&CallRecord> for TracedCall {
+    fn from(call: &CallRecord) -> TracedCall {
+        let status = match &call.status {
+            CallStatus::Ok => "ok",
+            CallStatus::Error { reason, .. } => reason.name(),
+        };
+        TracedCall {
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            effect: call.effect.name(),
+            status,
+        }
+    }
+}
+
+/// Why an agent has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFailure {
+    /// Which reason.
+    pub reason: AgentReason,
+    /// One line that says what happened.
+    pub message: String,
+    /// For [`AgentReason::PartialSideEffects`]: the calls that kept it from going on.
+    pub matched_calls: Vec<MatchedCall>,
+}
+
+/// The closed set of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentReason {
+    /// The program called `(fail v)`.
+    Failed,
+    /// The last turn has gone without an answer.
+    MaxTurnsExceeded,
+    /// The turns of this agent, its parents and its children are used up.
+    TurnBudgetExhausted,
+    /// The tokens are used up.
+    TokenBudgetExhausted,
+    /// The time is over.
+    Timeout,
+    /// The model did not answer.
+    LlmError,
+    /// The last answer did not match the schema.
+    ValidationFailed,
+    /// The only program of a single-shot agent failed.
+    ProgramFailed,
+    /// The guard stopped it.
+    PartialSideEffects,
+    /// What a namespace needs is not there, or not there any more.
+    PreludeAttachFailed,
+    /// Agents inside agents, deeper than allowed.
+    MaxDepthExceeded,
+    /// The agent itself cannot be run as it is.
+    InvalidAgent,
+}
+
+impl AgentReason {
+    /// The name in traces and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AgentReason::Failed => "failed",
+            AgentReason::MaxTurnsExceeded => "max_turns_exceeded",
+            AgentReason::TurnBudgetExhausted => "turn_budget_exhausted",
+            AgentReason::TokenBudgetExhausted => "token_budget_exhausted",
+            AgentReason::Timeout => "timeout",
+            AgentReason::LlmError => "llm_error",
+            AgentReason::ValidationFailed => "validation_failed",
+            AgentReason::ProgramFailed => "program_failed",
+            AgentReason::PartialSideEffects => "partial_side_effects",
+            AgentReason::PreludeAttachFailed => "prelude_attach_failed",
+            AgentReason::MaxDepthExceeded => "max_depth_exceeded",
+            AgentReason::InvalidAgent => "invalid_agent",
+        }
+    }
+}
+
+impl AgentFailure {
+    /// A failure.
+    pub fn new(reason: AgentReason, message: impl Into<String>) -> AgentFailure {
+        AgentFailure { reason, message: message.into(), matched_calls: Vec::new() }
+    }
+}
+
+impl fmt::Display for AgentFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.name(), self.message)
+    }
+}
+
+impl std::error::Error for AgentFailure {}

@@ -1,0 +1,464 @@
+//! The loop of an agent: the model replies, its program runs, and the model is told what came of it.
+
+use super::budget::SharedBudget;
+use super::child::ChildSteps;
+use super::feedback::{self, TurnsLeft};
+use super::guard::Continuation;
+use super::llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest};
+use super::step::{AgentFailure, AgentReason, AgentStep, AgentTurn, TracedCall, TurnKind, TurnStatus};
+use super::{Agent, AgentMode, check, prompt, reply};
+use crate::host::HostTool;
+use crate::run::limits::Limits;
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Completion, Failure, Outcome, RenderedValue};
+use crate::scope::Scope;
+use crate::session::{Accept, Session};
+use crate::tools::{UpstreamTool, typed};
+use ptc_vm::Reason;
+use serde_json::{Map, Value as Json};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where an agent is run.
+#[derive(Clone)]
+pub(super) struct AgentPlace {
+    /// Servers and namespaces that all programs there have.
+    pub(super) base: Scope,
+    /// The model of whoever has no other.
+    pub(super) llm: Arc<dyn Llm>,
+    pub(super) budget: Arc<SharedBudget>,
+    /// How many agents are around it.
+    pub(super) depth: u32,
+}
+
+/// What the programs of a run are run in.
+pub(super) enum Ground {
+    /// A session: they build on each other.
+    Session(Session, Option<String>),
+    /// Each program alone, once for each of these contexts: it is to be kept.
+    Samples(Vec<String>),
+}
+
+/// An agent under way.
+pub(super) struct AgentRun<'a> {
+    agent: &'a Agent,
+    place: AgentPlace,
+    scope: Scope,
+    ground: Ground,
+    system: String,
+    messages: Vec<LlmMessage>,
+    left: TurnsLeft,
+    /// How the last turn failed, if it did.
+    last_failure: Option<(AgentReason, String)>,
+    children: ChildSteps,
+    step: AgentStep,
+}
+
+/// What came of a program.
+enum TurnEnd {
+    Answered(Json),
+    GivenUp(String),
+    Continued(String),
+    Failed { feedback: String, reason: AgentReason, message: String },
+    Stopped(AgentFailure),
+}
+
+impl Agent {
+    /// Runs it at a place.
+    pub(super) fn run_at(
+        self: &Agent,
+        place: AgentPlace,
+        context: Json,
+    ) -> Pin<Box<dyn Future<Output = AgentStep> + Send + '_>> {
+        Box::pin(async move {
+            match AgentRun::begin(self, place, context) {
+                Ok(run) => run.finish().await,
+                Err(failure) => AgentStep::failed(failure),
+            }
+        })
+    }
+}
+
+impl<'a> AgentRun<'a> {
+    fn begin(agent: &'a Agent, place: AgentPlace, context: Json) -> Result<AgentRun<'a>, AgentFailure> {
+        let Json::Object(context) = context else {
+            let text = "a context is an object, whose keys are the names of data";
+            return Err(AgentFailure::new(AgentReason::InvalidAgent, text));
+        };
+        let mission = prompt::mission(&agent.prompt, &context)?;
+        let text = (!context.is_empty()).then(|| Json::Object(context.clone()).to_string());
+        AgentRun::on(agent, place, &mission, &context, |scope| {
+            Ground::Session(scope.session(agent.session_limits), text)
+        })
+    }
+
+    /// A run whose mission is told with this context.
+    pub(super) fn on(
+        agent: &'a Agent,
+        place: AgentPlace,
+        mission: &str,
+        context: &Map<String, Json>,
+        ground: impl FnOnce(&Scope) -> Ground,
+    ) -> Result<AgentRun<'a>, AgentFailure> {
+        if place.depth > agent.limits.max_depth {
+            let text = format!("agents inside agents, more than {} deep", agent.limits.max_depth);
+            return Err(AgentFailure::new(AgentReason::MaxDepthExceeded, text));
+        }
+        let children = ChildSteps::default();
+        let (tools, scope) = agent.scope_at(&place, &children)?;
+        let listed: Vec<&UpstreamTool> = tools.iter().map(HostTool::listing).collect();
+        let catalog = scope.has_servers().then(|| scope.catalog());
+        let secrets = scope.secrets().clone();
+        let mut first =
+            prompt::first_message(agent, &listed, &scope.inventory(), catalog.as_deref(), mission, context);
+        let left = TurnsLeft { work: agent.limits.max_turns, retry: agent.limits.retry_turns };
+        if agent.mode == AgentMode::Loop {
+            first.push_str(&feedback::turns(left, false));
+        }
+        let system = prompt::system(agent, scope.has_servers());
+        Ok(AgentRun {
+            agent,
+            ground: ground(&scope),
+            system: secrets.scrub(&system).into_owned(),
+            messages: vec![LlmMessage::user(secrets.scrub(&first).into_owned())],
+            place,
+            scope,
+            left,
+            last_failure: None,
+            children,
+            step: AgentStep::default(),
+        })
+    }
+
+    /// Takes turns until it is over.
+    pub(super) async fn finish(mut self) -> AgentStep {
+        self.step.result = loop {
+            match self.turn().await {
+                Ok(None) => {}
+                Ok(Some(answer)) => break Ok(answer),
+                Err(failure) => break Err(failure),
+            }
+        };
+        self.step.children = self.children.take();
+        self.step
+    }
+
+    /// One turn; its answer if it was the last.
+    async fn turn(&mut self) -> Result<Option<Json>, AgentFailure> {
+        let kind = self.take_turn()?;
+        feedback::fit(&mut self.messages, self.agent.limits.prompt_bytes);
+        let (reply, prompt_bytes, model_time) = self.ask().await?;
+        let told = self.scope.secrets().scrub(&reply.text).into_owned();
+        let mut turn = AgentTurn {
+            number: u32::try_from(self.step.turns.len()).unwrap_or(u32::MAX).saturating_add(1),
+            kind,
+            prompt_bytes: prompt_bytes as u64,
+            program: reply::program(&told).map(str::to_owned),
+            reply: told,
+            status: TurnStatus::NoProgram,
+            feedback: String::new(),
+            prints: Vec::new(),
+            calls: Vec::new(),
+            tokens: reply.usage,
+            model_time,
+            program_time: Duration::ZERO,
+        };
+        let (verdict, calls) = match reply::program(&reply.text) {
+            None => {
+                let (reason, message) = (AgentReason::ProgramFailed, "there was no program in the reply");
+                let feedback = feedback::NO_PROGRAM.to_owned();
+                (TurnEnd::Failed { feedback, reason, message: message.to_owned() }, Vec::new())
+            }
+            Some(program) => {
+                turn.status = TurnStatus::Failed;
+                self.step.program.clone_from(&turn.program);
+                let begun = Instant::now();
+                let (verdict, outcomes) = self.execute(program).await;
+                turn.program_time = begun.elapsed();
+                let mut calls = Vec::new();
+                for outcome in outcomes {
+                    turn.prints.extend(outcome.prints);
+                    calls.extend(outcome.upstream_calls);
+                }
+                turn.calls = calls.iter().map(TracedCall::from).collect();
+                (verdict, calls)
+            }
+        };
+        let is_over = matches!(verdict, TurnEnd::Answered(_) | TurnEnd::GivenUp(_) | TurnEnd::Stopped(_));
+        let guarded = match is_over {
+            true => Continuation::Continue,
+            false => self.agent.guard.decide(&calls),
+        };
+        self.step.calls.extend(calls);
+        self.last_failure = None;
+        let result = match verdict {
+            TurnEnd::Answered(answer) => {
+                turn.status = TurnStatus::Answered;
+                turn.feedback = feedback::cut(&answer.to_string(), self.agent.limits.feedback_bytes);
+                Ok(Some(answer))
+            }
+            TurnEnd::GivenUp(message) => {
+                turn.status = TurnStatus::GivenUp;
+                turn.feedback.clone_from(&message);
+                Err(AgentFailure::new(AgentReason::Failed, message))
+            }
+            TurnEnd::Stopped(failure) => {
+                turn.feedback.clone_from(&failure.message);
+                Err(failure)
+            }
+            TurnEnd::Continued(text) => {
+                turn.status = TurnStatus::Continued;
+                turn.feedback = text;
+                Ok(None)
+            }
+            TurnEnd::Failed { feedback, reason, message } => {
+                turn.feedback = feedback;
+                self.last_failure = Some((reason, message));
+                Ok(None)
+            }
+        };
+        if let (Ok(None), Continuation::Continue) = (&result, &guarded) {
+            turn.feedback.push_str(&feedback::turns(self.left, self.last_failure.is_some()));
+            let told = self.scope.secrets().scrub(&turn.feedback).into_owned();
+            self.messages.push(LlmMessage::assistant(turn.reply.clone()));
+            self.messages.push(LlmMessage::user(told));
+        }
+        self.step.turns.push(turn);
+        match guarded {
+            Continuation::Continue => result,
+            Continuation::Stop { matched_calls } => {
+                let text = "Continuation blocked after write or unknown upstream side effects";
+                Err(AgentFailure {
+                    matched_calls,
+                    ..AgentFailure::new(AgentReason::PartialSideEffects, text)
+                })
+            }
+        }
+    }
+
+    /// Takes a turn from what is left of the agent and of the whole run.
+    fn take_turn(&mut self) -> Result<TurnKind, AgentFailure> {
+        let kind = if self.left.work > 0 {
+            self.left.work -= 1;
+            TurnKind::Work
+        } else if self.left.retry > 0 && self.last_failure.is_some() {
+            self.left.retry -= 1;
+            TurnKind::Retry
+        } else {
+            return Err(self.exhausted());
+        };
+        self.place.budget.take_turn()?;
+        Ok(kind)
+    }
+
+    /// Why it ends when no turn is left.
+    fn exhausted(&self) -> AgentFailure {
+        let turns = self.step.turns.len();
+        match &self.last_failure {
+            Some((AgentReason::ValidationFailed, message)) => {
+                AgentFailure::new(AgentReason::ValidationFailed, message.clone())
+            }
+            Some((_, message)) if self.agent.mode == AgentMode::SingleShot => {
+                AgentFailure::new(AgentReason::ProgramFailed, message.clone())
+            }
+            Some((_, message)) => {
+                let text = format!("no answer in {turns} turns; the last failed: {message}");
+                AgentFailure::new(AgentReason::MaxTurnsExceeded, text)
+            }
+            None => {
+                let text = format!("no answer in {turns} turns: no program said (return v)");
+                AgentFailure::new(AgentReason::MaxTurnsExceeded, text)
+            }
+        }
+    }
+
+    /// Asks the model.
+    async fn ask(&mut self) -> Result<(LlmReply, usize, Duration), AgentFailure> {
+        let limits = &self.agent.limits;
+        let timeout = limits.model_timeout.min(self.place.budget.left());
+        let llm = self.agent.llm.as_ref().unwrap_or(&self.place.llm);
+        let request = LlmRequest {
+            system: &self.system,
+            messages: &self.messages,
+            max_output_tokens: limits.max_output_tokens,
+            timeout,
+        };
+        let prompt_bytes =
+            self.system.len() + self.messages.iter().map(|message| message.text.len()).sum::<usize>();
+        let begun = Instant::now();
+        let reply = tokio::time::timeout(timeout, llm.complete(request)).await;
+        let (took, usage) = (begun.elapsed(), &mut self.step.usage);
+        usage.requests += 1;
+        usage.prompt_bytes += prompt_bytes as u64;
+        usage.model_time += took;
+        let reply = reply.unwrap_or_else(|_| {
+            let text = format!("planner exceeded {}ms timeout", timeout.as_millis());
+            Err(LlmError::new(LlmErrorKind::Timeout, text))
+        });
+        match reply {
+            Ok(reply) => {
+                usage.reply_bytes += reply.text.len() as u64;
+                usage.tokens.add(reply.usage);
+                self.place.budget.spend(&reply, prompt_bytes);
+                Ok((reply, prompt_bytes, took))
+            }
+            Err(_) if self.place.budget.left().is_zero() => Err(self.place.budget.timed_out()),
+            Err(error) => {
+                let message = self.scope.secrets().scrub(&error.message).into_owned();
+                Err(AgentFailure::new(AgentReason::LlmError, message))
+            }
+        }
+    }
+
+    /// Runs a program, and says what came of it.
+    async fn execute(&self, program: &str) -> (TurnEnd, Vec<Outcome>) {
+        match &self.ground {
+            Ground::Session(session, context) => {
+                let options = self.options(context.clone());
+                let outcome = match session.run(program, options, Some(self.accept())) {
+                    Ok(run) => run.await,
+                    // A program of this session is waited for, and its session is nobody else's.
+                    Err(_) => {
+                        let failure = AgentFailure::new(AgentReason::InvalidAgent, "its session is busy");
+                        return (TurnEnd::Stopped(failure), Vec::new());
+                    }
+                };
+                let stored = session.contents(|contents| {
+                    let is_new = outcome.result.is_ok() && contents.committed;
+                    if is_new {
+                        contents.changed.iter().map(ToString::to_string).collect()
+                    } else {
+                        Vec::new()
+                    }
+                });
+                (self.judge(&outcome, &stored), vec![outcome])
+            }
+            Ground::Samples(samples) => {
+                let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
+                for sample in samples {
+                    let outcome = self.scope.run(program, self.options(Some(sample.clone()))).await;
+                    let verdict = self.judge_end(&outcome);
+                    outcomes.push(outcome);
+                    match verdict {
+                        TurnEnd::Answered(answer) => answers.push(answer),
+                        other => return (other, outcomes),
+                    }
+                }
+                (TurnEnd::Answered(Json::Array(answers)), outcomes)
+            }
+        }
+    }
+
+    fn options(&self, context: Option<String>) -> RunOptions {
+        let left = u64::try_from(self.place.budget.left().as_millis()).unwrap_or(u64::MAX);
+        let limits = self.agent.limits_of_programs();
+        RunOptions {
+            context,
+            strict_data: true,
+            limits: Limits { timeout_ms: limits.timeout_ms.min(left.max(1)), ..limits },
+            result_bytes: self.agent.limits.feedback_bytes,
+            want_json: true,
+            source_name: "program".into(),
+            ..RunOptions::default()
+        }
+    }
+
+    /// Refuses an answer that does not match before anything of its program is kept.
+    fn accept(&self) -> Accept {
+        let (schema, mode) = (self.agent.output_schema.clone(), self.agent.mode);
+        Box::new(move |rendered| {
+            if !is_final(mode, rendered) {
+                return Ok(());
+            }
+            check::answer(rendered, schema.as_ref())
+                .map(drop)
+                .map_err(|why| Failure::new(Reason::ValidationError.into(), why))
+        })
+    }
+
+    /// What came of a program of a session.
+    fn judge(&self, outcome: &Outcome, stored: &[String]) -> TurnEnd {
+        match &outcome.result {
+            Ok(rendered) if !is_final(self.agent.mode, rendered) => {
+                let most = self.agent.limits.feedback_bytes;
+                TurnEnd::Continued(feedback::continued(&rendered.text, outcome, stored, most))
+            }
+            _ => self.judge_end(outcome),
+        }
+    }
+
+    /// What came of a program that is to be kept, or of one that has ended the mission: its value is the answer.
+    fn judge_end(&self, outcome: &Outcome) -> TurnEnd {
+        let failure = match &outcome.result {
+            Ok(rendered) => {
+                return match check::answer(rendered, self.agent.output_schema.as_ref()) {
+                    Ok(answer) => TurnEnd::Answered(answer),
+                    Err(why) => self.refused(&why),
+                };
+            }
+            Err(failure) => failure,
+        };
+        let ended = failure_of(failure);
+        match ended.reason {
+            AgentReason::Failed => TurnEnd::GivenUp(ended.message),
+            AgentReason::ValidationFailed => self.refused(&ended.message),
+            AgentReason::PreludeAttachFailed => TurnEnd::Stopped(ended),
+            _ if self.place.budget.left().is_zero() => TurnEnd::Stopped(self.place.budget.timed_out()),
+            reason => TurnEnd::Failed {
+                feedback: feedback::failed(failure, outcome, self.agent.limits.feedback_bytes),
+                reason,
+                message: ended.message,
+            },
+        }
+    }
+
+    fn refused(&self, why: &str) -> TurnEnd {
+        let shape = self.agent.output_schema.as_ref().map(|schema| typed::typed(schema, schema));
+        TurnEnd::Failed {
+            feedback: feedback::refused(
+                why,
+                shape.as_deref().unwrap_or("data with a JSON form"),
+                self.agent.limits.feedback_bytes,
+            ),
+            reason: AgentReason::ValidationFailed,
+            message: why.to_owned(),
+        }
+    }
+}
+
+/// What the failure of a program means for its agent.
+pub(super) fn failure_of(failure: &Failure) -> AgentFailure {
+    let reason = match failure.reason {
+        reason if reason == Reason::Fail => {
+            let value = failure.value.clone().unwrap_or_else(|| failure.message.clone());
+            return AgentFailure::new(AgentReason::Failed, value);
+        }
+        reason if reason == Reason::ValidationError => {
+            return AgentFailure::new(AgentReason::ValidationFailed, failure.message.clone());
+        }
+        reason if reason.raw() == AgentReason::PreludeAttachFailed.name() => AgentReason::PreludeAttachFailed,
+        _ => AgentReason::ProgramFailed,
+    };
+    AgentFailure::new(reason, format!("{}: {}", failure.reason.raw(), failure.message))
+}
+
+/// The value ends the mission.
+fn is_final(mode: AgentMode, rendered: &RenderedValue) -> bool {
+    mode == AgentMode::SingleShot || rendered.completion == Completion::Return
+}
+
+impl Agent {
+    /// Tools and place of its programs.
+    fn scope_at(
+        &self,
+        place: &AgentPlace,
+        children: &ChildSteps,
+    ) -> Result<(Vec<HostTool>, Scope), AgentFailure> {
+        let as_tools = self.children.iter().map(|(name, child)| child.as_tool(name, place, children));
+        let tools: Vec<HostTool> = self.tools.iter().cloned().chain(as_tools).collect();
+        let scope = place.base.with(tools.clone(), &self.preludes);
+        let scope = scope.map_err(|error| AgentFailure::new(AgentReason::InvalidAgent, error.to_string()))?;
+        Ok((tools, scope))
+    }
+}

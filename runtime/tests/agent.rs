@@ -1,0 +1,495 @@
+//! Agents with a model whose replies are written down: how a mission goes on and ends, what the model is told, what is
+//! spent. Prompts are in `agent/*.txt`; `PTC_BLESS=1 cargo nextest run --workspace --test agent` writes them.
+#![cfg(feature = "agent")]
+
+mod common;
+
+use async_trait::async_trait;
+use ptc_runtime::agent::{
+    Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Continuation, ContinuationGuard, Llm, LlmError,
+    LlmErrorKind, LlmMessage, LlmReply, LlmRequest, MatchedCall, TokenUsage, TurnKind, TurnStatus,
+};
+use ptc_runtime::outcome::CallRecord;
+use ptc_runtime::secrets::{Credential, SecretRegistry};
+use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A model that says what is written down, and remembers what it was told.
+#[derive(Default)]
+struct Script {
+    replies: Mutex<VecDeque<Result<LlmReply, LlmError>>>,
+    /// System prompt and messages of each request.
+    told: Mutex<Vec<(String, Vec<LlmMessage>)>>,
+}
+
+#[async_trait]
+impl Llm for Script {
+    fn model(&self) -> &str {
+        "script"
+    }
+
+    async fn complete(&self, request: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+        self.told.lock().expect("a whole list").push((request.system.to_owned(), request.messages.to_vec()));
+        let next = self.replies.lock().expect("a whole list").pop_front();
+        next.unwrap_or_else(|| Err(LlmError::new(LlmErrorKind::Unavailable, "the script is over")))
+    }
+}
+
+impl Script {
+    fn of(replies: &[&str]) -> Arc<Script> {
+        let usage = TokenUsage { input: Some(100), output: Some(10) };
+        let reply = |text: &&str| Ok(LlmReply { usage, ..LlmReply::from(*text) });
+        Arc::new(Script { replies: Mutex::new(replies.iter().map(reply).collect()), ..Script::default() })
+    }
+
+    /// What it was told last in each request.
+    fn last_messages(&self) -> Vec<String> {
+        let told = self.told.lock().expect("a whole list");
+        told.iter().map(|(_, messages)| messages.last().expect("a message").text.clone()).collect()
+    }
+
+    /// The system prompt of the first request.
+    fn first_system(&self) -> String {
+        let told = self.told.lock().expect("a whole list");
+        told.first().map(|(system, _)| system.clone()).unwrap_or_default()
+    }
+
+    fn requests(&self) -> usize {
+        self.told.lock().expect("a whole list").len()
+    }
+}
+
+async fn runtime() -> Runtime {
+    Runtime::builder().workers(1).start().await.expect("a runtime")
+}
+
+/// A runtime with a server whose tools say nothing about what they change.
+async fn with_server() -> Runtime {
+    let servers = vec![common::entry("fake", &[])];
+    let config = RuntimeConfig { servers, start: StartPolicy::All, workers: 1, ..RuntimeConfig::default() };
+    Runtime::start(config).await.expect("a runtime")
+}
+
+async fn run(agent: &Agent, script: &Arc<Script>) -> AgentStep {
+    agent.run(&runtime().await, script.clone(), &json!({})).await
+}
+
+fn failure(step: &AgentStep) -> &AgentFailure {
+    step.result.as_ref().expect_err("no answer")
+}
+
+fn statuses(step: &AgentStep) -> Vec<TurnStatus> {
+    step.turns.iter().map(|turn| turn.status).collect()
+}
+
+fn tool(name: &str, effect: Effect) -> HostTool {
+    HostTool::new(name, |_: NoArguments| async { Ok::<_, Infallible>(7) }).effect(effect)
+}
+
+#[derive(Deserialize, JsonSchema, Debug, PartialEq)]
+struct Product {
+    name: String,
+    price: f64,
+}
+
+fn products() -> Value {
+    json!({"category": "garden", "products": [
+        {"name": "rake", "price": 12.5}, {"name": "saw", "price": 30.0}, {"name": "hose", "price": 25}]})
+}
+
+const DEAREST: &str =
+    "```clojure\n(return (select-keys (apply max-key :price data/products) [:name :price]))\n```";
+
+#[tokio::test]
+async fn a_mission_ends_with_the_first_program_that_returns() {
+    let script = Script::of(&[DEAREST]);
+    let agent = Agent::new("What is the dearest thing for the {{category}}?").output::<Product>();
+    let step = agent.run(&runtime().await, script.clone(), &products()).await;
+    assert_eq!(step.value::<Product>().expect("an answer"), Product { name: "saw".into(), price: 30.0 });
+    assert_eq!(statuses(&step), [TurnStatus::Answered]);
+    assert_eq!((step.usage.requests, step.usage.tokens.total()), (1, Some(110)));
+    assert!(script.last_messages()[0].contains("What is the dearest thing for the garden?"));
+    assert!(step.program.expect("a program").starts_with("(return"));
+}
+
+#[tokio::test]
+async fn later_programs_build_on_earlier_ones_and_see_what_was_told() {
+    let script = Script::of(&[
+        "First I look.\n```clojure\n(println (describe data/products))\n(def dear (filter #(> (:price %) 20) data/products))\n(count dear)\n```",
+        "```clojure\n(def names (map :name dear))\n(first names)\n```",
+        "```clojure\n(return {:names names :last *1})\n```",
+    ]);
+    let step = Agent::new("Find what is dear.").run(&runtime().await, script.clone(), &products()).await;
+    assert_eq!(step.result, Ok(json!({"names": ["saw", "hose"], "last": "saw"})));
+    assert_eq!(statuses(&step), [TurnStatus::Continued, TurnStatus::Continued, TurnStatus::Answered]);
+    let told = script.last_messages();
+    assert!(told[1].contains("Value: <data>2</data>\nDefined: dear\n\n4 turns left."), "{}", told[1]);
+    assert!(told[1].starts_with("Printed:\n<data>"), "{}", told[1]);
+    let trace = serde_json::to_value(&step.turns).expect("JSON");
+    assert_eq!((&trace[0]["status"], &trace[0]["kind"]), (&json!("continued"), &json!("work")));
+}
+
+#[tokio::test]
+async fn a_wrong_program_is_repaired_by_what_its_model_is_told() {
+    let script = Script::of(&[
+        "```clojure\n(def kept 1)\n(return (map :price data/product))\n```",
+        "The answer is 67.5.",
+        "(return (reduce + (map :price data/products)))",
+    ]);
+    let step = Agent::new("Add up.").run(&runtime().await, script.clone(), &products()).await;
+    assert_eq!(step.result, Ok(json!(67.5)));
+    assert_eq!(statuses(&step), [TurnStatus::Failed, TurnStatus::NoProgram, TurnStatus::Answered]);
+    let told = script.last_messages();
+    assert!(
+        told[1].contains("The program failed: <data>") && told[1].contains("data/product is not bound"),
+        "{}",
+        told[1]
+    );
+    assert!(told[2].starts_with("There was no program in your reply."), "{}", told[2]);
+}
+
+#[tokio::test]
+async fn a_model_that_never_stops_is_stopped() {
+    let replies: Vec<&str> = vec!["```clojure\n1\n```"; 10];
+    let script = Script::of(&replies);
+    let step = run(&Agent::new("Go on.").max_turns(3), &script).await;
+    assert_eq!(
+        failure(&step).to_string(),
+        "max_turns_exceeded: no answer in 3 turns: no program said (return v)"
+    );
+    assert!(script.last_messages()[2].ends_with("\n\nThis is your last turn: (return v) now."));
+    assert_eq!(script.requests(), 3);
+    let failing = Script::of(&["```clojure\n(/ 1 0)\n```"; 2]);
+    let step = run(&Agent::new("Divide.").max_turns(2), &failing).await;
+    let told = failure(&step).message.clone();
+    assert!(told.starts_with("no answer in 2 turns; the last failed: arithmetic_error: "), "{told}");
+}
+
+#[tokio::test]
+async fn a_program_can_give_up() {
+    let step = run(&Agent::new("?"), &Script::of(&["```clojure\n(fail {:reason :not-found})\n```"])).await;
+    assert_eq!(failure(&step), &AgentFailure::new(AgentReason::Failed, "{:reason :not-found}"));
+    assert_eq!(statuses(&step), [TurnStatus::GivenUp]);
+}
+
+#[tokio::test]
+async fn budgets_of_turns_tokens_and_time_end_a_run() {
+    let go_on = ["```clojure\n1\n```"; 9];
+    let limits = AgentLimits { turn_budget: 2, ..AgentLimits::default() };
+    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::TurnBudgetExhausted, 2));
+    let limits = AgentLimits { token_budget: Some(250), ..AgentLimits::default() };
+    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::TokenBudgetExhausted, 3));
+    let limits = AgentLimits { timeout: Duration::ZERO, ..AgentLimits::default() };
+    let step = run(&Agent::new("?").limits(limits), &Script::of(&go_on)).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::Timeout, 0));
+}
+
+/// A model that never answers.
+struct Silent;
+
+#[async_trait]
+impl Llm for Silent {
+    fn model(&self) -> &str {
+        "silent"
+    }
+
+    async fn complete(&self, _: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_answer_ends_the_run() {
+    let runtime = runtime().await;
+    let limits = AgentLimits { model_timeout: Duration::from_millis(1), ..AgentLimits::default() };
+    let step = Agent::new("?").limits(limits).run(&runtime, Arc::new(Silent), &json!({})).await;
+    assert_eq!(failure(&step), &AgentFailure::new(AgentReason::LlmError, "planner exceeded 1ms timeout"));
+    let limits = AgentLimits { timeout: Duration::from_millis(1), ..AgentLimits::default() };
+    let step = Agent::new("?").limits(limits).run(&runtime, Arc::new(Silent), &json!({})).await;
+    assert_eq!(failure(&step).reason, AgentReason::Timeout);
+    let step = run(&Agent::new("?"), &Script::of(&[])).await;
+    assert_eq!(failure(&step), &AgentFailure::new(AgentReason::LlmError, "the script is over"));
+}
+
+#[tokio::test]
+async fn nothing_goes_on_behind_a_write_or_what_may_be_one() {
+    let read = "```clojure\n(tool/look)\n```";
+    let write = "```clojure\n(do (tool/look) (tool/change) (/ 1 0))\n```";
+    let agent = Agent::new("?").tool(tool("look", Effect::Read)).tool(tool("change", Effect::Write));
+    let script = Script::of(&[read, write, "(return 1)"]);
+    let step = run(&agent, &script).await;
+    let stopped = failure(&step);
+    assert_eq!(stopped.reason, AgentReason::PartialSideEffects);
+    assert_eq!(stopped.message, "Continuation blocked after write or unknown upstream side effects");
+    let matched = MatchedCall { server: "tool".into(), tool: "change".into(), effect: "write" };
+    assert_eq!(stopped.matched_calls, [matched]);
+    assert_eq!((script.requests(), step.calls.len()), (2, 3), "reads may be followed by more");
+    // It has finished, so nothing is left open.
+    let step = run(&agent, &Script::of(&["```clojure\n(tool/change)\n(return 2)\n```"])).await;
+    assert_eq!(step.result, Ok(json!(2)));
+    // Also of the last turn.
+    let step = run(&agent.clone().max_turns(1), &Script::of(&["```clojure\n(tool/change)\n```"])).await;
+    assert_eq!(failure(&step).reason, AgentReason::PartialSideEffects);
+}
+
+#[tokio::test]
+async fn calls_of_servers_are_guarded_and_a_host_can_decide_otherwise() {
+    let runtime = with_server().await;
+    let call =
+        "```clojure\n(tool/call {:server \"fake\" :tool \"echo\" :args {:text \"secret words\"}})\n```";
+    let script = Script::of(&[call, "(return 1)"]);
+    let step = Agent::new("?").run(&runtime, script.clone(), &json!({})).await;
+    let matched = MatchedCall { server: "fake".into(), tool: "echo".into(), effect: "unknown" };
+    assert_eq!(failure(&step).matched_calls, [matched]);
+    assert!(!format!("{:?}", failure(&step)).contains("secret words"), "neither arguments nor results");
+
+    struct AtMost(usize, AtomicUsize);
+    impl ContinuationGuard for AtMost {
+        fn decide(&self, calls: &[CallRecord]) -> Continuation {
+            let seen = self.1.fetch_add(calls.len(), Ordering::Relaxed) + calls.len();
+            match seen <= self.0 {
+                true => Continuation::Continue,
+                false => Continuation::Stop { matched_calls: calls.iter().map(MatchedCall::from).collect() },
+            }
+        }
+    }
+    let agent = Agent::new("?").guard(Arc::new(AtMost(1, AtomicUsize::new(0))));
+    let step = agent.run(&runtime, Script::of(&[call, call, "(return 1)"]), &json!({})).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::PartialSideEffects, 2));
+}
+
+#[tokio::test]
+async fn a_single_shot_is_one_program_whose_value_is_the_answer() {
+    let script = Script::of(&["```clojure\n(count (filter #(= % data/letter) (seq data/word)))\n```"]);
+    let agent = Agent::new("How many {{letter}} are in {{word}}?")
+        .single_shot()
+        .output_schema(json!({"type": "integer"}));
+    let context = json!({"letter": "r", "word": "raspberry"});
+    let step = agent.run(&runtime().await, script, &context).await;
+    assert_eq!(step.result, Ok(json!(3)));
+    let step = agent.run(&runtime().await, Script::of(&["\"three\"", "(str 3)"]), &context).await;
+    assert_eq!(failure(&step).to_string(), "program_failed: there was no program in the reply");
+    let step = agent.run(&runtime().await, Script::of(&["(str 3)"]), &context).await;
+    let want = "validation_failed: the answer must be integer, got \"3\". Write 3 without quotes.";
+    assert_eq!(failure(&step).to_string(), want);
+}
+
+#[tokio::test]
+async fn retry_turns_are_for_repairs_alone() {
+    let wrong = "```clojure\n(return {:name \"saw\"})\n```";
+    let agent = Agent::new("?").output::<Product>().max_turns(1).retry_turns(2);
+    let script = Script::of(&[wrong, wrong, "```clojure\n(return {:name \"saw\" :price 3})\n```"]);
+    let step = run(&agent, &script).await;
+    assert_eq!(step.result, Ok(json!({"name": "saw", "price": 3})));
+    let kinds: Vec<TurnKind> = step.turns.iter().map(|turn| turn.kind).collect();
+    assert_eq!(kinds, [TurnKind::Work, TurnKind::Retry, TurnKind::Retry]);
+    let told = script.last_messages();
+    assert!(told[1].starts_with("The answer was refused: <data>missing required args price"), "{}", told[1]);
+    assert!(told[1].contains("It has to be {:name string :price number"), "{}", told[1]);
+    assert!(told[2].ends_with("This is your last try: 1 left. End it with (return v)."), "{}", told[2]);
+    let step = run(&agent, &Script::of(&[wrong; 3])).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::ValidationFailed, 3));
+    // A value is no failure, so there is nothing to repair.
+    let step = run(&agent, &Script::of(&["```clojure\n1\n```"; 3])).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::MaxTurnsExceeded, 1));
+}
+
+#[tokio::test]
+async fn a_refused_answer_leaves_nothing_behind() {
+    let script = Script::of(&[
+        "```clojure\n(def a 1)\n(return \"no\")\n```",
+        "```clojure\n(return a)\n```",
+        "```clojure\n(return 3)\n```",
+    ]);
+    let step = run(&Agent::new("?").output_schema(json!({"type": "integer"})), &script).await;
+    assert_eq!(step.result, Ok(json!(3)));
+    assert!(script.last_messages()[2].contains("unbound_var"), "{}", script.last_messages()[2]);
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Word {
+    /// The word to look at.
+    word: String,
+}
+
+fn counter(script: Arc<Script>) -> Agent {
+    let agent = Agent::new("Count the letters of {{word}}.").describe("Counts letters.").input::<Word>();
+    agent.output_schema(json!({"type": "integer"})).max_turns(2).llm(script)
+}
+
+#[tokio::test]
+async fn a_child_is_a_tool_on_the_budget_of_its_parent() {
+    let child = Script::of(&["```clojure\n(return (count data/word))\n```"; 4]);
+    let agent = Agent::new("Add up.").child("count-letters", counter(child.clone()));
+    let script =
+        Script::of(&["```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```"]);
+    let step = run(&agent, &script).await;
+    assert_eq!(step.result, Ok(json!(4)));
+    let told = &script.last_messages()[0];
+    assert!(told.contains("(tool/count-letters {:word string}) => integer  Counts letters."), "{told}");
+    assert!(child.last_messages()[1].contains("Count the letters of bcd."));
+    let children: Vec<_> =
+        step.children.iter().map(|(name, step)| (name.as_str(), step.result.clone())).collect();
+    assert_eq!(children, [("count-letters", Ok(json!(1))), ("count-letters", Ok(json!(3)))]);
+    // The same with a budget of two turns: parent and first child take them.
+    let limits = AgentLimits { turn_budget: 2, ..AgentLimits::default() };
+    let step = run(
+        &agent.limits(limits),
+        &Script::of(&["```clojure\n(return (reduce + (map tool/count-letters [\"a\" \"bcd\"])))\n```"]),
+    )
+    .await;
+    assert_eq!(failure(&step).reason, AgentReason::TurnBudgetExhausted);
+    assert!(
+        step.turns[0].feedback.contains("Tool 'count-letters' failed: \\\"turn_budget_exhausted: ")
+            || step.turns[0].feedback.contains("turn_budget_exhausted"),
+        "{}",
+        step.turns[0].feedback
+    );
+}
+
+#[tokio::test]
+async fn a_child_inherits_no_servers_and_agents_nest_only_so_deep() {
+    let runtime = with_server().await;
+    let child = Script::of(&["```clojure\n(return (count (tool/servers)))\n```"]);
+    let blind = Agent::new("How many servers?").llm(child.clone());
+    let script = Script::of(&["```clojure\n(return [(count (tool/servers)) (tool/servers-of-child)])\n```"]);
+    let step =
+        Agent::new("?").child("servers-of-child", blind).run(&runtime, script.clone(), &json!({})).await;
+    assert_eq!(step.result, Ok(json!([1, 0])));
+    assert!(!child.first_system().contains("tool/call") && script.first_system().contains("tool/call"));
+
+    let deep = Script::of(&["```clojure\n(return (tool/next))\n```"; 5]);
+    let leaf = Agent::new("leaf");
+    let agent = Agent::new("top").child("next", Agent::new("middle").child("next", leaf));
+    let limits = |max_depth| AgentLimits { max_depth, max_turns: 1, ..AgentLimits::default() };
+    let agent = Agent::new("top").limits(limits(3)).child("next", agent.limits(limits(0)));
+    let step = run(&agent, &deep).await;
+    assert!(step.turns[0].feedback.contains("max_depth_exceeded"), "{}", step.turns[0].feedback);
+}
+
+#[tokio::test]
+async fn a_compiled_agent_needs_no_model() {
+    let runtime = runtime().await;
+    let agent = Agent::new("What is the dearest of {{category}}?").output::<Product>();
+    let samples = [products(), json!({"category": "x", "products": [{"name": "a", "price": 1}]})];
+    // Right for the first sample only.
+    let wrong = "```clojure\n(return {:name \"saw\" :price (:price (nth data/products 1))})\n```";
+    let script = Script::of(&[wrong, DEAREST]);
+    let compiled = agent.compile(&runtime, script.clone(), &samples).await.expect("a program");
+    assert_eq!(script.requests(), 2);
+    assert!(script.last_messages()[0].contains("Your program will be kept"));
+    let other = json!({"category": "y", "products": [{"name": "b", "price": 2}, {"name": "c", "price": 9}]});
+    let step = compiled.run(&other).await;
+    assert_eq!(step.value::<Product>().expect("an answer"), Product { name: "c".into(), price: 9.0 });
+    assert!(step.turns.is_empty());
+    let kept = agent.compiled_from(&runtime, compiled.source()).expect("the same");
+    assert_eq!(kept.run(&other).await.result, step.result);
+    let failed = kept.run(&json!({"category": "z", "products": []})).await;
+    assert!(failed.result.is_err());
+    let parent = agent.child("next", Agent::new("?"));
+    let refused = parent.compile(&runtime, script, &samples).await.err().expect("it needs a model");
+    assert!(failure(&refused).message.contains("an agent with children cannot be compiled"));
+}
+
+#[tokio::test]
+async fn a_conversation_is_bounded() {
+    let print = "```clojure\n(println (apply str (repeat 3000 \"x\")))\n```";
+    let script = Script::of(&[print, print, print, print, "(return 1)"]);
+    let limits = AgentLimits { prompt_bytes: 5_000, feedback_bytes: 1_000, ..AgentLimits::default() };
+    let step = run(&Agent::new("?").limits(limits), &script).await;
+    assert_eq!(step.result, Ok(json!(1)));
+    let told = script.told.lock().expect("a whole list");
+    let (_, last) = told.last().expect("requests");
+    let bytes: usize = last.iter().map(|message| message.text.len()).sum();
+    assert!(bytes <= 5_000 + 100, "{bytes}");
+}
+
+#[tokio::test]
+async fn no_prompt_and_no_trace_holds_a_secret() {
+    let secrets = SecretRegistry::new();
+    let _ = Credential::secret("sk-planted-1234567890", &secrets);
+    let config = RuntimeConfig { secrets, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.expect("a runtime");
+    let script = Script::of(&[
+        "```clojure\n(println data/key)\n(tool/leak)\n```",
+        "I saw sk-planted-1234567890\n```clojure\n(fail data/key)\n```",
+    ]);
+    let leak =
+        HostTool::new("leak", |_: NoArguments| async { Err::<(), _>("bad key sk-planted-1234567890") });
+    let agent = Agent::new("Use {{key}}.")
+        .system_prefix("Key: sk-planted-1234567890")
+        .tool(leak.effect(Effect::Read));
+    let step = agent.run(&runtime, script.clone(), &json!({"key": "sk-planted-1234567890"})).await;
+    assert_eq!(statuses(&step), [TurnStatus::Failed, TurnStatus::GivenUp]);
+    let seen = format!("{:?} {step:?}", script.told.lock().expect("a whole list"));
+    assert!(!seen.contains("planted") && seen.contains("[REDACTED]"), "{seen}");
+}
+
+#[tokio::test]
+async fn wrong_contexts_and_tools_are_told() {
+    let runtime = runtime().await;
+    let step = Agent::new("?").run(&runtime, Script::of(&[]), &json!([1])).await;
+    assert_eq!(failure(&step).reason, AgentReason::InvalidAgent);
+    let step = Agent::new("{{x}}").run(&runtime, Script::of(&[]), &json!({})).await;
+    assert!(failure(&step).message.contains("{{x}}"));
+    let twice = Agent::new("?").tool(tool("a", Effect::Read)).child("a", Agent::new("?"));
+    let step = twice.run(&runtime, Script::of(&[]), &json!({})).await;
+    assert_eq!(failure(&step).message, "tool \"a\" is given twice");
+}
+
+/// Compares with a file, or writes it.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent").join(name);
+    if std::env::var_os("PTC_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, text).expect("it can be written");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, text, "{name}: PTC_BLESS=1 writes it");
+}
+
+fn conversation(script: &Script) -> String {
+    let told = script.told.lock().expect("a whole list");
+    let (system, messages) = told.last().expect("a request");
+    let mut text = format!("=== system\n{system}\n");
+    for message in messages {
+        text.push_str(&format!("=== {:?}\n{}\n", message.role, message.text));
+    }
+    text
+}
+
+#[tokio::test]
+async fn prompts_are_as_they_were_looked_at() {
+    let crm = "(defn top \"The best n customers.\" [n] (take n [1 2 3]))\n(def size 50)";
+    let find = HostTool::new("find", |Word { word }: Word| async move { Ok::<_, Infallible>(vec![word]) });
+    let agent = Agent::new("What is the dearest thing for the {{category}}?")
+        .tool(find.describe("Finds words.").effect(Effect::Read).returns::<Vec<String>>())
+        .prelude(Arc::new(Prelude::compile("crm", crm).expect("it compiles")))
+        .system_prefix("You work for a garden centre.")
+        .system_suffix("Prices are in euros.")
+        .output::<Product>();
+    let script = Script::of(&[
+        "```clojure\n(println (describe data/products))\n(def n (count data/products))\n```",
+        "```clojure\n(return {:name (tool/find 1)})\n```",
+        "```clojure\n(return {:name \"saw\"})\n```",
+        DEAREST,
+    ]);
+    let step = agent.run(&with_server().await, script.clone(), &products()).await;
+    assert!(step.result.is_ok(), "{step:?}");
+    golden("loop.txt", &conversation(&script));
+    let script = Script::of(&[DEAREST]);
+    let single =
+        Agent::new("What is the dearest thing for the {{category}}?").single_shot().output::<Product>();
+    let _ = single.run(&runtime().await, script.clone(), &products()).await;
+    golden("single_shot.txt", &conversation(&script));
+}
