@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::meter::CompileBudget;
-use crate::namespace::{CallArity, Export, Namespace};
+use crate::namespace::{CallArity, Namespace};
 use crate::tool_catalog::ToolCatalog;
 use ptc_vm::bytecode::Program;
 use std::collections::BTreeSet;
@@ -25,8 +25,6 @@ pub struct SessionName<'a> {
 pub struct Externals<'a> {
     /// Namespaces that the program may call into. They go before those of the language.
     pub namespaces: &'a [&'a Namespace],
-    /// The namespace that the program defines names in; `None` for that of the user.
-    pub defines: Option<&'a str>,
     /// Names that earlier programs of the session defined, `*1` and its kin included.
     pub session: &'a [SessionName<'a>],
     /// Tools the host granted (`tool/name`). When empty, a call of an unknown tool fails at run time only.
@@ -90,8 +88,6 @@ pub struct Compiled {
     pub servers: ServersUsed,
     /// It calls a tool, or holds one as a value.
     pub uses_tools: bool,
-    /// What it defines for others, in the order of the text: for programs that define a namespace, else nothing.
-    pub exports: Vec<Export>,
 }
 
 /// Why a program was refused: its errors, the most basic first. There is at least one.

@@ -9,6 +9,7 @@
 //!   it makes the IR
 //! - `ir`: the IR, its last uses (`ir::liveness`), the tables of the program (`ir::tables`)
 //! - `codegen`: IR to instructions; `pipeline`: one pass after the other
+//! - [`prelude`]: texts that define namespaces, each definition a program of its own
 //! - [`meter`]: the budget of a compilation, which every pass draws on
 //! - `scratch`: memory that one compilation leaves for the next
 //! - [`tool_catalog`]: literal tool calls, for a host that can judge them
@@ -30,6 +31,7 @@ pub mod meter;
 mod names;
 pub mod namespace;
 mod pipeline;
+pub mod prelude;
 mod reader;
 pub mod reference;
 mod resolve;

@@ -9,6 +9,22 @@ pub struct CallArity {
     pub max: Option<usize>,
 }
 
+impl CallArity {
+    /// A call with so many arguments fits.
+    pub fn accepts(self, count: usize) -> bool {
+        count >= self.min && self.max.is_none_or(|max| count <= max)
+    }
+
+    /// The numbers in words: `2`, `1 to 3`, `at least 1`.
+    pub fn words(self) -> String {
+        match self.max {
+            None => format!("at least {}", self.min),
+            Some(max) if max == self.min => max.to_string(),
+            Some(max) => format!("{} to {max}", self.min),
+        }
+    }
+}
+
 /// A namespace whose names programs refer to as `namespace/name`. It is protected: no program defines a name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
@@ -23,12 +39,24 @@ pub struct Namespace {
 pub struct Export {
     /// The name within its namespace.
     pub name: Box<str>,
-    /// What it is for.
-    pub doc: Option<Box<str>>,
-    /// How many arguments it accepts, if it is a function.
+    /// How many arguments it accepts; `None` for a constant.
     pub arity: Option<CallArity>,
-    /// Its parameters as `[x y]`, one list for each arity; none for a constant.
+    /// Its parameters as `x y`, one text for each arity; none for a constant.
     pub parameters: Vec<Box<str>>,
+}
+
+impl Export {
+    /// How it is called under a name, once for each arity: `(crm/get-user id)`; a constant is its name.
+    pub fn usages(&self, name: &str) -> Vec<String> {
+        let call = |parameters: &str| {
+            let blank = if parameters.is_empty() { "" } else { " " };
+            format!("({name}{blank}{parameters})")
+        };
+        match self.arity {
+            Some(_) => self.parameters.iter().map(|parameters| call(parameters)).collect(),
+            None => vec![name.to_owned()],
+        }
+    }
 }
 
 impl Namespace {

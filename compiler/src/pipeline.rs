@@ -28,6 +28,24 @@ pub(crate) fn compile_counting(
     externals: &Externals<'_>,
     options: &CompileOptions,
 ) -> (Result<Compiled, Rejection>, u64) {
+    within_budget(source, options, |pass| compile_in(pass, externals))
+}
+
+/// What the passes over one text share.
+pub(crate) struct Pass<'p, 'a> {
+    pub(crate) meter: &'p Meter<'a>,
+    pub(crate) arena: &'a bumpalo::Bump,
+    pub(crate) buffers: &'p mut Vec<codegen::Buffers>,
+    pub(crate) source: &'a str,
+    pub(crate) options: &'p CompileOptions,
+}
+
+/// Compiles a text within its budget, and counts the steps of the meter.
+pub(crate) fn within_budget<T>(
+    source: &str,
+    options: &CompileOptions,
+    compile: impl for<'p, 'a> FnOnce(Pass<'p, 'a>) -> Result<T, Rejection>,
+) -> (Result<T, Rejection>, u64) {
     if source.len() > options.max_program_bytes {
         let message =
             format!("program size {} bytes exceeds limit of {}", source.len(), options.max_program_bytes);
@@ -38,7 +56,7 @@ pub(crate) fn compile_counting(
     let compiled = {
         let Scratch { arena, buffers } = &mut *scratch;
         let meter = Meter::new(arena, &options.budget, source);
-        let compiled = compile_in(&meter, arena, buffers, source, externals, options);
+        let compiled = compile(Pass { meter: &meter, arena, buffers, source, options });
         // Whatever else was found: a compilation that was cut short says only that.
         let compiled = match meter.verdict() {
             Ok(()) => compiled,
@@ -50,14 +68,8 @@ pub(crate) fn compile_counting(
     compiled
 }
 
-fn compile_in<'a>(
-    meter: &Meter<'a>,
-    arena: &'a bumpalo::Bump,
-    buffers: &mut Vec<codegen::Buffers>,
-    source: &'a str,
-    externals: &Externals<'_>,
-    options: &CompileOptions,
-) -> Result<Compiled, Rejection> {
+fn compile_in(pass: Pass<'_, '_>, externals: &Externals<'_>) -> Result<Compiled, Rejection> {
+    let Pass { meter, arena, buffers, source, options } = pass;
     let mut names = names::Names::for_text(arena, source);
     let (forms, mut read) = reader::read(arena, meter, source, &mut names, options.max_symbols);
     if read.in_doubt {
@@ -66,23 +78,41 @@ fn compile_in<'a>(
     let defined = &read.defined;
     let mut resolver = resolve::Resolver::new(arena, meter, source, &mut names, externals, forms, defined);
     let main = resolver.program(forms);
-    let mut errors = read.errors;
-    let (mut found, mut more) = resolver.finish_errors();
+    let (found, more) = resolver.finish_errors();
+    refuse(read.errors, found, more)?;
+    let mut warnings = std::mem::take(&mut read.warnings);
+    warnings.append(&mut resolver.warnings);
+    let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
+    let program = assemble(meter, source, main, resolver.tables, options.last_uses, buffers)?;
+    Ok(Compiled { program, warnings, servers, uses_tools })
+}
+
+/// The errors of a text, if there are any: those of reading first.
+pub(crate) fn refuse(
+    mut errors: Vec<Diagnostic>,
+    mut found: Vec<Diagnostic>,
+    mut more: usize,
+) -> Result<(), Rejection> {
     errors.append(&mut found);
     more += errors.len().saturating_sub(diagnostic::MAX_ERRORS);
     errors.truncate(diagnostic::MAX_ERRORS);
-    if !errors.is_empty() {
-        return Err(Rejection { errors, more });
-    }
-    let mut warnings = std::mem::take(&mut read.warnings);
-    warnings.append(&mut resolver.warnings);
-    if options.last_uses {
+    if errors.is_empty() { Ok(()) } else { Err(Rejection { errors, more }) }
+}
+
+/// A resolved program as verified bytecode.
+pub(crate) fn assemble<'m>(
+    meter: &'m Meter<'m>,
+    source: &str,
+    main: &ir::Function<'_>,
+    tables: ir::tables::Tables<'m>,
+    last_uses: bool,
+    buffers: &mut Vec<codegen::Buffers>,
+) -> Result<Arc<Program>, Rejection> {
+    if last_uses {
         ir::liveness::analyse(meter, main);
     }
-    let (servers, uses_tools) = (resolver.servers, resolver.uses_tools);
-    let exports = resolver.exports;
-    let (protos, tables) = codegen::generate(meter, main, resolver.tables, options.last_uses, buffers)
-        .map_err(|error| *error)?;
+    let (protos, tables) =
+        codegen::generate(meter, main, tables, last_uses, buffers).map_err(|error| *error)?;
     let program = Program {
         source_bytes: source.len() as u32,
         protos,
@@ -92,7 +122,7 @@ fn compile_in<'a>(
         globals: tables.globals,
     };
     match verify_while(&program, &|instructions| meter.work(instructions).is_ok()) {
-        Some(Ok(())) => Ok(Compiled { program: Arc::new(program), warnings, servers, uses_tools, exports }),
+        Some(Ok(())) => Ok(Arc::new(program)),
         Some(Err(error)) => {
             debug_assert!(false, "{error}\n{}", program.disassemble());
             let message = format!("internal: {error}");

@@ -205,6 +205,7 @@ impl Runtime {
             observer,
             adopts_orphans,
         } = config;
+        let prelude = Prelude::joined(&preludes).map_err(StartError::Prelude)?;
         startup::check(&servers)?;
         let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
@@ -242,7 +243,7 @@ impl Runtime {
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
         let mut runtime = Runtime {
-            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, preludes, tools)),
+            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, prelude, tools)),
             broker,
             configured: Mutex::new(configured),
             supervision,

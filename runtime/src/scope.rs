@@ -34,10 +34,11 @@ impl Scope {
     /// A place inside this one, with these tools of the host instead of its own, and these namespaces beside its own.
     ///
     /// # Errors
-    /// A tool that programs could not call.
+    /// A tool that programs could not call, a namespace that is there twice.
     pub fn with(&self, tools: Vec<HostTool>, preludes: &[Arc<Prelude>]) -> Result<Scope, StartError> {
         let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
-        Ok(Scope { lisp: Arc::new(self.lisp.with(preludes, tools)), ..self.clone() })
+        let lisp = self.lisp.with(preludes, tools).map_err(StartError::Prelude)?;
+        Ok(Scope { lisp: Arc::new(lisp), ..self.clone() })
     }
 
     /// The same place without upstream servers.

@@ -58,6 +58,8 @@ pub enum StartError {
     },
     /// A tool of the host that programs could not call: why.
     Tool(String),
+    /// Two preludes have one namespace.
+    Prelude(String),
     /// Strict servers that did not start, with the reason of each.
     Upstreams(Vec<(String, String)>),
     /// The system gave no threads.
@@ -71,7 +73,7 @@ impl fmt::Display for StartError {
                 write!(f, "upstream {server}: its command is this program itself, which is not allowed")
             }
             StartError::DuplicateServer { server } => write!(f, "upstream {server} is configured twice"),
-            StartError::Tool(why) => f.write_str(why),
+            StartError::Tool(why) | StartError::Prelude(why) => f.write_str(why),
             StartError::Upstreams(failed) => {
                 for (at, (server, error)) in failed.iter().enumerate() {
                     let newline = if at > 0 { "\n" } else { "" };

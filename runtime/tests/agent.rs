@@ -470,11 +470,11 @@ fn conversation(script: &Script) -> String {
 
 #[tokio::test]
 async fn prompts_are_as_they_were_looked_at() {
-    let crm = "(defn top \"The best n customers.\" [n] (take n [1 2 3]))\n(def size 50)";
+    let crm = "(ns crm)\n(defn top \"The best n customers.\" [n] (take n [1 2 3]))\n(def size 50)";
     let find = HostTool::new("find", |Word { word }: Word| async move { Ok::<_, Infallible>(vec![word]) });
     let agent = Agent::new("What is the dearest thing for the {{category}}?")
         .tool(find.describe("Finds words.").effect(Effect::Read).returns::<Vec<String>>())
-        .prelude(Arc::new(Prelude::compile("crm", crm).expect("it compiles")))
+        .prelude(Arc::new(Prelude::compile("crm.clj", crm).expect("it compiles")))
         .system_prefix("You work for a garden centre.")
         .system_suffix("Prices are in euros.")
         .output::<Product>();

@@ -28,7 +28,17 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::ValidationError, "an output schema: mcp/tests/profiles.rs"),
     (Reason::ToolError, "a tool of a host: tests/host_tools.rs"),
     (Reason::ToolCallLimitExceeded, "tools of a host: tests/host_tools.rs"),
-    (Reason::CompileError, "a defect, so nothing that is known"),
+    (Reason::CompileError, "a defect, or a prelude: tests/preludes/compile.rs"),
+    (Reason::MissingNamespace, "a prelude: tests/preludes/compile.rs"),
+    (Reason::ReservedNamespace, "a prelude: tests/preludes/compile.rs"),
+    (Reason::InvalidNamespace, "a prelude: tests/preludes/compile.rs"),
+    (Reason::DuplicateRef, "a prelude: tests/preludes/compile.rs"),
+    (Reason::InvalidVisibility, "a prelude: tests/preludes/compile.rs"),
+    (Reason::InvalidRequires, "a prelude: tests/preludes/compile.rs"),
+    (Reason::InvalidMetadata, "a prelude: tests/preludes/compile.rs"),
+    (Reason::InvalidSignature, "a prelude: tests/preludes/compile.rs"),
+    (Reason::QualifiedSelfReference, "a prelude: tests/preludes/compile.rs"),
+    (Reason::PreludeAttachFailed, "a prelude: tests/preludes/attach.rs"),
     (Reason::ExecutionError, "a defect, so nothing that is known"),
 ];
 

@@ -5,7 +5,7 @@ use super::{Resolved, Resolver, absent};
 use crate::diagnostic::{Diagnostic, Failed, HintBoxed, Severity, error};
 use crate::form::{Form, FormKind};
 use crate::ir::{Callee, Function, Kind, Literal, Ref};
-use crate::names::Name;
+use crate::names::{Name, split_qualified};
 use crate::namespace::CallArity;
 use ptc_vm::builtins::Implementation;
 use ptc_vm::bytecode::{BuiltinId, Const, Known};
@@ -45,13 +45,24 @@ impl<'a> Resolver<'a, '_> {
     ) -> Resolved<'a> {
         let span = form.span;
         match self.meaning(name, head)? {
+            Meaning::Global(global) if self.globals.is_constant(name) => {
+                let text = self.names.text(name);
+                if rest.is_empty() {
+                    return Ok(self.expr(span, Kind::Global(global)));
+                }
+                let message = format!("{text} is a constant and takes no arguments");
+                Err(error(Reason::ArityMismatch, span, message).hint_boxed(format!("Write {text} alone.")))
+            }
             Meaning::Global(global) => {
                 let text = self.names.text(name);
                 if let Some(arity) = self.globals.arity(name)
                     && self.globals.is_defined_once(name)
                 {
                     let function = self.globals.function(name);
-                    self.check_closure(arity, text, function, span, rest.len())?;
+                    match self.globals.is_export(name) {
+                        true => self.check_export(arity, text, span, rest.len())?,
+                        false => self.check_closure(arity, text, function, span, rest.len())?,
+                    }
                 }
                 let arguments = self.all(rest);
                 self.may_have_ended |= self.globals.is_from_session(name);
@@ -167,6 +178,20 @@ impl<'a> Resolver<'a, '_> {
         Ok(())
     }
 
+    /// The same for an export of a namespace, whose parameters are documented.
+    #[cold]
+    fn check_export(&mut self, arity: CallArity, text: &str, span: Span, got: usize) -> Result<(), Failed> {
+        if arity.accepts(got) {
+            return Ok(());
+        }
+        let message = format!("{text} expects {} argument(s), got {got}", arity.words());
+        let (namespace, member) = split_qualified(text);
+        let export = namespace.and_then(|namespace| self.attached(namespace)?.export(member));
+        let usage: Vec<String> = export.map(|export| export.usages(text)).unwrap_or_default();
+        let hint = format!("Write {}.", usage.join(" or "));
+        self.report_call(Diagnostic::error(Reason::ArityMismatch, span, message).hint(hint))
+    }
+
     fn check_closure(
         &mut self,
         arity: CallArity,
@@ -175,14 +200,10 @@ impl<'a> Resolver<'a, '_> {
         span: Span,
         got: usize,
     ) -> Result<(), Failed> {
-        if got >= arity.min && arity.max.is_none_or(|max| got <= max) {
+        if arity.accepts(got) {
             return Ok(());
         }
-        let expected = match arity.max {
-            None => format!("at least {}", arity.min),
-            Some(max) if max == arity.min => max.to_string(),
-            Some(max) => format!("{} to {max}", arity.min),
-        };
+        let expected = arity.words();
         let message = format!("{name} expected {expected} argument(s), got {got}");
         let hint = match function {
             Some(function) => format!("Its parameters are {}.", function.parameters()),

@@ -27,8 +27,10 @@ enum Held<'a> {
     Unknown,
     /// A function of this program.
     Function(&'a Function<'a>),
-    /// A function of an earlier program that accepts so many arguments.
+    /// A function of an earlier program, or of a namespace, that accepts so many arguments.
     Session(CallArity),
+    /// A constant of a namespace.
+    Constant,
 }
 
 /// All names of the user namespace.
@@ -68,6 +70,16 @@ impl<'a> Globals<'a> {
         &mut self.known[index].1
     }
 
+    /// The names of a namespace: they see each other, whatever their order.
+    pub(crate) fn of_namespace(defined: &[Name], names: &Names<'a>) -> Globals<'a> {
+        let mut globals = Globals { places: vec![0; names.len()], ..Globals::default() };
+        for &name in defined {
+            let global = globals.entry(name);
+            (global.definitions, global.visible) = (1, 1);
+        }
+        globals
+    }
+
     /// The names that any `def` of the program can define, one for each, and those of the session.
     pub(crate) fn of(defined: &[Name], names: &Names<'a>, externals: &Externals<'_>) -> Globals<'a> {
         let mut globals = Globals::default();
@@ -101,7 +113,7 @@ impl<'a> Globals<'a> {
             if let Some(export) = namespace.and_then(|namespace| namespace.export(member)) {
                 let global = self.entry(name);
                 (global.in_session, global.is_export) = (true, true);
-                global.value = export.arity.map_or(Held::Unknown, Held::Session);
+                global.value = export.arity.map_or(Held::Constant, Held::Session);
             }
         }
     }
@@ -145,7 +157,7 @@ impl<'a> Globals<'a> {
 
     pub(crate) fn arity(&self, name: Name) -> Option<CallArity> {
         match self.get(name)?.value {
-            Held::Unknown => None,
+            Held::Unknown | Held::Constant => None,
             Held::Function(function) => Some(function.arity()),
             Held::Session(arity) => Some(arity),
         }
@@ -155,8 +167,18 @@ impl<'a> Globals<'a> {
     pub(crate) fn function(&self, name: Name) -> Option<&'a Function<'a>> {
         match self.get(name)?.value {
             Held::Function(function) => Some(function),
-            Held::Unknown | Held::Session(_) => None,
+            Held::Unknown | Held::Session(_) | Held::Constant => None,
         }
+    }
+
+    /// It is a constant of a namespace that the host attaches.
+    pub(crate) fn is_constant(&self, name: Name) -> bool {
+        self.get(name).is_some_and(|global| matches!(global.value, Held::Constant))
+    }
+
+    /// What a name holds that its namespace defines as a function.
+    pub(crate) fn set_arity(&mut self, name: Name, arity: CallArity) {
+        self.entry(name).value = Held::Session(arity);
     }
 
     pub(crate) fn set_function(&mut self, name: Name, function: &'a Function<'a>) {

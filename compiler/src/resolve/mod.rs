@@ -21,7 +21,7 @@ use crate::ir::tables::Tables;
 use crate::ir::{Arity, Expr, Function, Kind, Literal, Ref, Slots, Use};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Names, Special};
-use crate::namespace::Export;
+use crate::resolve::syntax::host::Operation;
 use crate::resolve::syntax::literal_call::looks_at_servers;
 use bumpalo::Bump;
 use globals::Globals;
@@ -47,8 +47,8 @@ pub(crate) struct Resolver<'a, 'x> {
     pub(crate) externals: &'x Externals<'x>,
     /// The namespace that definitions go into; `None` for that of the user.
     pub(crate) defines: Option<&'a str>,
-    /// What the program defines in it.
-    pub(crate) exports: Vec<Export>,
+    /// What the text asks a host for literally, while it defines a namespace.
+    pub(crate) operations: Vec<Operation<'a>>,
     /// Stands for what is not resolved any more.
     nothing: Ref<'a>,
     pub(crate) tables: Tables<'x>,
@@ -94,8 +94,8 @@ impl<'a, 'x> Resolver<'a, 'x> {
             source,
             names,
             externals,
-            defines: externals.defines.map(|namespace| &*arena.alloc_str(namespace)),
-            exports: Vec::new(),
+            defines: None,
+            operations: Vec::new(),
             nothing: arena.alloc(Expr { span: Span::default(), kind: Kind::Literal(Literal::Nil) }),
             tables: Tables::with_names(meter, known_names),
             globals,
@@ -115,6 +115,12 @@ impl<'a, 'x> Resolver<'a, 'x> {
         }
     }
 
+    /// Resolves definitions of a namespace, each on its own: all of its names are known everywhere.
+    pub(crate) fn define_in(&mut self, namespace: &'a str, defined: &[Name]) {
+        self.defines = Some(namespace);
+        self.globals = Globals::of_namespace(defined, self.names);
+    }
+
     /// Resolves the whole program into a function without parameters.
     pub(crate) fn program(&mut self, forms: &'a [Form<'a>]) -> &'a Function<'a> {
         let span = match forms {
@@ -123,6 +129,11 @@ impl<'a, 'x> Resolver<'a, 'x> {
             [] => Span::default(),
         };
         let body = self.body(forms, span, true);
+        self.main(span, body)
+    }
+
+    /// A function without parameters.
+    pub(crate) fn main(&mut self, span: Span, body: Ref<'a>) -> &'a Function<'a> {
         let arity = Arity {
             span,
             fixed: 0,

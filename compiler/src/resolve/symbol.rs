@@ -46,7 +46,7 @@ const OTHER_NAMESPACES: &[&str] = &[
 
 /// Whether a namespace has this name that no host may attach another one under.
 pub fn is_reserved_namespace(name: &str) -> bool {
-    const OWN: &[&str] = &["clojure.core", "core", "prelude", "user"];
+    const OWN: &[&str] = &["budget", "clojure.core", "core", "mcp", "prelude", "ptc.core", "user"];
     let is_language = |&(prefix, _): &(&str, Category)| prefix == name;
     [OTHER_NAMESPACES, OWN, builtins::HOST_NAMESPACES].iter().any(|names| names.contains(&name))
         || builtins::NAMESPACES.iter().any(is_language)
@@ -222,6 +222,14 @@ impl Resolver<'_, '_> {
         }
         if let Some(namespace) = self.attached(namespace) {
             return no_export(namespace, member, span);
+        }
+        if self.defines == Some(namespace) {
+            let message = format!(
+                "qualified self-reference `{namespace}/{member}` is not allowed in a prelude body; call the sibling by \
+                 its bare name `{member}`"
+            );
+            return error(Reason::QualifiedSelfReference, span, message)
+                .hint_boxed(format!("Write {member}."));
         }
         let known = builtins::NAMESPACES.iter().find(|(prefix, _)| *prefix == namespace);
         let category = known.map(|(_, category)| *category);

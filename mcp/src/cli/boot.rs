@@ -15,7 +15,9 @@ use ptc_runtime::limits::Unit;
 use ptc_runtime::secrets::names;
 use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::upstream::ClientFeatures;
-use ptc_runtime::{DEFAULT_TRY_AGAIN, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress};
+use ptc_runtime::{
+    DEFAULT_TRY_AGAIN, Prelude, Runtime, RuntimeConfig, StartError, StartPolicy, StartProgress,
+};
 use ptc_vm::{Interrupt, InterruptKind};
 use std::path::PathBuf;
 use std::pin::pin;
@@ -209,15 +211,25 @@ pub struct Booted {
 /// Reads the configuration and starts the runtime; 0 workers are one a core. Lenient servers are waited for as well,
 /// so that the first answer shows every tool there is.
 pub async fn boot(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<Booted, Abort> {
-    let BootSettings { config, has_upstreams, execution } = configuration(flags, need, workers)?;
+    boot_with(flags, None, need, workers).await
+}
+
+/// [`boot`] with a prelude.
+pub async fn boot_with(
+    flags: &UpstreamFlags,
+    prelude: Option<Arc<Prelude>>,
+    need: Need<'_>,
+    workers: usize,
+) -> Result<Booted, Abort> {
+    let BootSettings { config, has_upstreams, execution } = configuration(flags, prelude, need, workers)?;
     let runtime = Arc::new(start_runtime(config).await?);
     Ok(Booted { runtime, has_upstreams, execution })
 }
 
 /// Reads the configuration and lets all servers start, under their own policies: [`Launched::started`] waits for
 /// those that have to. The others are tried again until they start.
-pub fn launch(flags: &UpstreamFlags) -> Result<Launched, Abort> {
-    let BootSettings { mut config, has_upstreams, execution } = configuration(flags, Need::All, 0)?;
+pub fn launch(flags: &UpstreamFlags, prelude: Option<Arc<Prelude>>) -> Result<Launched, Abort> {
+    let BootSettings { mut config, has_upstreams, execution } = configuration(flags, prelude, Need::All, 0)?;
     config.try_again = Some(DEFAULT_TRY_AGAIN);
     config.client = ClientFeatures::expected();
     let (progress, _) = watch_starts(&mut config);
@@ -248,7 +260,12 @@ struct BootSettings {
     execution: ScriptSettings,
 }
 
-fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Result<BootSettings, Abort> {
+fn configuration(
+    flags: &UpstreamFlags,
+    prelude: Option<Arc<Prelude>>,
+    need: Need<'_>,
+    workers: usize,
+) -> Result<BootSettings, Abort> {
     let files = flags.files();
     let (mut servers, execution) = flags.entries(&files)?;
     let has_upstreams = !files.is_empty() || !servers.is_empty();
@@ -264,7 +281,7 @@ fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resul
         Need::StateOf(server) => StartPolicy::Named([server.to_owned()].into()),
         // Without servers nothing starts anyway.
         Need::Program(_) if servers.is_empty() => StartPolicy::Lazy,
-        Need::Program(source) => named_by(source),
+        Need::Program(source) => named_by(source, prelude.as_deref()),
     };
     let startup = flags.startup.map(Startup::from);
     let snapshot = flags.snapshot()?;
@@ -282,6 +299,7 @@ fn configuration(flags: &UpstreamFlags, need: Need<'_>, workers: usize) -> Resul
         snapshot,
         read_only: flags.read_only()?,
         workers,
+        preludes: prelude.into_iter().collect(),
         secrets: edge::secrets().clone(),
         adopts_orphans: true,
         ..RuntimeConfig::default()
@@ -305,23 +323,30 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A program that does not compile needs no server; its run says what is wrong with it.
-fn named_by(source: &str) -> StartPolicy {
+fn named_by(source: &str, prelude: Option<&Prelude>) -> StartPolicy {
     let interrupt = Interrupt::default();
     let mut options = CompileOptions::default();
     options.budget.interrupt = Some(interrupt.clone());
+    let namespaces: Vec<_> = prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
+    let externals = Externals { namespaces: &namespaces, ..Externals::default() };
     let compiled = std::thread::scope(|scope| {
         let clock = scope.spawn(|| {
             std::thread::park_timeout(LOOK);
             interrupt.set(InterruptKind::Deadline);
         });
-        let compiled = ptc_compiler::compile(source, &Externals::default(), &options);
+        let compiled = ptc_compiler::compile(source, &externals, &options);
         clock.thread().unpark();
         compiled
     });
-    match compiled {
-        Ok(compiled) if compiled.servers.dynamic => StartPolicy::All,
-        Ok(compiled) => StartPolicy::Named(compiled.servers.named),
-        Err(_) => StartPolicy::Lazy,
+    let Ok(compiled) = compiled else { return StartPolicy::Lazy };
+    let mut servers = compiled.servers;
+    if let Some(through) = prelude.map(|prelude| prelude.servers(&compiled.program)) {
+        servers.dynamic |= through.dynamic;
+        servers.named.extend(through.named);
+    }
+    match servers.dynamic {
+        true => StartPolicy::All,
+        false => StartPolicy::Named(servers.named),
     }
 }
 
@@ -363,9 +388,10 @@ pub(super) fn abort(error: StartError) -> Abort {
     let exit = match error {
         StartError::Upstreams(_) => Exit::Upstream,
         StartError::Threads(_) => Exit::Io,
-        StartError::SelfAsUpstream { .. } | StartError::DuplicateServer { .. } | StartError::Tool(_) => {
-            Exit::Usage
-        }
+        StartError::SelfAsUpstream { .. }
+        | StartError::DuplicateServer { .. }
+        | StartError::Tool(_)
+        | StartError::Prelude(_) => Exit::Usage,
     };
     Abort { exit, message: error.to_string() }
 }

@@ -1,8 +1,9 @@
 //! `ptc eval`: one program.
 
 use super::OutputFormat;
-use super::boot::{Need, UpstreamFlags, boot};
+use super::boot::{Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
+use super::flags::prelude::PreludeFlags;
 use super::flags::source::{Source, context};
 use crate::answer::outcome::WholeOutcomeJson;
 use crate::console;
@@ -36,6 +37,8 @@ pub struct EvalArgs {
     #[arg(long, value_name = "MILLIS", allow_negative_numbers = true)]
     now: Option<i64>,
     #[command(flatten)]
+    preludes: PreludeFlags,
+    #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
     limits: LimitFlags,
@@ -44,7 +47,7 @@ pub struct EvalArgs {
 /// Runs the command.
 pub async fn run(args: EvalArgs) -> Result<Exit, Abort> {
     let source = Source::read(&args.program)?;
-    let booted = boot(&args.upstreams, Need::Program(&source.text), 1).await?;
+    let booted = boot_with(&args.upstreams, args.preludes.prelude()?, Need::Program(&source.text), 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let context = args.context.as_deref().map(|text| context(text, limits.max_context_bytes)).transpose()?;
     let options = RunOptions {

@@ -5,6 +5,7 @@ use super::flags::catalog::CatalogFlags;
 use super::flags::debug::DebugFlags;
 use super::flags::http::{HttpFlags, HttpPlan};
 use super::flags::limits::LimitFlags;
+use super::flags::prelude::PreludeFlags;
 use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
@@ -79,6 +80,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     catalog: CatalogFlags,
     #[command(flatten)]
+    preludes: PreludeFlags,
+    #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
     python: PythonFlags,
@@ -151,7 +154,9 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let stop = Stop::listen();
     let files = ConfigFiles::followed(&args.upstreams)?;
-    let launched = launch(&args.upstreams)?;
+    let prelude = args.preludes.prelude()?;
+    let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
+    let launched = launch(&args.upstreams, prelude)?;
     let booted = &launched.booted;
     let limits = args.limits.limits(booted.has_upstreams)?;
     booted.runtime.set_load(ptc_runtime::Capacity { running, total_bytes: server.total_bytes });
@@ -163,8 +168,14 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     });
     // Followed from here on, so that no change falls between the first list and the first look.
     let changes = booted.runtime.catalog_changes();
-    let described =
-        Described { booted, catalog_style, profile: profile.unwrap_or_default(), limits, read_only };
+    let described = Described {
+        booted,
+        catalog_style,
+        profile: profile.unwrap_or_default(),
+        limits,
+        read_only,
+        inventory,
+    };
     let facts = described.facts();
     let (publish, new_facts) = watch::channel(Arc::new(facts.clone()));
     let wanted = args.wanted()?;
@@ -274,6 +285,7 @@ struct Described<'b> {
     profile: Profile,
     limits: Limits,
     read_only: bool,
+    inventory: Option<Arc<str>>,
 }
 
 impl Described<'_> {
@@ -285,6 +297,7 @@ impl Described<'_> {
             timeout_ms: self.limits.timeout_ms,
             profile: self.profile,
             read_only: self.read_only,
+            inventory: self.inventory.clone(),
             ..Facts::default()
         }
     }

@@ -5,6 +5,7 @@ use crate::answer::caps::Profile;
 use crate::protocol::Era;
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What definitions may depend on. Whenever one of them changes, the list is made again and clients are told.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Facts {
     pub profile: Profile,
     /// Only tools that change nothing exist upstream.
     pub read_only: bool,
+    /// What programs are told of the prelude that is attached to them.
+    pub inventory: Option<Arc<str>>,
     /// The era of the list.
     pub era: Era,
 }

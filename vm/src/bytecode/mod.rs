@@ -20,6 +20,7 @@ pub mod arity;
 mod builtin;
 mod code;
 mod combinator;
+mod data;
 mod effect;
 pub(crate) mod entry;
 pub mod instruction;
@@ -34,6 +35,7 @@ pub use builtin::{BuiltinId, Known, Names};
 pub(crate) use builtin::{Builtins, Facts};
 pub use code::{Const, GlobalName, Program, Proto, Shape};
 pub use combinator::{CombinatorKind, Endless, StageKind};
+pub use data::PlainData;
 pub use instruction::{Args, Constant, Dst, Global, Instruction, Last, Pinned, ProtoIndex, Src, Window};
 
 /// Longest name that a program can write, in bytes: looking for a name takes bounded time, and no fuel.

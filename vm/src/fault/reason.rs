@@ -108,6 +108,27 @@ reasons! {
     CompileError = "compile_error", RuntimeError,
         "This is a defect of ptc: write the program in another way, and report it.";
 
+    /// A definition of a prelude before its namespace.
+    MissingNamespace = "missing_namespace", RuntimeError, "Begin the file with (ns name \"what it is for\").";
+    /// A prelude declares a namespace of the language or of the host.
+    ReservedNamespace = "reserved_namespace", RuntimeError, "Choose another name for the namespace.";
+    /// A namespace of a prelude that is declared wrongly, or twice.
+    InvalidNamespace = "invalid_namespace", RuntimeError, "Write (ns name \"doc\" {:visibility :prompt}), once for each namespace.";
+    /// Two definitions of a prelude have one name.
+    DuplicateRef = "duplicate_ref", RuntimeError, "Give one of them another name.";
+    /// The visibility of an export is none.
+    InvalidVisibility = "invalid_visibility", RuntimeError, "Write {:visibility :prompt} or {:visibility :discoverable}.";
+    /// What an export requires is no list of operations.
+    InvalidRequires = "invalid_requires", RuntimeError, "Write {:requires [\"upstream:server/tool\"]}.";
+    /// Metadata of a prelude that cannot be read.
+    InvalidMetadata = "invalid_metadata", RuntimeError, "Metadata is a map of keywords, as in {:effect :read}.";
+    /// A definition of a prelude of another shape.
+    InvalidSignature = "invalid_signature", RuntimeError, "Write (defn name \"doc\" {meta} [params] body ...) or (def name \"doc\" value).";
+    /// A prelude refers to a name of its own with the namespace.
+    QualifiedSelfReference = "qualified_self_reference", RuntimeError, "Call the sibling by its bare name.";
+    /// What an export requires is not there.
+    PreludeAttachFailed = "prelude_attach_failed", RuntimeError, "Configure the server, or start without the prelude.";
+
     /// A value has the wrong type.
     TypeError = "type_error", RuntimeError, "Look at the value with (describe x) or (type x).";
     /// Division by zero and the like.

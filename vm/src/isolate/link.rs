@@ -145,7 +145,7 @@ fn poll(cx: &Context, at: usize, stride: usize) -> Result<()> {
 }
 
 /// The value of a constant; collections refer to earlier rows, so nothing recurses.
-fn constant_value(
+pub(super) fn constant_value(
     cx: &mut Context,
     symbols: &[Symbol],
     earlier: &[Value],

@@ -21,9 +21,10 @@
 //!
 //! # Layout
 //! - `run`: beginning, committing and rolling back; `budget`: what a run may spend
-//! - `definitions`: what is kept under names; `link`, `units`: programs that are loaded
+//! - `definitions`: what is kept under names; `attached`: what a host puts there; `link`, `units`: programs that are loaded
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
+mod attached;
 mod budget;
 mod definitions;
 mod link;
@@ -43,6 +44,7 @@ use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
 use crate::value::symbol::{Symbols, SymbolsMark};
 use crate::value::{Store, Value};
+pub use attached::NotData;
 pub use budget::{Budget, Tuning};
 pub use definitions::{Arity, Definition};
 pub use run::Ended;

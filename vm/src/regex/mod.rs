@@ -214,6 +214,11 @@ impl RegexNode {
         self.pattern.text()
     }
 
+    /// The pattern, compiled.
+    pub(crate) fn compiled(&self) -> &Arc<Pattern> {
+        &self.pattern
+    }
+
     /// Number of groups that the pattern captures.
     pub(crate) fn groups(&self) -> usize {
         self.pattern.groups()

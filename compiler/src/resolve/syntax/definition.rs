@@ -5,7 +5,6 @@ use crate::form::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, Special, split_qualified};
-use crate::namespace::Export;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
@@ -14,9 +13,9 @@ use std::cell::Cell;
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn def_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
-        let (name, doc, value) = match rest {
-            [name, value] => (name, None, value),
-            [name, doc, value] if let FormKind::Str(text) = doc.kind => (name, Some(text), value),
+        let (name, value) = match rest {
+            [name, value] => (name, value),
+            [name, doc, value] if matches!(doc.kind, FormKind::Str(_)) => (name, value),
             [form] if form.symbol().is_some() => {
                 let (usage, text) = (special.usage(), form_text(self.source, form.span));
                 let message = format!("expected {usage}, got ({} {text}) without value", form_name(special));
@@ -31,7 +30,7 @@ impl<'a> Resolver<'a, '_> {
             _ => self.resolve(value, false),
         };
         self.globals.end_definition();
-        self.define(special, span, name, doc, value)
+        self.define(special, span, name, value)
     }
 
     #[inline(never)]
@@ -40,9 +39,9 @@ impl<'a> Resolver<'a, '_> {
             return Err(wrong_shape(Special::Defn, span));
         };
         let name = self.defined_name(name_form)?;
-        let (doc, rest) = match rest {
-            [doc, rest @ ..] if let FormKind::Str(text) = doc.kind => (Some(text), rest),
-            _ => (None, rest),
+        let rest = match rest {
+            [doc, rest @ ..] if matches!(doc.kind, FormKind::Str(_)) => rest,
+            _ => rest,
         };
         // What Clojure keeps as metadata says nothing here.
         let rest = match rest {
@@ -60,7 +59,7 @@ impl<'a> Resolver<'a, '_> {
         self.globals.end_definition();
         // A definition that failed still makes its name known, so that one mistake is reported once.
         let closure = self.recover(span, closure);
-        self.define(special, span, name, doc, closure)
+        self.define(special, span, name, closure)
     }
 
     fn define(
@@ -68,22 +67,15 @@ impl<'a> Resolver<'a, '_> {
         special: Special,
         span: Span,
         name: Name,
-        doc: Option<&str>,
         value: crate::ir::Ref<'a>,
     ) -> Resolved<'a> {
-        if self.defines.is_some() && special != Special::DefnPrivate {
-            self.export(name, doc, value);
-        }
         if let Kind::Closure(function, _) = value.kind {
             self.globals.set_function(name, function);
         }
         self.globals.make_visible(name);
         let text = self.names.text(name);
         let global = self.global(span, name, self.names.builtin(name))?;
-        let symbol = match self.defines {
-            Some(namespace) => self.symbol_row(self.arena.alloc_str(&format!("{namespace}/{text}"))),
-            None => self.tables.symbol(name, text),
-        };
+        let symbol = self.tables.symbol(name, text);
         let var = self.tables.constant(span, Const::Var(symbol))?;
         let kind = match special {
             Special::DefOnce => {
@@ -94,17 +86,16 @@ impl<'a> Resolver<'a, '_> {
         Ok(self.expr(span, kind))
     }
 
-    /// Notes what the program defines for others.
-    fn export(&mut self, name: Name, doc: Option<&str>, value: crate::ir::Ref<'a>) {
-        let (arity, parameters) = match value.kind {
-            Kind::Closure(function, _) => {
-                let lists = function.arities.iter().map(|arity| format!("[{}]", arity.parameters).into());
-                (Some(function.arity()), lists.collect())
-            }
-            _ => (None, Vec::new()),
-        };
-        let name = self.names.text(name).into();
-        self.exports.push(Export { name, doc: doc.map(Into::into), arity, parameters });
+    /// The function of a definition of a namespace: `[params] body …`, or one such list for each arity.
+    pub(crate) fn exported_function(
+        &mut self,
+        name: Name,
+        span: Span,
+        parts: &'a [Form<'a>],
+    ) -> crate::ir::Ref<'a> {
+        let text = self.names.text(name);
+        let closure = self.fn_arities("defn", span, None, text, parts);
+        self.recover(span, closure)
     }
 
     fn defined_name(&self, form: &Form<'a>) -> Result<Name, Failed> {
@@ -116,6 +107,12 @@ impl<'a> Resolver<'a, '_> {
             .hint_boxed("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
         };
         let text = self.names.text(name);
+        if self.defines.is_some() {
+            let message =
+                format!("a prelude holds no state: {text} cannot be defined inside of a definition");
+            return Err(invalid_form(form.span, message)
+                .hint_boxed(format!("Bind it with (let [{text} …] …), or define it at the top level.")));
+        }
         if let (Some(namespace), member) = split_qualified(text)
             && let Some(namespace) = self.attached(namespace)
         {

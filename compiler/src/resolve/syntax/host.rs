@@ -10,6 +10,15 @@ use ptc_vm::bytecode::instruction::Signal;
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
 
+/// Something outside of the program that a text names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation<'a> {
+    /// A tool of an upstream server.
+    Upstream { server: &'a str, tool: &'a str },
+    /// A tool that the host grants.
+    Tool(&'a str),
+}
+
 impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn exit_form(&mut self, special: Special, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
@@ -55,6 +64,7 @@ impl<'a> Resolver<'a, '_> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, span)?;
         self.uses_tools = true;
+        self.note_tool(tool);
         self.servers.dynamic |= matches!(tool, "call" | "servers");
         let symbol = self.symbol_row(tool);
         self.constant(span, Const::Tool(symbol))
@@ -72,6 +82,7 @@ impl<'a> Resolver<'a, '_> {
         let (_, tool) = split_qualified(self.names.text(name));
         self.check_tool(tool, head)?;
         self.uses_tools = true;
+        self.note_tool(tool);
         match tool {
             "call" => self.look_at_call(span, rest),
             "servers" => self.servers.dynamic = true,
@@ -92,6 +103,12 @@ impl<'a> Resolver<'a, '_> {
             _ => Known::GrantedTool,
         };
         self.make_call(span, crate::ir::Callee::Builtin(builtin.id()), arguments.into_bump_slice())
+    }
+
+    fn note_tool(&mut self, tool: &'a str) {
+        if self.defines.is_some() && !matches!(tool, "call" | "servers") {
+            self.operations.push(Operation::Tool(tool));
+        }
     }
 
     /// A granted tool, or one of the two that always exist.

@@ -7,6 +7,7 @@ use crate::meter::Meter;
 use crate::names::{Names, split_qualified};
 use crate::resolve::Resolver;
 use crate::resolve::suggest::nearest;
+use crate::resolve::syntax::host::Operation;
 use crate::tool_catalog::{Literal, LiteralCall, LiteralEntry, LiteralKind};
 use ptc_vm::{Reason, Span};
 
@@ -21,6 +22,11 @@ impl<'a> Resolver<'a, '_> {
             return;
         };
         self.servers.named.insert(call.server.0.to_owned());
+        if self.defines.is_some()
+            && let (server, Some((tool, _))) = (call.server.0, call.tool)
+        {
+            self.operations.push(Operation::Upstream { server, tool });
+        }
         let Some(catalog) = self.externals.catalog else {
             self.check_server(call.server);
             return;

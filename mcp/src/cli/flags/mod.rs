@@ -13,6 +13,7 @@ pub mod catalog;
 pub mod debug;
 pub mod http;
 pub mod limits;
+pub mod prelude;
 pub mod proxy;
 pub mod python;
 pub mod server;

@@ -8,7 +8,7 @@ use crate::tools::Facts;
 use crate::tools::catalog::LISP;
 use ptc_runtime::card::{CALL, LANGUAGE};
 
-/// Longest description we send, unless the whole catalog was asked for.
+/// Longest description we send, unless the whole catalog was asked for, or a prelude has much to say.
 pub const MAX_BYTES: usize = 2_040;
 
 const DISCOVERY_HINT: &str = "Find tools with (apropos \"words\"), (dir 'server), (doc 'server/tool); \
@@ -32,6 +32,10 @@ pub fn description(facts: &Facts) -> String {
         text.push_str(PURPOSE_UPSTREAM);
         text.push_str(CALL);
         text.push_str(&format!(" At most {} calls and {seconds} s.", facts.max_calls));
+    }
+    if let Some(inventory) = &facts.inventory {
+        text.push('\n');
+        text.push_str(inventory);
     }
     text.push_str(LANGUAGE);
     let kilobytes = facts.profile.caps().result_bytes >> 10;

@@ -101,7 +101,10 @@ impl Tool for SessionEval {
         input_schema["required"] = json!(["session_id", "program"]);
         Definition {
             title: "Run a PTC-Lisp program in a session".into(),
-            description: DESCRIPTION.into(),
+            description: match &facts.inventory {
+                Some(inventory) => format!("{DESCRIPTION}\n{inventory}"),
+                None => DESCRIPTION.into(),
+            },
             input_schema,
             annotations: ToolAnnotations {
                 read_only_hint: false,

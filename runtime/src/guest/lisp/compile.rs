@@ -63,7 +63,8 @@ pub(super) fn compile(
         Ok(compiled) => {
             let named = compiled.servers.named.iter().map(String::as_str);
             let checked = CheckedLists::of(&catalog, named);
-            let program = CachedProgram::new(compiled.program, checked);
+            let needed = environment.needed_by(&compiled.program);
+            let program = CachedProgram::new(compiled.program, needed, checked);
             lisp.cache.insert(key, source.clone(), program.clone());
             Ok(program)
         }

@@ -4,6 +4,7 @@
 use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
 use super::host_call::{self, Plan};
+use super::prelude::Attached;
 use super::program_cache::CachedProgram;
 use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
@@ -38,10 +39,10 @@ pub(crate) struct Execution {
     host_calls: bool,
     /// The session that it is a run of.
     session: Option<SessionRun>,
-    /// Logical bytes that the isolate held before the first program of its session.
+    /// Logical bytes of the isolate that are no program's.
     empty_bytes: u64,
-    /// The isolate has the namespaces of its environment.
-    is_attached: bool,
+    /// What of its prelude the isolate has.
+    attached: Attached,
     /// No defect has left the isolate half-way.
     is_whole: bool,
 }
@@ -65,19 +66,23 @@ impl Execution {
         let interrupt = seat.account.interrupt_flag();
         let of_session = session.as_ref().and_then(|run| kept::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
+        environment.check(&lisp.broker).map_err(|failure| Box::new(Ending::failed(failure)))?;
         let compiled = compile(&lisp, &environment, &source, &options, interrupt, seat.preemption);
         let program = compiled.map_err(|failure| Box::new(Ending::failed(failure)))?;
         let mut budget = Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| kept::take(&run.state));
-        let (is_attached, empty_bytes) = (kept.is_some(), kept.as_ref().map_or(0, |kept| kept.empty_bytes));
-        let isolate = match kept {
-            Some(Kept { mut isolate, .. }) => {
+        let (isolate, empty_bytes, attached) = match kept {
+            Some(Kept { mut isolate, empty_bytes, attached, .. }) => {
                 // What the session keeps is not the program's.
                 budget.memory_bytes = budget.memory_bytes.saturating_add(isolate.live_bytes());
                 isolate.begin(budget);
-                isolate
+                (isolate, empty_bytes, attached)
             }
-            None => Isolate::new(budget),
+            None => {
+                let isolate = Isolate::new(budget);
+                let empty_bytes = isolate.live_bytes();
+                (isolate, empty_bytes, Attached::default())
+            }
         };
         let in_flight = HashMap::new();
         let mut execution = Execution {
@@ -93,7 +98,7 @@ impl Execution {
             host_calls: false,
             session,
             empty_bytes,
-            is_attached,
+            attached,
             is_whole: true,
         };
         match execution.load() {
@@ -107,11 +112,9 @@ impl Execution {
     }
 
     fn load(&mut self) -> Result<(), Box<Fault>> {
-        if !self.is_attached {
-            self.environment.attach(&mut self.isolate)?;
-            self.empty_bytes = self.isolate.live_bytes();
-            self.is_attached = true;
-        }
+        let before = self.isolate.live_bytes();
+        self.environment.attach(&mut self.isolate, &self.program.needed, &mut self.attached)?;
+        self.empty_bytes += self.isolate.live_bytes().saturating_sub(before);
         // Before the context, so that keys of it which the program names are found by their symbols.
         let unit = self.isolate.load(self.program.program.clone())?;
         if let Some(context) = &self.options.context {
@@ -256,7 +259,8 @@ impl Execution {
     }
 
     fn fail(&mut self, fault: &Fault) -> Box<Ending> {
-        let fault = &rendering::seen_from(self.unit, fault);
+        let prelude = self.environment.prelude().map(|prelude| &**prelude);
+        let fault = &rendering::seen_from(self.unit, fault, prelude, &self.attached);
         let mut failure = rendering::fault(fault, &self.source, &self.options);
         if fault.reason == Reason::Timeout
             && let Some(calls) = self.calls_in_flight()
@@ -409,10 +413,9 @@ impl Guest for Execution {
     fn close(mut self: Box<Self>) {
         if let Some(session) = self.session.take()
             && self.is_whole
-            && self.is_attached
         {
-            let Execution { isolate, environment, empty_bytes, .. } = *self;
-            return kept::put(&session.state, Kept { isolate, environment, empty_bytes });
+            let Execution { isolate, environment, empty_bytes, attached, .. } = *self;
+            return kept::put(&session.state, Kept { isolate, environment, empty_bytes, attached });
         }
         let leaked = self.isolate.close();
         if leaked != 0 {

@@ -2,13 +2,17 @@
 //! programs of its session have defined. The fingerprint stands for all of it wherever programs are kept by their text.
 
 use super::discovery::{Provider, language};
-use super::prelude::Prelude;
+use super::prelude::{Attached, Prelude};
+use crate::broker::ToolBroker;
 use crate::host::GrantedTools;
+use crate::run::outcome::Failure;
 use foldhash::quality::RandomState;
 use ptc_compiler::tool_catalog::ToolCatalog;
 use ptc_compiler::{CallArity, Externals, Namespace, SessionName};
+use ptc_vm::bytecode::Program;
 use ptc_vm::{Fault, Isolate};
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// A name that a session has defined.
@@ -24,11 +28,13 @@ pub(crate) struct DefinedName {
 /// those change at any time, and the cache looks at them for each program.
 #[derive(Default)]
 pub(crate) struct CompileEnvironment {
-    preludes: Vec<Arc<Prelude>>,
+    prelude: Option<Arc<Prelude>>,
     /// `None` for none.
     tools: Option<Arc<GrantedTools>>,
     session: Vec<DefinedName>,
     fingerprint: Fingerprint,
+    /// The version of the catalog that has what the prelude needs, and 1; 0 before that was looked at.
+    checked: AtomicU64,
 }
 
 /// Equal for equal environments of this process, and for no others that anybody can find.
@@ -38,32 +44,28 @@ pub(crate) struct Fingerprint(u128);
 impl CompileEnvironment {
     /// Namespaces that programs can call into, tools of the host, and names of their session.
     pub(crate) fn new(
-        preludes: Vec<Arc<Prelude>>,
+        prelude: Option<Arc<Prelude>>,
         tools: Option<Arc<GrantedTools>>,
         session: Vec<DefinedName>,
     ) -> CompileEnvironment {
         static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-        let identities: Vec<_> = preludes.iter().map(|prelude| prelude.identity()).collect();
+        let identity = prelude.as_ref().map(|prelude| prelude.source_hash());
         // Of a tool the compiler knows its name alone.
         let granted = tools.as_ref().map(|tools| tools.names());
         let [high, low] =
-            KEYS.each_ref().map(|key| u128::from(key.hash_one((&identities, &granted, &session))));
-        CompileEnvironment { preludes, tools, session, fingerprint: Fingerprint(high << 64 | low) }
+            KEYS.each_ref().map(|key| u128::from(key.hash_one((&identity, &granted, &session))));
+        let (fingerprint, checked) = (Fingerprint(high << 64 | low), AtomicU64::new(0));
+        CompileEnvironment { prelude, tools, session, fingerprint, checked }
     }
 
     /// The same namespaces and tools, and these names of a session.
     pub(crate) fn with_session(&self, session: Vec<DefinedName>) -> CompileEnvironment {
-        CompileEnvironment::new(self.preludes.clone(), self.tools.clone(), session)
+        CompileEnvironment::new(self.prelude.clone(), self.tools.clone(), session)
     }
 
     /// Tools of the host, if there are any.
     pub(crate) fn tools(&self) -> Option<&Arc<GrantedTools>> {
         self.tools.as_ref()
-    }
-
-    /// Namespaces that programs can call into.
-    pub(crate) fn preludes(&self) -> &[Arc<Prelude>] {
-        &self.preludes
     }
 
     /// What it is known by.
@@ -78,37 +80,63 @@ impl CompileEnvironment {
         catalog: Option<&dyn ToolCatalog>,
         compile: impl FnOnce(&Externals<'_>) -> T,
     ) -> T {
-        let namespaces: Vec<&Namespace> = self.preludes.iter().map(|prelude| prelude.namespace()).collect();
+        let namespaces: Vec<&Namespace> =
+            self.prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
         let session: Vec<SessionName<'_>> =
             self.session.iter().map(|known| SessionName { name: &known.name, arity: known.arity }).collect();
         let tools = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
-        compile(&Externals {
-            namespaces: &namespaces,
-            session: &session,
-            tools: &tools,
-            servers,
-            catalog,
-            ..Externals::default()
-        })
+        compile(&Externals { namespaces: &namespaces, session: &session, tools: &tools, servers, catalog })
     }
 
-    /// Attaches the namespaces to a new isolate, and begins its next run with the same budget.
+    /// The prelude.
+    pub(crate) fn prelude(&self) -> Option<&Arc<Prelude>> {
+        self.prelude.as_ref()
+    }
+
+    /// What the prelude needs is there. Looked at once for each state of the catalog.
+    ///
+    /// # Errors
+    /// What is missing: no program may begin.
+    pub(crate) fn check(&self, broker: &ToolBroker) -> Result<(), Failure> {
+        let Some(prelude) = &self.prelude else { return Ok(()) };
+        let catalog = broker.catalog().snapshot();
+        let version = catalog.version().wrapping_add(1);
+        if self.checked.load(Ordering::Relaxed) != version {
+            let granted = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
+            prelude.check(&catalog, &granted)?;
+            self.checked.store(version, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The definitions of the prelude that a program needs.
+    pub(crate) fn needed_by(&self, program: &Program) -> Box<[u32]> {
+        self.prelude.as_ref().map(|prelude| prelude.needed_by(program)).unwrap_or_default()
+    }
+
+    /// Links what a program needs of the prelude into an isolate in which nothing else is under way, and begins its next
+    /// run with the same budget: what it takes is nobody's work.
     ///
     /// # Errors
     /// What the budget does not allow for.
-    pub(crate) fn attach(&self, isolate: &mut Isolate) -> Result<(), Box<Fault>> {
-        if self.preludes.is_empty() {
-            return Ok(());
+    pub(crate) fn attach(
+        &self,
+        isolate: &mut Isolate,
+        needed: &[u32],
+        attached: &mut Attached,
+    ) -> Result<(), Box<Fault>> {
+        let Some(prelude) = self.prelude.as_ref().filter(|_| !needed.is_empty()) else { return Ok(()) };
+        let linked = prelude.link(isolate, needed, attached)?;
+        if !linked.is_empty() {
+            isolate.commit(u64::MAX)?;
+            attached.add(linked);
         }
-        for prelude in &self.preludes {
-            prelude.attach(isolate)?;
-        }
-        isolate.commit(u64::MAX)
+        Ok(())
     }
 
     /// Who knows names, in the order in which they are asked.
     pub(crate) fn providers(&self) -> Vec<&dyn Provider> {
-        let exports = self.preludes.iter().map(|prelude| &**prelude as &dyn Provider);
+        let exports = self.prelude.iter().map(|prelude| &**prelude as &dyn Provider);
         let tools = self.tools.as_ref().map(|tools| &**tools as &dyn Provider);
         exports.chain(tools).chain([language()]).collect()
     }

@@ -58,6 +58,8 @@ pub(crate) fn try_run<T>(
     {
         return None;
     }
+    // A worker says what is missing.
+    lisp.environment.check(&lisp.broker).ok()?;
     let begun = options.timed.then(Instant::now);
     let mut prepared = prepare(lisp, source, options)?;
     let ran = catch_unwind(AssertUnwindSafe(|| prepared.run(context, options)));

@@ -49,18 +49,25 @@ impl Lisp {
     pub(crate) fn new(
         broker: Arc<ToolBroker>,
         cache_bytes: usize,
-        preludes: Vec<Arc<Prelude>>,
+        prelude: Option<Arc<Prelude>>,
         tools: Option<Arc<GrantedTools>>,
     ) -> Lisp {
-        let environment = Arc::new(CompileEnvironment::new(preludes, tools, Vec::new()));
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
         Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment }
     }
 
     /// The same servers and cache with other tools of the host, and more namespaces.
-    pub(crate) fn with(&self, preludes: &[Arc<Prelude>], tools: Option<Arc<GrantedTools>>) -> Lisp {
-        let preludes = self.environment.preludes().iter().chain(preludes).cloned().collect();
-        let environment = Arc::new(CompileEnvironment::new(preludes, tools, Vec::new()));
-        Lisp { broker: self.broker.clone(), cache: self.cache.clone(), environment }
+    ///
+    /// # Errors
+    /// A namespace that is there twice.
+    pub(crate) fn with(
+        &self,
+        preludes: &[Arc<Prelude>],
+        tools: Option<Arc<GrantedTools>>,
+    ) -> Result<Lisp, String> {
+        let preludes: Vec<_> = self.environment.prelude().into_iter().chain(preludes).cloned().collect();
+        let environment = Arc::new(CompileEnvironment::new(Prelude::joined(&preludes)?, tools, Vec::new()));
+        Ok(Lisp { broker: self.broker.clone(), cache: self.cache.clone(), environment })
     }
 
     /// The same tools of the host and namespaces without any server.
@@ -70,11 +77,9 @@ impl Lisp {
         Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment: self.environment.clone() }
     }
 
-    /// The exports of the namespaces, a line each.
+    /// What prompts are told of the namespaces.
     pub(crate) fn inventory(&self) -> String {
-        let lines: Vec<String> =
-            self.environment.preludes().iter().flat_map(|prelude| prelude.inventory()).collect();
-        lines.join("\n")
+        self.environment.prelude().and_then(|prelude| prelude.inventory()).unwrap_or_default()
     }
 
     /// Who calls tools.

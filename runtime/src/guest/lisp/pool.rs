@@ -5,6 +5,7 @@
 
 use super::Lisp;
 use super::compile::run_budget;
+use super::prelude::Attached;
 use super::program_cache::{CachedProgram, ProgramKey};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Outcome, RenderedValue};
@@ -71,7 +72,7 @@ impl Prepared {
         let Allowance { memory_bytes, fuel, .. } = allowance;
         let usual = run_budget(options, Interrupt::default());
         let mut isolate = Isolate::new(Budget { memory_bytes, fuel, ..usual });
-        lisp.environment.attach(&mut isolate).ok()?;
+        lisp.environment.attach(&mut isolate, &program.needed, &mut Attached::default()).ok()?;
         let unit = isolate.attach(program.program.clone()).ok()?;
         isolate.commit(u64::MAX).ok()?;
         let outcome = Outcome::default();
@@ -145,12 +146,12 @@ mod tests {
     fn lisp() -> Arc<Lisp> {
         let catalog = SharedCatalog::new(std::iter::empty());
         let broker = ToolBroker::new(BTreeMap::new(), catalog, SecretRegistry::new());
-        Arc::new(Lisp::new(Arc::new(broker), 0, Vec::new(), None))
+        Arc::new(Lisp::new(Arc::new(broker), 0, None, None))
     }
 
     fn program(source: &str) -> Arc<CachedProgram> {
         let compiled = ptc_compiler::compile(source, &Default::default(), &Default::default());
-        CachedProgram::new(compiled.expect("a program").program, CheckedLists::default())
+        CachedProgram::new(compiled.expect("a program").program, Box::default(), CheckedLists::default())
     }
 
     #[test]

@@ -18,6 +18,8 @@ const NOT_TINY: u64 = u64::MAX;
 /// A compiled program, and what its runs have shown.
 pub(crate) struct CachedProgram {
     pub(crate) program: Arc<Program>,
+    /// Definitions of the prelude that it needs.
+    pub(crate) needed: Box<[u32]>,
     /// Fuel of the last run if it was over at once and asked its host for nothing, else [`NOT_TINY`].
     tiny_fuel: AtomicU64,
     checked: CheckedLists,
@@ -53,8 +55,12 @@ impl CheckedLists {
 }
 
 impl CachedProgram {
-    pub(crate) fn new(program: Arc<Program>, checked: CheckedLists) -> Arc<CachedProgram> {
-        Arc::new(CachedProgram { program, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
+    pub(crate) fn new(
+        program: Arc<Program>,
+        needed: Box<[u32]>,
+        checked: CheckedLists,
+    ) -> Arc<CachedProgram> {
+        Arc::new(CachedProgram { program, needed, tiny_fuel: AtomicU64::new(NOT_TINY), checked })
     }
 
     /// True when the last run was over at once, for at most so much fuel, and asked its host for nothing.

@@ -1,6 +1,7 @@
 //! The end of a run as plain data: answers rendered while their isolate is alive, failures as reports.
 
 use super::media;
+use super::prelude::{Attached, Prelude};
 use crate::run::account::RunAccount;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Completion, Failure, JsonRefusal, RenderedValue, Report};
@@ -80,18 +81,30 @@ pub(crate) fn json(
 
 /// The fault as it is seen from a program: where it happened in a namespace, or in a function of an earlier program of the
 /// session, its place is the call that led there. The text of the others is not at hand.
-pub(crate) fn seen_from(program: Option<UnitId>, fault: &Fault) -> Fault {
+pub(super) fn seen_from(
+    program: Option<UnitId>,
+    fault: &Fault,
+    prelude: Option<&Prelude>,
+    attached: &Attached,
+) -> Fault {
     let mut fault = fault.clone();
     let is_own = |unit: UnitId| program.is_none_or(|program| unit == program);
-    if let Some((unit, _)) = fault.place
+    if let Some((unit, span)) = fault.place
         && !is_own(unit)
     {
+        let described = prelude.zip(attached.definition(unit));
+        let described = described.map(|(prelude, definition)| prelude.described(definition, span));
         let calls = std::mem::take(&mut fault.calls);
         let call = calls.iter().find(|call| is_own(call.unit));
         fault.place = call.map(|call| (call.unit, call.span));
         if let Some(call) = call {
-            fault = *Box::new(fault)
-                .hint(format_args!("It happened in {}, which is called here.", call.function));
+            let hint = match described {
+                Some(described) => BoundedText::of(format_args!("It happened in {described}")),
+                None => {
+                    BoundedText::of(format_args!("It happened in {}, which is called here.", call.function))
+                }
+            };
+            fault.hints.insert(0, hint);
         }
         fault.calls = calls.into_iter().filter(|call| is_own(call.unit)).skip(1).collect();
     } else {

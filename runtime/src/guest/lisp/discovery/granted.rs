@@ -16,6 +16,7 @@ fn record(tool: &UpstreamTool) -> NameRecord {
         doc: tool.description.clone().unwrap_or_default(),
         signatures: vec![format!("({})", tool_text::signature(HOST, tool))],
         examples: Vec::new(),
+        export: None,
         reference,
     }
 }

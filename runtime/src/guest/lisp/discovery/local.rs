@@ -3,6 +3,7 @@
 
 use super::search::Query;
 use crate::tools::text::summary;
+use ptc_compiler::prelude::ExportEffect;
 use ptc_compiler::reference::{self, Entry, EntryKind};
 
 /// A namespace as programs and Clojure write it, and what it holds.
@@ -79,6 +80,19 @@ pub(crate) struct NameRecord {
     pub(crate) signatures: Vec<String>,
     /// Programs and their results.
     pub(crate) examples: Vec<(String, String)>,
+    /// What a prelude says of an export.
+    pub(crate) export: Option<ExportFacts>,
+}
+
+/// What a prelude says of an export, beside what any name has.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportFacts {
+    /// `None` for any number of arguments, and for several numbers of them.
+    pub(crate) arity: Option<usize>,
+    pub(crate) visibility: &'static str,
+    pub(crate) effect: ExportEffect,
+    pub(crate) provider: Option<String>,
+    pub(crate) requires: Vec<String>,
 }
 
 /// A source of names. A host that attaches exports of its own comes before the language.
@@ -100,6 +114,11 @@ pub(crate) trait Provider: Sync {
 
     /// Every reference, for suggestions.
     fn references(&self) -> Vec<String>;
+
+    /// The definition of a reference, with what is to be known about it.
+    fn source(&self, _reference: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The names of the language.
@@ -199,6 +218,7 @@ fn record(entry: &'static Entry) -> NameRecord {
             .iter()
             .map(|example| (example.program.to_owned(), example.result.to_owned()))
             .collect(),
+        export: None,
     }
 }
 
@@ -218,9 +238,12 @@ fn signatures(text: &str) -> Vec<String> {
 }
 
 impl NameRecord {
-    /// `name - description`, for members of one namespace.
+    /// `name - description`, for members of one namespace; how it is called, for an export.
     pub(crate) fn member_line(&self) -> String {
-        summary(&self.name, Some(&self.doc))
+        match (&self.export, self.signatures.first()) {
+            (Some(_), Some(signature)) => summary(signature, Some(&self.doc)),
+            _ => summary(&self.name, Some(&self.doc)),
+        }
     }
 
     /// `local: reference - description`, for searches.
@@ -231,11 +254,19 @@ impl NameRecord {
     /// What `(doc name)` gives.
     pub(crate) fn documentation(&self) -> String {
         let mut text = self.reference.clone();
+        let doc = match self.export {
+            Some(_) => &self.doc.split_whitespace().collect::<Vec<_>>().join(" "),
+            None => &self.doc,
+        };
+        let effect = self.export.as_ref().map(|export| export.effect).unwrap_or_default();
+        let effect = if effect == ExportEffect::Unknown { "" } else { effect.name() };
+        let signatures = if self.export.is_some() { "Signature" } else { "Signatures" };
         for (label, value) in [
-            ("Description", &self.doc),
+            ("Description", doc),
             ("Kind", &self.kind.to_owned()),
             ("Namespace", &self.namespace),
-            ("Signatures", &self.signatures.join(", ")),
+            (signatures, &self.signatures.join(", ")),
+            ("Effect", &effect.to_owned()),
         ] {
             if !value.is_empty() {
                 text.push_str(&format!("\n{label}: {value}"));

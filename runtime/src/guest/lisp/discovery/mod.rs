@@ -27,7 +27,7 @@ use crate::tools::suggest::nearest;
 use crate::tools::words::{Notation, no_such_server, no_such_tool, refused_tool};
 use crate::tools::{Catalog, CatalogServer, LookUp, UpstreamTool, text as tool_text};
 use crate::upstream::Upstream;
-pub(crate) use local::{NameOrigin, NameRecord, Provider, language};
+pub(crate) use local::{ExportFacts, NameOrigin, NameRecord, Provider, language};
 use ptc_vm::builtins::DiscoveryForm;
 use ptc_vm::{Context, Fault, Reason, Value};
 pub(crate) use search::Query;
@@ -62,7 +62,9 @@ pub(crate) fn step(
         DiscoveryForm::Doc | DiscoveryForm::Meta => lookup.describe(cx, arguments),
         DiscoveryForm::Source => {
             let reference = request::reference(cx, form, arguments)?;
-            Ok(Step::Answer(DiscoveryReply::Print(format!("no source available for {reference}"))))
+            let source = local::first(providers, |provider| provider.source(&reference));
+            let source = source.unwrap_or_else(|| format!("no source available for {reference}"));
+            Ok(Step::Answer(DiscoveryReply::Print(source)))
         }
         DiscoveryForm::NsPublics => {
             let name = request::reference(cx, form, arguments)?;
@@ -362,30 +364,56 @@ fn as_strs(texts: &[String]) -> Vec<&str> {
 
 /// One entry of `ns-publics`.
 fn public(record: &NameRecord) -> (String, DiscoveryReply) {
-    let entry = DiscoveryReply::Map(vec![
+    let mut entry = vec![
         ("name", DiscoveryReply::Text(record.name.clone())),
         ("doc", DiscoveryReply::Text(record.doc.clone())),
         ("arglists", DiscoveryReply::Lines(record.signatures.clone())),
-        ("section", DiscoveryReply::Text(record.section.to_owned())),
-        ("source", DiscoveryReply::Text(record.origin.word().to_owned())),
-    ]);
-    (record.name.clone(), entry)
+    ];
+    match &record.export {
+        Some(export) => entry.extend(exported(export)),
+        None => entry.push(("section", DiscoveryReply::Text(record.section.to_owned()))),
+    }
+    entry.push(("source", DiscoveryReply::Text(record.origin.word().to_owned())));
+    (record.name.clone(), DiscoveryReply::Map(entry))
 }
 
-/// `(meta 'name)` of a name of the language.
+/// What lists say of an export.
+fn exported(export: &ExportFacts) -> [(&'static str, DiscoveryReply); 3] {
+    [
+        ("arity", export.arity.map_or(DiscoveryReply::Keyword("variadic"), DiscoveryReply::Number)),
+        ("visibility", DiscoveryReply::Keyword(export.visibility)),
+        ("effect", DiscoveryReply::Keyword(export.effect.name())),
+    ]
+}
+
+/// `(meta 'name)` of a name of the language or of an export.
 fn metadata(record: &NameRecord) -> DiscoveryReply {
-    let examples = record.examples.iter().map(|(program, result)| format!("{program} => {result}"));
-    DiscoveryReply::Map(vec![
-        ("kind", DiscoveryReply::Text(record.kind.to_owned())),
-        ("source", DiscoveryReply::Text(record.origin.word().to_owned())),
-        ("namespace", DiscoveryReply::Text(record.namespace.clone())),
-        ("name", DiscoveryReply::Text(record.name.clone())),
-        ("ref", DiscoveryReply::Text(record.reference.clone())),
-        ("description", DiscoveryReply::Text(record.doc.clone())),
-        ("signatures", DiscoveryReply::Lines(record.signatures.clone())),
-        ("section", DiscoveryReply::Text(record.section.to_owned())),
-        ("examples", DiscoveryReply::Lines(examples.collect())),
-    ])
+    let text = |text: &str| DiscoveryReply::Text(text.to_owned());
+    let mut entries = vec![
+        ("kind", text(record.kind)),
+        ("source", text(record.origin.word())),
+        ("namespace", text(&record.namespace)),
+        ("name", text(&record.name)),
+        ("ref", text(&record.reference)),
+    ];
+    match &record.export {
+        Some(export) => {
+            entries.push(("doc", text(&record.doc)));
+            entries.push(("arglists", DiscoveryReply::Lines(record.signatures.clone())));
+            entries.extend(exported(export));
+            let provider = export.provider.clone().map_or(DiscoveryReply::Nil, DiscoveryReply::Text);
+            entries.push(("provider_ref", provider));
+            entries.push(("requires", DiscoveryReply::Lines(export.requires.clone())));
+        }
+        None => {
+            let examples = record.examples.iter().map(|(program, result)| format!("{program} => {result}"));
+            entries.push(("description", text(&record.doc)));
+            entries.push(("signatures", DiscoveryReply::Lines(record.signatures.clone())));
+            entries.push(("section", text(record.section)));
+            entries.push(("examples", DiscoveryReply::Lines(examples.collect())));
+        }
+    }
+    DiscoveryReply::Map(entries)
 }
 
 /// `(meta 'server/tool)`.

@@ -11,6 +11,10 @@ pub(crate) enum DiscoveryReply {
     Nil,
     /// One text.
     Text(String),
+    /// A keyword.
+    Keyword(&'static str),
+    /// A number.
+    Number(usize),
     /// A list of texts.
     Lines(Vec<String>),
     /// A map with keyword keys.
@@ -52,6 +56,8 @@ impl DiscoveryReply {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             DiscoveryReply::Nil | DiscoveryReply::Print(_) => 4,
+            DiscoveryReply::Keyword(name) => text_bytes(name),
+            DiscoveryReply::Number(_) => 20,
             DiscoveryReply::Text(text) => text_bytes(text),
             DiscoveryReply::Lines(lines) => lines.iter().map(|line| text_bytes(line)).sum::<usize>() + 2,
             DiscoveryReply::Map(entries) => {
@@ -70,6 +76,8 @@ impl DiscoveryReply {
         Ok(match self {
             DiscoveryReply::Nil => Value::Nil,
             DiscoveryReply::Text(text) => cx.host_text(&text)?,
+            DiscoveryReply::Keyword(name) => cx.keyword(name),
+            DiscoveryReply::Number(number) => Value::Int(i64::try_from(number).unwrap_or(i64::MAX)),
             DiscoveryReply::Lines(lines) => {
                 cx.reserve_items(lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());

@@ -3,6 +3,7 @@
 use super::SessionState;
 use super::commit::{HISTORY, describe};
 use crate::guest::lisp::environment::CompileEnvironment;
+use crate::guest::lisp::prelude::Attached;
 use ptc_vm::{Budget, Isolate};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,8 +14,10 @@ pub(in crate::guest::lisp) struct Kept {
     pub(in crate::guest::lisp) isolate: Isolate,
     /// What the next program is compiled with.
     pub(in crate::guest::lisp) environment: Arc<CompileEnvironment>,
-    /// Logical bytes that it held before its first program.
+    /// Logical bytes of it that are no program's.
     pub(in crate::guest::lisp) empty_bytes: u64,
+    /// What of its prelude is in it.
+    pub(in crate::guest::lisp) attached: Attached,
 }
 
 impl Kept {

@@ -1,0 +1,317 @@
+//! The forms of a text as namespaces and definitions.
+
+use super::metadata::{Metadata, Visibility};
+use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
+use crate::form::duplicate::form_text;
+use crate::form::{Form, FormKind};
+use crate::meter::Meter;
+use crate::names::{Name, Names};
+use crate::namespace::CallArity;
+use crate::resolve::symbol::is_reserved_namespace;
+use ptc_vm::{Reason, Span};
+use std::collections::HashMap;
+
+/// What a text declares.
+pub(super) struct Declarations<'a> {
+    pub(super) namespaces: Vec<DeclaredNamespace>,
+    /// In the order of the text.
+    pub(super) definitions: Vec<Declared<'a>>,
+    pub(super) errors: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
+}
+
+/// `(ns name "doc" {meta})`.
+pub(super) struct DeclaredNamespace {
+    pub(super) name: Box<str>,
+    pub(super) doc: Option<Box<str>>,
+    pub(super) visibility: Visibility,
+    pub(super) span: Span,
+}
+
+/// A definition as it is written.
+pub(super) struct Declared<'a> {
+    /// The number of its namespace.
+    pub(super) namespace: usize,
+    pub(super) name: Name,
+    pub(super) text: &'a str,
+    pub(super) doc: Option<&'a str>,
+    pub(super) metadata: Metadata,
+    pub(super) is_private: bool,
+    pub(super) body: DeclaredBody<'a>,
+    pub(super) span: Span,
+    arity: Option<CallArity>,
+}
+
+/// What follows name, text and metadata.
+#[derive(Clone, Copy)]
+pub(super) enum DeclaredBody<'a> {
+    /// `[params] body …`, or such a list for each arity.
+    Function(&'a [Form<'a>]),
+    /// A value.
+    Constant(&'a Form<'a>),
+}
+
+impl Declared<'_> {
+    /// Numbers of arguments; `None` for a constant.
+    pub(super) fn arity(&self) -> Option<CallArity> {
+        self.arity
+    }
+}
+
+/// Where a form is looked at from.
+pub(super) struct Reading<'r, 'a> {
+    pub(super) source: &'a str,
+    pub(super) names: &'r Names<'a>,
+    pub(super) warnings: Vec<Diagnostic>,
+}
+
+impl<'a> Reading<'_, 'a> {
+    /// A form as it is written, cut.
+    pub(super) fn shown(&self, form: &Form<'_>) -> String {
+        form_text(self.source, form.span).to_string()
+    }
+
+    pub(super) fn symbol(&self, form: &Form<'a>) -> Option<&'a str> {
+        form.symbol().map(|name| self.names.text(name))
+    }
+}
+
+/// Looks at the forms at the top level.
+pub(super) fn declare<'a>(
+    meter: &Meter<'_>,
+    source: &'a str,
+    names: &Names<'a>,
+    forms: &'a [Form<'a>],
+) -> Declarations<'a> {
+    let mut reading = Reading { source, names, warnings: Vec::new() };
+    let (mut namespaces, mut definitions, mut errors) = (Vec::new(), Vec::<Declared<'a>>::new(), Vec::new());
+    let mut seen: HashMap<(usize, Name), Span> = HashMap::new();
+    for form in forms {
+        if meter.step().is_err() {
+            break;
+        }
+        let declared = match head(&reading, form) {
+            Some(("ns", rest)) => match namespace(&mut reading, form, rest, &namespaces) {
+                Ok(declared) => {
+                    namespaces.push(declared);
+                    continue;
+                }
+                Err(failed) => Err(failed),
+            },
+            Some(("defn", rest)) => function(&mut reading, form, rest, false),
+            Some(("defn-", rest)) => function(&mut reading, form, rest, true),
+            Some(("def", rest)) => constant(&reading, form, rest),
+            _ => Err(unsupported(&reading, form)),
+        };
+        match declared {
+            Ok(_) if namespaces.is_empty() => {
+                let name = declared.as_ref().map_or("", |declared| declared.text);
+                let message = format!("definition `{name}` appears before any (ns ...) directive");
+                errors.push(
+                    Diagnostic::error(Reason::MissingNamespace, form.span, message)
+                        .hint("Begin the file with (ns name \"what it is for\")."),
+                );
+            }
+            Ok(mut declared) => {
+                declared.namespace = namespaces.len() - 1;
+                match seen.insert((declared.namespace, declared.name), form.span) {
+                    None => definitions.push(declared),
+                    Some(first) => {
+                        errors.push(*twice(&reading, &namespaces[declared.namespace], &declared, first));
+                    }
+                }
+            }
+            Err(failed) => errors.push(*failed),
+        }
+    }
+    if namespaces.is_empty() && errors.is_empty() {
+        let error =
+            Diagnostic::error(Reason::MissingNamespace, Span::default(), "prelude declares no namespace");
+        errors.push(error.hint("Begin the file with (ns name \"what it is for\")."));
+    }
+    Declarations { namespaces, definitions, errors, warnings: reading.warnings }
+}
+
+/// The name that a list begins with, and the rest.
+fn head<'a>(reading: &Reading<'_, 'a>, form: &Form<'a>) -> Option<(&'a str, &'a [Form<'a>])> {
+    let FormKind::List([head, rest @ ..]) = form.kind else { return None };
+    Some((reading.symbol(head)?, rest))
+}
+
+fn unsupported(reading: &Reading<'_, '_>, form: &Form<'_>) -> Failed {
+    let message = format!("unsupported top-level prelude form: {}", reading.shown(form));
+    error(Reason::CompileError, form.span, message).hint_boxed(
+        "At the top level stand (ns …), (defn …), (defn- …) and (def …); what else is to be done belongs into a function.",
+    )
+}
+
+fn twice(
+    reading: &Reading<'_, '_>,
+    namespace: &DeclaredNamespace,
+    declared: &Declared<'_>,
+    first: Span,
+) -> Failed {
+    let (line, _) = crate::diagnostic::line_column(reading.source, first.start);
+    let message = format!(
+        "duplicate prelude definition `{}/{}` (names must be unique within a namespace)",
+        namespace.name, declared.text
+    );
+    error(Reason::DuplicateRef, declared.span, message).hint_boxed(format!(
+        "The first one is on line {line}; a function of several arities is one (defn f ([a] …) ([a b] …))."
+    ))
+}
+
+/// `(ns name "doc"? {meta}?)`.
+fn namespace<'a>(
+    reading: &mut Reading<'_, 'a>,
+    form: &Form<'a>,
+    rest: &'a [Form<'a>],
+    earlier: &[DeclaredNamespace],
+) -> Result<DeclaredNamespace, Failed> {
+    const USAGE: &str =
+        "Write (ns crm \"What it is for.\" {:visibility :prompt}); text and map may be left out.";
+    let invalid = |span, message: String| error(Reason::InvalidNamespace, span, message).hint_boxed(USAGE);
+    let Some((name_form, rest)) = rest.split_first() else {
+        return Err(invalid(form.span, "(ns ...) requires a namespace name".to_owned()));
+    };
+    let Some(name) = reading.symbol(name_form) else {
+        let shown = reading.shown(name_form);
+        return Err(invalid(name_form.span, format!("namespace name must be a symbol, got: {shown}")));
+    };
+    if is_reserved_namespace(name) {
+        let message = format!("prelude cannot declare reserved namespace `{name}`");
+        return Err(error(Reason::ReservedNamespace, name_form.span, message).hint_boxed(format!(
+            "{name} belongs to the language or to the host: choose another name, such as my-{name}."
+        )));
+    }
+    if name.contains('/') {
+        let shown = reading.shown(name_form);
+        return Err(invalid(name_form.span, format!("namespace name must be a symbol, got: {shown}")));
+    }
+    if earlier.iter().any(|namespace| *namespace.name == *name) {
+        let message = format!(
+            "namespace `{name}` is declared more than once; declare each prelude namespace exactly once"
+        );
+        return Err(error(Reason::InvalidNamespace, form.span, message)
+            .hint_boxed("Move its definitions behind the first declaration."));
+    }
+    let (doc, metadata) = match rest {
+        [] => (None, None),
+        [Form { kind: FormKind::Str(doc), .. }] => (Some(*doc), None),
+        [metadata] if matches!(metadata.kind, FormKind::Map(_)) => (None, Some(metadata)),
+        [Form { kind: FormKind::Str(doc), .. }, metadata] if matches!(metadata.kind, FormKind::Map(_)) => {
+            (Some(*doc), Some(metadata))
+        }
+        _ => {
+            let shown = reading.shown(form);
+            return Err(invalid(form.span, format!("malformed (ns ...) directive: {shown}")));
+        }
+    };
+    let metadata = Metadata::read(reading, metadata, true)?;
+    let visibility = metadata.visibility.unwrap_or(Visibility::Prompt);
+    Ok(DeclaredNamespace { name: name.into(), doc: doc.map(Into::into), visibility, span: form.span })
+}
+
+/// The name of a definition.
+fn name_of<'a>(reading: &Reading<'_, 'a>, form: &Form<'a>) -> Result<(Name, &'a str), Failed> {
+    let name = form.symbol().map(|name| (name, reading.names.text(name)));
+    match name {
+        Some((name, text)) if !text.contains('/') || text == "/" => Ok((name, text)),
+        _ => {
+            let message = format!("definition name must be a symbol, got: {}", reading.shown(form));
+            Err(error(Reason::InvalidSignature, form.span, message)
+                .hint_boxed("Write the name alone: its namespace is the one declared before it."))
+        }
+    }
+}
+
+/// `(defn name "doc"? {meta}? [params] body …)`.
+fn function<'a>(
+    reading: &mut Reading<'_, 'a>,
+    form: &Form<'a>,
+    rest: &'a [Form<'a>],
+    is_private: bool,
+) -> Result<Declared<'a>, Failed> {
+    const USAGE: &str =
+        "Write (defn name \"What it does.\" {:effect :read} [params] body …); text and map may be left out.";
+    let invalid = |span, message: String| error(Reason::InvalidSignature, span, message).hint_boxed(USAGE);
+    let Some((name_form, rest)) = rest.split_first() else {
+        return Err(invalid(form.span, format!("malformed defn in prelude: {}", reading.shown(form))));
+    };
+    let (name, text) = name_of(reading, name_form)?;
+    let (doc, rest) = match rest {
+        [Form { kind: FormKind::Str(doc), .. }, rest @ ..] => (Some(*doc), rest),
+        _ => (None, rest),
+    };
+    let (metadata, rest) = match rest {
+        [metadata, rest @ ..] if matches!(metadata.kind, FormKind::Map(_)) => (Some(metadata), rest),
+        _ => (None, rest),
+    };
+    let Some(first) = rest.first() else {
+        return Err(invalid(form.span, format!("malformed defn in prelude: {}", reading.shown(form))));
+    };
+    let is_list =
+        |form: &Form<'_>| matches!(form.kind, FormKind::List([first, ..]) if first.vector().is_some());
+    if first.vector().is_none() && !rest.iter().all(is_list) {
+        let wrong =
+            if is_list(first) { rest.iter().find(|form| !is_list(form)).unwrap_or(first) } else { first };
+        return Err(invalid(
+            wrong.span,
+            format!("expected a [params] vector, got: {}", reading.shown(wrong)),
+        ));
+    }
+    let metadata = Metadata::read(reading, metadata, false)?;
+    let arity = Some(arity_of(reading.names, rest));
+    let body = DeclaredBody::Function(rest);
+    Ok(Declared { namespace: 0, name, text, doc, metadata, is_private, body, span: form.span, arity })
+}
+
+/// `(def name "doc"? value)`.
+fn constant<'a>(
+    reading: &Reading<'_, 'a>,
+    form: &Form<'a>,
+    rest: &'a [Form<'a>],
+) -> Result<Declared<'a>, Failed> {
+    let (name, doc, value) = match rest {
+        [name, value] => (name, None, value),
+        [name, Form { kind: FormKind::Str(doc), .. }, value] => (name, Some(*doc), value),
+        _ => {
+            let message = format!("malformed def in prelude: {}", reading.shown(form));
+            return Err(error(Reason::InvalidSignature, form.span, message)
+                .hint_boxed("Write (def name value) or (def name \"what it is\" value)."));
+        }
+    };
+    let (name, text) = name_of(reading, name)?;
+    let (metadata, body) = (Metadata::default(), DeclaredBody::Constant(value));
+    let span = form.span;
+    Ok(Declared { namespace: 0, name, text, doc, metadata, is_private: false, body, span, arity: None })
+}
+
+/// The lists of parameters of a function.
+fn lists<'a>(parts: &'a [Form<'a>]) -> impl Iterator<Item = &'a [Form<'a>]> {
+    let alone = parts.first().and_then(Form::vector);
+    let each = parts.iter().filter_map(|form| form.children().first().and_then(Form::vector));
+    alone.into_iter().chain(each.take(if alone.is_some() { 0 } else { usize::MAX }))
+}
+
+fn arity_of(names: &Names<'_>, parts: &[Form<'_>]) -> CallArity {
+    let mut whole = CallArity { min: usize::MAX, max: Some(0) };
+    for list in lists(parts) {
+        let rest = list.iter().position(|form| form.symbol().is_some_and(|name| names.text(name) == "&"));
+        let fixed = rest.unwrap_or(list.len());
+        whole.min = whole.min.min(fixed);
+        whole.max = if rest.is_some() { None } else { whole.max.map(|max| max.max(fixed)) };
+    }
+    whole
+}
+
+/// The parameters of each arity, as `x y`; one that is taken apart is called by its number.
+pub(super) fn parameters(names: &Names<'_>, parts: &[Form<'_>]) -> Vec<Box<str>> {
+    let shown = |(at, form): (usize, &Form<'_>)| match form.symbol() {
+        Some(name) => names.text(name).to_owned(),
+        None => format!("arg{}", at + 1),
+    };
+    lists(parts)
+        .map(|list| list.iter().enumerate().map(shown).collect::<Vec<_>>().join(" ").into_boxed_str())
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! What a definition says beside its code: a map of keywords.
+
+use super::declare::Reading;
+use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
+use crate::form::{Form, FormKind};
+use ptc_similar::nearest;
+use ptc_vm::Reason;
+
+/// Who is told of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Visibility {
+    /// Prompts list it.
+    #[default]
+    Prompt,
+    /// Programs find it when they look for it.
+    Discoverable,
+}
+
+impl Visibility {
+    /// The name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Visibility::Prompt => "prompt",
+            Visibility::Discoverable => "discoverable",
+        }
+    }
+}
+
+/// What a call of an export may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExportEffect {
+    /// Nothing.
+    Read,
+    /// Something.
+    Write,
+    /// Nothing is known.
+    #[default]
+    Unknown,
+}
+
+impl ExportEffect {
+    /// The name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ExportEffect::Read => "read",
+            ExportEffect::Write => "write",
+            ExportEffect::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is said; nothing by default.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Metadata {
+    pub(super) visibility: Option<Visibility>,
+    pub(super) effect: Option<ExportEffect>,
+    pub(super) requires: Vec<Box<str>>,
+    pub(super) provider: Option<Box<str>>,
+}
+
+/// Keys that mean something.
+const KEYS: [&str; 4] = ["visibility", "effect", "requires", "provider-ref"];
+
+impl Metadata {
+    /// Reads a map; one of a namespace speaks of visibility only.
+    pub(super) fn read(
+        reading: &mut Reading<'_, '_>,
+        form: Option<&Form<'_>>,
+        of_namespace: bool,
+    ) -> Result<Metadata, Failed> {
+        let mut metadata = Metadata::default();
+        let Some(Form { kind: FormKind::Map(items), .. }) = form else { return Ok(metadata) };
+        for pair in items.chunks_exact(2) {
+            let [key_form, value] = pair else { continue };
+            let Some(key) = key_form.keyword().map(|key| reading.names.text(key)) else {
+                let shown = reading.shown(key_form);
+                let message = format!("prelude metadata keys must be keywords, got: {shown}");
+                return Err(error(Reason::InvalidMetadata, key_form.span, message)
+                    .hint_boxed(format!("Write :{} …", shown.trim_matches('"'))));
+            };
+            match key {
+                "visibility" => metadata.visibility = Some(visibility(reading, value)?),
+                "effect" if !of_namespace => metadata.effect = effect(reading, value),
+                "requires" if !of_namespace => metadata.requires = requires(reading, value)?,
+                "provider-ref" if !of_namespace => metadata.provider = Some(provider(reading, value)?),
+                other => reading.unknown_key(other, key_form, of_namespace),
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+impl Reading<'_, '_> {
+    fn unknown_key(&mut self, key: &str, form: &Form<'_>, of_namespace: bool) {
+        let message = format!("metadata :{key} has no meaning here");
+        let warning = Diagnostic::warning(Reason::InvalidMetadata, form.span, message);
+        let known = if of_namespace { &KEYS[..1] } else { &KEYS[..] };
+        let hyphens = key.replace('_', "-");
+        self.warnings.push(match nearest(&hyphens, known) {
+            Some(near) => warning.hint(format!("Did you mean :{near}?")),
+            None => warning.hint(format!("Keys are :{}.", known.join(", :"))),
+        });
+    }
+}
+
+fn visibility(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Visibility, Failed> {
+    let keyword = form.keyword().map(|keyword| reading.names.text(keyword));
+    match keyword {
+        Some("prompt") => Ok(Visibility::Prompt),
+        Some("discoverable") => Ok(Visibility::Discoverable),
+        _ => {
+            let shown = match keyword {
+                Some(_) => format!("`{}`", reading.shown(form)),
+                None => reading.shown(form),
+            };
+            let message = format!("invalid visibility {shown} (expected :prompt or :discoverable)");
+            Err(error(Reason::InvalidVisibility, form.span, message)
+                .hint_boxed("A helper that programs should not see at all is a (defn- …)."))
+        }
+    }
+}
+
+/// An effect that is none says nothing.
+fn effect(reading: &mut Reading<'_, '_>, form: &Form<'_>) -> Option<ExportEffect> {
+    let text = match form.kind {
+        FormKind::Keyword(name) => reading.names.text(name),
+        FormKind::Str(text) => text,
+        _ => "",
+    };
+    let known = [ExportEffect::Read, ExportEffect::Write, ExportEffect::Unknown];
+    let found = known.into_iter().find(|effect| effect.name() == text);
+    if found.is_none() {
+        let message = format!("effect {} is unknown and says nothing", reading.shown(form));
+        let warning = Diagnostic::warning(Reason::InvalidMetadata, form.span, message);
+        reading.warnings.push(warning.hint("Write :read, :write or :unknown."));
+    }
+    found
+}
+
+fn requires(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Vec<Box<str>>, Failed> {
+    let invalid = |form: &Form<'_>, message: String| {
+        error(Reason::InvalidRequires, form.span, message)
+            .hint_boxed("Write {:requires [\"upstream:server/tool\" \"tool:name\"]}.")
+    };
+    let Some(items) = form.vector() else {
+        let shown = reading.shown(form);
+        return Err(invalid(form, format!("prelude :requires must be a list of strings, got: {shown}")));
+    };
+    let wrong: Vec<&Form<'_>> = items.iter().filter(|item| !matches!(item.kind, FormKind::Str(_))).collect();
+    if let Some(first) = wrong.first() {
+        let shown: Vec<String> = wrong.iter().map(|item| reading.shown(item)).collect();
+        let message =
+            format!("prelude :requires must be a list of strings; invalid entries: [{}]", shown.join(", "));
+        return Err(invalid(first, message));
+    }
+    let text = |item: &Form<'_>| match item.kind {
+        FormKind::Str(text) => Some(text.into()),
+        _ => None,
+    };
+    Ok(items.iter().filter_map(text).collect())
+}
+
+fn provider(reading: &Reading<'_, '_>, form: &Form<'_>) -> Result<Box<str>, Failed> {
+    match form.kind {
+        FormKind::Str(text) => Ok(text.into()),
+        _ => {
+            let message = format!("prelude :provider-ref must be a string, got: {}", reading.shown(form));
+            Err(error(Reason::InvalidMetadata, form.span, message)
+                .hint_boxed("Write {:provider-ref \"upstream:server/tool\"}."))
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Preludes: texts that define namespaces for programs, which they cannot redefine.
+//!
+//! A prelude is compiled once, whatever it is attached to. Attaching it costs nothing; a program that names an export has
+//! that, and what it reaches, linked into its isolate before its own run begins.
+//!
+//! # Layout
+//! - here: what a prelude is, and how it is made of texts; `constants`: values that are computed then
+//! - `link`: what a program needs of it in its isolate; `requirements`: what it needs of the host
+//! - `provider`: how discovery sees it; `inventory`: what prompts say of it; `trace`: what a record of a run says of it
+
+mod constants;
+mod inventory;
+mod link;
+mod provider;
+mod requirements;
+mod trace;
+
+use super::rendering;
+use crate::run::outcome::{Failure, Place};
+pub(super) use link::Attached;
+use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition};
+use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
+use ptc_vm::bytecode::PlainData;
+use ptc_vm::{Reason, Span};
+use std::sync::Arc;
+
+/// A text of a prelude, and where it is from.
+#[derive(Clone, Debug, Default)]
+pub struct PreludeSource {
+    /// How places in it are written: a file name, or whatever its owner calls it.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// What it is known by, if it has an identity of its own.
+    pub id: Option<String>,
+    /// Which version of that it is.
+    pub version: Option<u64>,
+    /// Where it is from, as `file:crm.clj`; never a secret.
+    pub origin: Option<String>,
+}
+
+impl PreludeSource {
+    /// A text that has nothing but a name.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> PreludeSource {
+        PreludeSource { name: name.into(), text: text.into(), ..PreludeSource::default() }
+    }
+}
+
+/// A compiled prelude. It is immutable and shared by all programs that it is attached to.
+#[derive(Clone, Debug)]
+pub struct Prelude {
+    components: Vec<Component>,
+    /// By name.
+    namespaces: Vec<AttachedNamespace>,
+    /// Those of all components.
+    definitions: Vec<LinkedDefinition>,
+    warnings: Vec<(usize, Diagnostic)>,
+    source_hash: String,
+    artifact_hash: String,
+}
+
+/// One text that a prelude is made of.
+#[derive(Clone, Debug)]
+struct Component {
+    source: PreludeSource,
+    hash: String,
+    /// Names of its namespaces, in the order of the text.
+    namespaces: Vec<Box<str>>,
+}
+
+/// A namespace, and where its exports are defined.
+#[derive(Clone, Debug)]
+struct AttachedNamespace {
+    namespace: Namespace,
+    /// By the places of its exports.
+    definitions: Vec<u32>,
+    component: usize,
+}
+
+/// A definition of a component.
+#[derive(Clone, Debug)]
+struct LinkedDefinition {
+    component: usize,
+    namespace: Box<str>,
+    /// `namespace/name`.
+    reference: String,
+    compiled: PreludeDefinition,
+    /// The value of a constant.
+    data: Option<Arc<PlainData>>,
+    /// What it reaches, itself included, among all definitions.
+    reaches: Vec<u32>,
+    /// What it refers to, among all definitions.
+    refers_to: Vec<u32>,
+}
+
+/// Why a text is no prelude.
+#[derive(Clone, Debug)]
+pub struct PreludeError {
+    /// The name of the source that is wrong.
+    pub source: String,
+    /// What is wrong with it.
+    pub failure: Box<Failure>,
+}
+
+impl Prelude {
+    /// Compiles one text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn compile(name: &str, text: &str) -> Result<Prelude, PreludeError> {
+        Prelude::compose(vec![PreludeSource::new(name, text)])
+    }
+
+    /// Compiles texts, each on its own, and puts them together in this order.
+    ///
+    /// # Errors
+    /// What is wrong with the first one that is wrong; a namespace that two of them declare.
+    pub fn compose(sources: Vec<PreludeSource>) -> Result<Prelude, PreludeError> {
+        let source_hash = hash_of_all(&sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>());
+        let mut prelude = Prelude {
+            components: Vec::with_capacity(sources.len()),
+            namespaces: Vec::new(),
+            definitions: Vec::new(),
+            warnings: Vec::new(),
+            source_hash,
+            artifact_hash: String::new(),
+        };
+        for source in sources {
+            prelude.add(source)?;
+        }
+        prelude.complete();
+        Ok(prelude)
+    }
+
+    /// Several preludes as one, in this order; `None` for none.
+    ///
+    /// # Errors
+    /// A namespace that two of them have.
+    pub(crate) fn joined(preludes: &[Arc<Prelude>]) -> Result<Option<Arc<Prelude>>, String> {
+        let [first, others @ ..] = preludes else { return Ok(None) };
+        if others.is_empty() {
+            return Ok(Some(first.clone()));
+        }
+        let mut joined = Prelude::clone(first);
+        for other in others {
+            joined.append(other)?;
+        }
+        let texts = joined.components.iter().map(|component| component.source.text.as_str());
+        joined.source_hash = hash_of_all(&texts.collect::<Vec<_>>());
+        joined.complete();
+        Ok(Some(Arc::new(joined)))
+    }
+
+    fn append(&mut self, other: &Prelude) -> Result<(), String> {
+        let is_known = |name: &str| self.namespaces().any(|namespace| namespace.name() == name);
+        if let Some(twice) = other.namespaces().find(|namespace| is_known(namespace.name())) {
+            return Err(format!("two preludes have the namespace {}", twice.name()));
+        }
+        let (first, first_component) = (self.definitions.len() as u32, self.components.len());
+        let at = |number: &u32| first + number;
+        self.definitions.extend(other.definitions.iter().map(|definition| LinkedDefinition {
+            component: first_component + definition.component,
+            reaches: definition.reaches.iter().map(at).collect(),
+            refers_to: definition.refers_to.iter().map(at).collect(),
+            ..definition.clone()
+        }));
+        self.namespaces.extend(other.namespaces.iter().map(|attached| AttachedNamespace {
+            namespace: attached.namespace.clone(),
+            definitions: attached.definitions.iter().map(at).collect(),
+            component: first_component + attached.component,
+        }));
+        let warnings = other.warnings.iter().cloned();
+        self.warnings.extend(warnings.map(|(component, warning)| (first_component + component, warning)));
+        self.components.extend(other.components.iter().cloned());
+        Ok(())
+    }
+
+    /// What follows from its namespaces.
+    fn complete(&mut self) {
+        self.namespaces.sort_by(|a, b| a.namespace.name().cmp(b.namespace.name()));
+        self.artifact_hash = hash_of(&self.facts().to_string());
+    }
+
+    fn add(&mut self, source: PreludeSource) -> Result<(), PreludeError> {
+        let failed =
+            |failure: Failure| PreludeError { source: source.name.clone(), failure: Box::new(failure) };
+        let compiled = ptc_compiler::prelude::compile(&source.text, &CompileOptions::default())
+            .map_err(|rejection| failed(rendering::rejection(&rejection, &source.text)))?;
+        let data = constants::evaluate(&compiled, &source.text).map_err(|failure| failed(*failure))?;
+        let CompiledPrelude { namespaces, definitions, warnings } = compiled;
+        let component = self.components.len();
+        for declared in &namespaces {
+            let known = self.namespaces.iter().find(|known| known.namespace.name() == &*declared.name);
+            if let Some(known) = known {
+                let first = &self.components[known.component].source;
+                return Err(failed(twice(&declared.name, first, &source, declared.span)));
+            }
+        }
+        let first = self.definitions.len() as u32;
+        let at = |number: &usize| first + *number as u32;
+        for (compiled, data) in definitions.into_iter().zip(data) {
+            let namespace = namespaces[compiled.namespace].name.clone();
+            self.definitions.push(LinkedDefinition {
+                component,
+                reference: format!("{namespace}/{}", compiled.name),
+                namespace,
+                reaches: compiled.reaches.iter().map(at).collect(),
+                refers_to: compiled.refers_to.iter().map(at).collect(),
+                compiled,
+                data,
+            });
+        }
+        for declared in &namespaces {
+            let own = self.definitions.iter().enumerate().skip(first as usize).filter(|(_, definition)| {
+                definition.namespace == declared.name && !definition.compiled.is_private
+            });
+            let mut own: Vec<(Export, u32)> =
+                own.map(|(number, definition)| (definition.export(), number as u32)).collect();
+            own.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+            let (exports, definitions) = own.into_iter().unzip();
+            let namespace = Namespace::new(&*declared.name, declared.doc.clone(), exports);
+            self.namespaces.push(AttachedNamespace { namespace, definitions, component });
+        }
+        self.warnings.extend(warnings.into_iter().map(|warning| (component, warning)));
+        let hash = hash_of(&source.text);
+        let namespaces = namespaces.into_iter().map(|declared| declared.name).collect();
+        self.components.push(Component { source, hash, namespaces });
+        Ok(())
+    }
+
+    /// What programs may refer to, by the names of the namespaces.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().map(|attached| &attached.namespace)
+    }
+
+    /// SHA-256 of its texts, in hexadecimal.
+    pub fn source_hash(&self) -> &str {
+        &self.source_hash
+    }
+
+    /// SHA-256 of what programs see of it, in hexadecimal: it changes with its exports and not with their code.
+    pub fn artifact_hash(&self) -> &str {
+        &self.artifact_hash
+    }
+
+    /// What is odd about its texts: the name of the source, its text, and the finding.
+    pub fn warnings(&self) -> impl Iterator<Item = (&PreludeSource, &Diagnostic)> {
+        self.warnings.iter().map(|(component, warning)| (&self.components[*component].source, warning))
+    }
+
+    /// The export of a reference `namespace/name`.
+    fn find(&self, reference: &str) -> Option<&LinkedDefinition> {
+        let (namespace, name) = reference.split_once('/')?;
+        self.export(namespace, name).map(|number| &self.definitions[number as usize])
+    }
+
+    fn export(&self, namespace: &str, name: &str) -> Option<u32> {
+        let at = self.namespaces.binary_search_by(|known| known.namespace.name().cmp(namespace)).ok()?;
+        let AttachedNamespace { namespace, definitions, .. } = &self.namespaces[at];
+        let at = namespace.exports().binary_search_by(|export| (*export.name).cmp(name)).ok()?;
+        definitions.get(at).copied()
+    }
+
+    /// A place in one of its texts, as `crm.clj:3:5`, with what stands there.
+    fn place(&self, definition: u32, span: Span) -> (String, Place) {
+        let source = &self.components[self.definitions[definition as usize].component].source;
+        let place = Place::of(&source.text, span);
+        (format!("{}:{}:{}", source.name, place.start.line, place.start.column), place)
+    }
+}
+
+impl LinkedDefinition {
+    fn export(&self) -> Export {
+        let PreludeDefinition { name, arity, parameters, .. } = &self.compiled;
+        Export { name: name.clone(), arity: *arity, parameters: parameters.clone() }
+    }
+}
+
+fn twice(name: &str, first: &PreludeSource, second: &PreludeSource, span: Span) -> Failure {
+    let ids = match (&first.id, &second.id) {
+        (None, None) => String::new(),
+        _ => {
+            let [first, second] = [first, second].map(|source| source.id.as_ref().unwrap_or(&source.name));
+            format!(" ({first:?} and {second:?})")
+        }
+    };
+    let message = format!("namespace `{name}` is declared by more than one selected prelude{ids}");
+    let error = Diagnostic::error(Reason::InvalidNamespace, span, message)
+        .hint(format!("It is declared in {} as well: leave one of them out.", first.name));
+    rendering::rejection(&error.into(), &second.text)
+}
+
+/// SHA-256 of texts in this order; that of the only one.
+fn hash_of_all(texts: &[&str]) -> String {
+    hash_of(&texts.join("\n\n;; --- prelude component ---\n\n"))
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn hash_of(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,125 @@
+//! What programs find out about a prelude.
+
+use super::{CRM, failure, prelude, run, runtime, value};
+
+/// A program and its value.
+const VALUES: &[(&str, &str)] = &[
+    ("(filter #(= \"crm\" %) (all-ns))", "[\"crm\"]"),
+    ("(first (all-ns))", "\"clojure.core\""),
+    ("(ns-name 'crm)", "\"crm\""),
+    ("(ns-name \"crm\")", "\"crm\""),
+    (
+        "(sort (keys (ns-publics 'crm)))",
+        "[\"get-user\" \"get-user!\" \"list-users\" \"page-size\" \"search\"]",
+    ),
+    ("(= (ns-publics 'crm) (ns-publics crm) (ns-publics \"crm\"))", "true"),
+    (
+        "(get (ns-publics 'crm) \"get-user\")",
+        "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :name \"get-user\" \
+         :source \"prelude\" :visibility :prompt}",
+    ),
+    ("(:visibility (get (ns-publics 'crm) \"list-users\"))", ":discoverable"),
+    (
+        "(dir 'crm)",
+        "[\"(get-user id) - Return a CRM user by id.\" \"(get-user! id) - Return a CRM user, or abort the program.\" \
+         \"(list-users) - List CRM users.\" \"(page-size)\" \"(search query) - Search users.\"]",
+    ),
+    ("(dir 'crm {:limit 1 :offset 2})", "[\"(list-users) - List CRM users.\"]"),
+    (
+        "(doc 'crm/get-user)",
+        "\"crm/get-user\\nDescription: Return a CRM user by id.\\nKind: prelude-export\\nNamespace: crm\\nSignature: \
+         (get-user id)\\nEffect: read\"",
+    ),
+    ("(= (doc 'crm/get-user) (doc crm/get-user) (doc (str \"crm/\" \"get-user\")))", "true"),
+    (
+        "(meta 'crm/get-user)",
+        "{:arglists [\"(get-user id)\"] :arity 1 :doc \"Return a CRM user by id.\" :effect :read :kind \
+         \"prelude-export\" :name \"get-user\" :namespace \"crm\" :provider_ref \"upstream:crm/get_user\" :ref \
+         \"crm/get-user\" :requires [\"upstream:crm/get_user\"] :source \"prelude\" :visibility :prompt}",
+    ),
+    ("(first (apropos \"user\"))", "\"prelude: crm/get-user - Return a CRM user by id.\""),
+    ("(some #(str/includes? % \"normalize\") (apropos \"normalize id\" {:limit 50}))", "nil"),
+    ("(let [source (fn [_] :shadowed)] (source 1))", ":shadowed"),
+];
+
+#[tokio::test]
+async fn exports_are_found() {
+    let runtime = runtime(CRM).await;
+    for (program, expected) in VALUES {
+        assert_eq!(value(&runtime, program).await, *expected, "{program}");
+    }
+    for hidden in ["(doc 'crm/normalize-id)", "(meta 'crm/normalize-id)", "(ns-publics 'nope)"] {
+        assert_eq!(failure(&runtime, hidden).await.0, "runtime_error", "{hidden}");
+    }
+}
+
+async fn printed(runtime: &ptc_runtime::Runtime, program: &str) -> String {
+    let outcome = run(runtime, program).await;
+    assert_eq!(outcome.result.expect(program).text, "nil", "{program}");
+    outcome.prints.join("\n")
+}
+
+#[tokio::test]
+async fn source_prints_the_defining_form() {
+    let text = format!(
+        "{CRM}\n(defn- unused [x] x)\n(ns lit)\n(def limit 42)\n(def answer \"The answer.\" 42)\n(defn shapes \
+         {{:visibility :discoverable :since \"1.0\"}} [xs ; a comment\n & more]\n  [(map #(* % 2) xs), #\"ab\" 'flag #{{1 \
+         2}} {{:a \"b c\"}}])"
+    );
+    let runtime = runtime(&text).await;
+    for (reference, expected) in [
+        (
+            "crm/get-user",
+            ";; crm/get-user — visibility: prompt, effect: read, arity: 1 (effective)\n;; depends-on: (source \
+             crm/normalize-id)\n(defn get-user \"Return a CRM user by id.\" [id] (tool/call {:server \"crm\" :tool \
+             \"get_user\" :args {:id (normalize-id id)}}))",
+        ),
+        (
+            "crm/normalize-id",
+            ";; crm/normalize-id — visibility: private, arity: 1 (effective)\n(defn- normalize-id \"Trim and tag a raw \
+             id.\" [raw] (str \"norm:\" raw))",
+        ),
+        ("lit/limit", ";; lit/limit — visibility: prompt, arity: 0 (effective)\n(def limit 42)"),
+        (
+            "lit/answer",
+            ";; lit/answer — visibility: prompt, arity: 0 (effective)\n(def answer \"The answer.\" 42)",
+        ),
+        (
+            "lit/shapes",
+            ";; lit/shapes — visibility: discoverable, arity: variadic (effective)\n(defn shapes {:visibility \
+             :discoverable :since \"1.0\"} [xs & more] [(map #(* % 2) xs) #\"ab\" 'flag #{1 2} {:a \"b c\"}])",
+        ),
+        // A helper that nothing public reaches is nobody's business.
+        ("crm/unused", "no source available for crm/unused"),
+        ("map", "no source available for map"),
+        ("missing/ns", "no source available for missing/ns"),
+    ] {
+        for program in [format!("(source '{reference})"), format!("(source \"{reference}\")")] {
+            assert_eq!(printed(&runtime, &program).await, expected, "{program}");
+        }
+    }
+    assert_eq!(failure(&runtime, "(source)").await.0, "arity_error");
+}
+
+#[test]
+fn the_inventory_lists_what_is_meant_for_prompts() {
+    let inventory = prelude(CRM).inventory().expect("exports");
+    assert_eq!(inventory, prelude(CRM).inventory().expect("the same"));
+    let lines: Vec<&str> = inventory.lines().collect();
+    assert_eq!(lines[0], ";; === prelude capabilities ===");
+    for line in [
+        ";; crm — CRM helpers.",
+        "  crm/get-user (get-user id) [read] — Return a CRM user by id.",
+        "  crm/page-size (page-size)",
+    ] {
+        assert!(lines.contains(&line), "{line}\n{inventory}");
+    }
+    for hidden in ["normalize-id", "List CRM users"] {
+        assert!(!inventory.contains(hidden), "{inventory}");
+    }
+    let many: String = (1..9).map(|n| format!("(defn e{n} \"Doc {n}.\" [] {n})")).collect();
+    let inventory = prelude(&format!("(ns big \"Many.\") {many}")).inventory().expect("exports");
+    assert_eq!((1..9).filter(|n| inventory.contains(&format!("(e{n})"))).count(), 5);
+    assert!(inventory.contains("\n  ;; +3 more — discover via (ns-publics 'big)"), "{inventory}");
+    assert_eq!(prelude("(ns h {:visibility :discoverable}) (defn f [] 1)").inventory(), None);
+}

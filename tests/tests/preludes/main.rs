@@ -1,0 +1,43 @@
+//! Preludes: namespaces of a host, from their text to what a program gets of them.
+//!
+//! - `compile`: texts that are none; `attach`: what they need of a host
+//! - `calls`: programs that call into one; `discovery`: programs that look for what there is
+//! - `served`: preludes as files of the command line
+
+mod attach;
+mod calls;
+mod compile;
+mod discovery;
+mod served;
+
+use ptc_runtime::outcome::Outcome;
+use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};
+use std::sync::Arc;
+
+/// The prelude of the guide.
+const CRM: &str = include_str!("../../preludes/crm.clj");
+
+fn prelude(text: &str) -> Arc<Prelude> {
+    Arc::new(Prelude::compile("p.clj", text).unwrap_or_else(|error| panic!("{text}\n{error:?}")))
+}
+
+/// A runtime without servers whose programs have this prelude.
+async fn runtime(text: &str) -> Runtime {
+    let preludes = vec![prelude(text)];
+    let config = RuntimeConfig { preludes, start: StartPolicy::Lazy, workers: 1, ..RuntimeConfig::default() };
+    Runtime::start(config).await.expect("no servers")
+}
+
+async fn run(runtime: &Runtime, source: &str) -> Outcome {
+    runtime.run(source, RunOptions::default()).await
+}
+
+async fn value(runtime: &Runtime, source: &str) -> String {
+    run(runtime, source).await.result.unwrap_or_else(|failure| panic!("{source}: {failure:?}")).text
+}
+
+/// The reason and the message of a program that fails.
+async fn failure(runtime: &Runtime, source: &str) -> (&'static str, String) {
+    let failure = run(runtime, source).await.result.expect_err(source);
+    (failure.reason.raw(), failure.message)
+}

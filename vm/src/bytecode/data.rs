@@ -1,0 +1,13 @@
+//! Data that a host keeps outside of any isolate.
+
+use super::Const;
+use compact_str::CompactString;
+
+/// A value that is data: immutable, shared between threads, the same in every process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlainData {
+    /// Texts of keywords and symbols.
+    pub(crate) symbols: Vec<CompactString>,
+    /// Parts before what they are part of; the last one is the value.
+    pub(crate) rows: Vec<Const>,
+}

@@ -1,0 +1,220 @@
+//! Names that a host gives to an isolate: functions of programs of its own, and data. Nothing runs for it, so it costs what
+//! linking costs.
+
+use super::link::{GlobalKey, constant_value};
+use super::{Isolate, World};
+use crate::bytecode::{CombinatorKind, Const, PlainData, Program, ProtoIndex};
+use crate::context::Context;
+use crate::fault::{Fault, Result, UnitId};
+use crate::value::symbol::Symbol;
+use crate::value::{Closure, Value};
+use compact_str::ToCompactString;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Why a value is no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotData {
+    /// It holds something of this type, which lives in an isolate only.
+    Holds(&'static str),
+    /// It has more parts than data may have.
+    TooLarge,
+}
+
+impl Isolate {
+    /// Puts a function of a program under a name of a namespace. The program stays as one that is attached does
+    /// ([`Isolate::attach`]).
+    ///
+    /// # Errors
+    /// As [`Isolate::load`]; a function that has captures, since those are made by running the program.
+    pub fn attach_function(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        program: Arc<Program>,
+        function: ProtoIndex,
+    ) -> Result<UnitId> {
+        self.scope(|world, _| {
+            if program.protos.get(usize::from(function.0)).is_none_or(|proto| proto.captures > 0) {
+                return Err(Fault::runtime("only a function without captures can be attached"));
+            }
+            let unit = world.load(program)?;
+            let loaded = &world.cx.units[unit.0 as usize];
+            loaded.is_attached.set(true);
+            let closure = Closure::new(&loaded.code, function, Default::default());
+            world.put(namespace, name, Value::Closure(closure));
+            Ok(unit)
+        })
+    }
+
+    /// Puts data under a name of a namespace.
+    ///
+    /// # Errors
+    /// Memory; fuel for regular expressions.
+    pub fn attach_data(&mut self, namespace: &str, name: &str, data: &PlainData) -> Result<()> {
+        self.scope(|world, _| {
+            let cx = &mut world.cx;
+            cx.reserve(data.symbols.len() * 64 + data.rows.len() * size_of::<Value>())?;
+            let symbols: Vec<Symbol> = data.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
+            let mut values: Vec<Value> = Vec::with_capacity(data.rows.len());
+            for row in &data.rows {
+                cx.fuel.poll()?;
+                let value = constant_value(cx, &symbols, &values, row)?;
+                values.push(value);
+            }
+            let value = values.pop().unwrap_or_default();
+            world.put(namespace, name, value);
+            Ok(())
+        })
+    }
+
+    /// The result after `Done` as data.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn result_data(&mut self) -> Result<PlainData, NotData> {
+        self.result(|cx, value| Freezing::default().freeze(cx, value.clone()))
+    }
+}
+
+impl World {
+    fn put(&mut self, namespace: &str, name: &str, value: Value) {
+        let symbols = &mut self.cx.symbols;
+        let key = GlobalKey { namespace: Some(symbols.intern(namespace)), name: symbols.intern(name) };
+        let slot = self.slots.slot(&mut self.globals, key);
+        self.globals.set(slot, value, &self.cx.units);
+    }
+}
+
+/// A value on its way to data.
+struct Freezing {
+    data: PlainData,
+    symbols: HashMap<Symbol, u32>,
+    /// Collections that enclose the next value.
+    open: Vec<OpenCollection>,
+}
+
+impl Default for Freezing {
+    fn default() -> Freezing {
+        let data = PlainData { symbols: Vec::new(), rows: Vec::new() };
+        Freezing { data, symbols: HashMap::new(), open: Vec::new() }
+    }
+}
+
+struct OpenCollection {
+    make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
+    combinator: Option<CombinatorKind>,
+    /// What is left of its parts, the next one last.
+    left: Vec<Value>,
+    rows: Vec<u16>,
+}
+
+impl Freezing {
+    /// Parts come before what they are part of, without recursion.
+    fn freeze(mut self, cx: &Context, value: Value) -> Result<PlainData, NotData> {
+        let mut next = Some(value);
+        loop {
+            let mut row = match next.take() {
+                Some(value) => self.enter(cx, &value)?,
+                None => None,
+            };
+            loop {
+                let Some(open) = self.open.last_mut() else { return Ok(self.data) };
+                open.rows.extend(row.take());
+                if let Some(value) = open.left.pop() {
+                    next = Some(value);
+                    break;
+                }
+                let Some(OpenCollection { make, combinator, rows, .. }) = self.open.pop() else {
+                    return Ok(self.data);
+                };
+                row = Some(self.push(make(rows, combinator))?);
+            }
+        }
+    }
+
+    /// The row of a value without parts; one with parts is opened.
+    fn enter(&mut self, cx: &Context, value: &Value) -> Result<Option<u16>, NotData> {
+        let row = match value {
+            Value::Nil => Const::Nil,
+            Value::Bool(value) => Const::Bool(*value),
+            Value::Int(value) => Const::Int(*value),
+            Value::Float(value) => Const::Float(*value),
+            Value::BigInt(node) => Const::BigInt(node.get().to_string().into()),
+            Value::Str(node) => Const::Str(node.as_str().into()),
+            Value::Keyword(symbol) => Const::Keyword(self.symbol(cx, *symbol)),
+            Value::Symbol(symbol) => Const::Symbol(self.symbol(cx, *symbol)),
+            Value::Var(symbol) => Const::Var(self.symbol(cx, *symbol)),
+            Value::Tool(symbol) => Const::Tool(self.symbol(cx, *symbol)),
+            Value::Builtin(builtin) => Const::Builtin(*builtin),
+            Value::Regex(node) => Const::Regex(node.compiled().clone()),
+            Value::Vector(node) => {
+                return self.begin(node.iter().collect(), |rows, _| Const::Vector(rows), None);
+            }
+            Value::Set(node) => {
+                return self.begin(node.members().to_vec(), |rows, _| Const::Set(rows), None);
+            }
+            Value::Map(node) => {
+                let parts = node.entries().flat_map(|entry| [entry.key.clone(), entry.value.clone()]);
+                return self.begin(parts.collect(), |rows, _| Const::Map(rows), None);
+            }
+            Value::Combinator(node) if is_stateless(node.kind) => {
+                let make = |rows, kind: Option<CombinatorKind>| match kind {
+                    Some(kind) => Const::Combinator(kind, rows),
+                    None => Const::Vector(rows),
+                };
+                return self.begin(node.parts().to_vec(), make, Some(node.kind));
+            }
+            Value::Closure(_)
+            | Value::Combinator(_)
+            | Value::LocalDate(_)
+            | Value::DateTime(_)
+            | Value::Duration(_) => return Err(NotData::Holds(value.type_word())),
+        };
+        self.push(row).map(Some)
+    }
+
+    fn begin(
+        &mut self,
+        mut left: Vec<Value>,
+        make: fn(Vec<u16>, Option<CombinatorKind>) -> Const,
+        combinator: Option<CombinatorKind>,
+    ) -> Result<Option<u16>, NotData> {
+        if left.len() > usize::from(u16::MAX) {
+            return Err(NotData::TooLarge);
+        }
+        left.reverse();
+        let rows = Vec::with_capacity(left.len());
+        self.open.push(OpenCollection { make, combinator, left, rows });
+        Ok(None)
+    }
+
+    fn push(&mut self, row: Const) -> Result<u16, NotData> {
+        let number = u16::try_from(self.data.rows.len()).map_err(|_| NotData::TooLarge)?;
+        self.data.rows.push(row);
+        Ok(number)
+    }
+
+    fn symbol(&mut self, cx: &Context, symbol: Symbol) -> u32 {
+        let texts = &mut self.data.symbols;
+        *self.symbols.entry(symbol).or_insert_with(|| {
+            texts.push(cx.symbols.text(symbol).to_compact_string());
+            texts.len() as u32 - 1
+        })
+    }
+}
+
+/// It is the same whoever made it: neither does it remember anything, nor does it go on for ever.
+fn is_stateless(kind: CombinatorKind) -> bool {
+    matches!(
+        kind,
+        CombinatorKind::Constantly
+            | CombinatorKind::Partial
+            | CombinatorKind::Fnil
+            | CombinatorKind::Comp
+            | CombinatorKind::Juxt
+            | CombinatorKind::Complement
+            | CombinatorKind::EveryPred
+            | CombinatorKind::SomeFn
+    )
+}
