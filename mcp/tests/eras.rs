@@ -32,6 +32,7 @@ impl Evaluator for AtOnce {
             duration: Duration::from_millis(5),
             result_bytes: None,
             effect: Effect::Read,
+            arguments_hash: None,
         };
         let answer = RenderedValue::of("1".into());
         let upstream_calls = if program == "late" { vec![call] } else { Vec::new() };

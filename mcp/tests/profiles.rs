@@ -23,6 +23,7 @@ fn call(tool: &str, status: CallStatus, result_bytes: Option<u64>) -> CallRecord
         duration: Duration::from_millis(142),
         result_bytes,
         effect: Effect::Read,
+        arguments_hash: None,
     }
 }
 

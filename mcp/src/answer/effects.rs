@@ -84,6 +84,7 @@ mod tests {
             duration: Duration::ZERO,
             result_bytes: None,
             effect,
+            arguments_hash: None,
         }
     }
 

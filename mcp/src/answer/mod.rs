@@ -20,7 +20,7 @@ pub mod schema;
 mod summary;
 pub mod validate;
 
-pub use summary::CallSummary;
+pub use summary::{CallSummary, TurnSummary};
 
 use crate::protocol::LogMessage;
 use ptc_runtime::outcome::Media;

@@ -13,6 +13,27 @@ pub struct CallSummary<'a> {
     pub run: Option<&'a Outcome>,
     /// Bytes of the answer, the result alone.
     pub result_bytes: Option<u64>,
+    /// What it was in its session, where turns are logged.
+    pub turn: Option<Box<TurnSummary>>,
+}
+
+/// A program of a session, as the turn log has it.
+#[derive(Clone, Debug)]
+pub struct TurnSummary {
+    /// The session.
+    pub session_id: String,
+    /// Programs that the session has kept.
+    pub turn: u64,
+    /// Programs that were begun in it.
+    pub attempt: u64,
+    /// This one was kept.
+    pub committed: bool,
+    /// Its text.
+    pub program: String,
+    /// Names that it has defined, with the beginnings of what they hold.
+    pub changed: Vec<(String, String)>,
+    /// Limits that it has met.
+    pub limits_hit: Vec<&'static str>,
 }
 
 impl<'a> CallSummary<'a> {
@@ -22,7 +43,7 @@ impl<'a> CallSummary<'a> {
             EvalEnding::Ok { answer, .. } => (None, Some(answer.text.len() as u64)),
             EvalEnding::Error(error) => (Some(error.reason.into()), None),
         };
-        CallSummary { reason, run: record.run, result_bytes }
+        CallSummary { reason, run: record.run, result_bytes, turn: None }
     }
 
     /// Of a call that came to nothing, for this reason.

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
-//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
@@ -25,6 +25,7 @@ mod reload;
 pub mod serve;
 mod stop;
 pub mod tools;
+pub mod trace;
 
 use crate::console::exit::{self, Abort, Exit};
 use crate::console::logging;
@@ -93,6 +94,8 @@ enum Commands<B: Bench> {
     Doctor(doctor::DoctorArgs),
     /// Call one tool, without a program
     Call(call::CallArgs),
+    /// Draw what a call did, from a trace of ptc serve --trace-dir
+    Trace(trace::TraceArgs),
     /// Add a server to the configuration
     Add(config::add::AddArgs),
     /// Remove a server from the configuration
@@ -165,6 +168,7 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),
         Commands::Call(args) => on_runtime(call::run(args)),
+        Commands::Trace(args) => trace::run(&args),
         Commands::Add(args) => config::add::add(args),
         Commands::Remove(args) => config::add::remove(&args),
         Commands::Install(args) => config::install::run(&args),

@@ -2,7 +2,7 @@
 
 use super::boot::{Booted, UpstreamFlags, launch};
 use super::flags::catalog::CatalogFlags;
-use super::flags::debug::DebugFlags;
+use super::flags::debug::{DebugFlags, Recording};
 use super::flags::http::{HttpFlags, HttpPlan};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::PreludeFlags;
@@ -197,11 +197,14 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let (quotas, kept) = args.sessions.bounds()?;
         more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits));
     }
-    let mut recorder = None;
-    if wants(lisp_debug::NAME) {
-        let recording = args.debug.recording(booted.runtime.secrets())?;
-        more.debug = Some(LispDebug::new(recording.recorder.clone(), recording.response_bytes));
-        recorder = Some(recording.recorder);
+    let with_debug = wants(lisp_debug::NAME);
+    let recorder = args.debug.recording(with_debug, booted.runtime.secrets())?.map(|recording| {
+        let Recording { recorder, response_bytes } = recording;
+        more.debug = with_debug.then(|| LispDebug::new(recorder.clone(), response_bytes));
+        recorder
+    });
+    if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
+        booted.runtime.broker().hash_arguments();
     }
     let registry = Registry::of_server(booted.runtime.clone(), limits, more).only(wants);
     let instructions: Vec<&str> =
@@ -215,7 +218,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         changes: booted.has_upstreams,
         instructions: instructions.join("\n"),
         ready: booted.runtime.is_started(),
-        recorder,
+        recorder: recorder.clone(),
     };
     let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
     let handler = Arc::new(handler.passing_to_client(booted.runtime.client().clone()));
@@ -275,6 +278,9 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         kept.close();
     }
     booted.runtime.shutdown().await;
+    if let Some(recorder) = recorder {
+        recorder.close(GRACE);
+    }
     served.map(|()| Exit::Ok)
 }
 

@@ -49,6 +49,13 @@ pub fn write_line(text: &str) -> Result<(), Abort> {
     write(&format!("{text}\n"))
 }
 
+/// Columns of the terminal, if a person reads standard output.
+pub fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size()
+        .map(|(width, _)| usize::from(width.0))
+        .filter(|_| edge::stdout_is_terminal())
+}
+
 /// Writes one line to standard error. Nobody can be told when that fails.
 pub fn complain(text: &str) {
     let _ = edge::stderr(Form::Text).write_all(format!("{text}\n").as_bytes());

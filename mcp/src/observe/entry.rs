@@ -27,6 +27,8 @@ pub struct CallEntry {
     pub request_id: Box<str>,
     /// Name of the tool.
     pub tool: Box<str>,
+    /// Whose call it was.
+    pub owner: u64,
     /// When it ended.
     pub ended: SystemTime,
     /// From the request to its answer.
@@ -88,7 +90,7 @@ struct Parts<'a> {
 }
 
 /// The payloads of a call as a policy shows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ShownArguments {
     /// The program or script.
     pub program: Value,
@@ -98,6 +100,10 @@ pub struct ShownArguments {
     pub others: Option<Value>,
     /// There was an `output_schema`.
     pub has_schema: bool,
+    /// Bytes of the program.
+    pub program_bytes: Option<usize>,
+    /// Bytes of the context.
+    pub context_bytes: Option<usize>,
 }
 
 impl CallArguments {
@@ -109,8 +115,7 @@ impl CallArguments {
 
     /// What a policy shows of them.
     pub fn shown(&self, policy: PayloadPolicy, secrets: &SecretRegistry) -> ShownArguments {
-        let mut shown =
-            ShownArguments { program: Value::Null, context: Value::Null, others: None, has_schema: false };
+        let mut shown = ShownArguments::default();
         let Some(text) = &self.text else {
             shown.others = Some(json!({ "<bytes>": self.bytes }));
             return shown;
@@ -119,11 +124,15 @@ impl CallArguments {
         let parts: Parts<'_> = serde_json::from_str(text).unwrap_or_default();
         shown.has_schema = parts.output_schema.is_some_and(|schema| schema.get() != "null");
         match parts.program.or(parts.code) {
-            Some(program) => shown.program = policy.text(&program, secrets),
+            Some(program) => {
+                shown.program = policy.text(&program, secrets);
+                shown.program_bytes = Some(program.len());
+            }
             None => shown.others = policy.object(text, secrets),
         }
         if let Some(context) = parts.context {
             shown.context = policy.object(context.get(), secrets).unwrap_or_default();
+            shown.context_bytes = Some(context.get().len());
         }
         shown
     }
@@ -149,6 +158,11 @@ impl CallEntry {
 }
 
 impl RecordedCall {
+    /// What a policy shows of its arguments.
+    pub fn shown(&self, policy: PayloadPolicy, secrets: &SecretRegistry) -> ShownArguments {
+        self.arguments.as_ref().map(|arguments| arguments.shown(policy, secrets)).unwrap_or_default()
+    }
+
     /// The record as a list of records has it; whole, with each upstream call and the message of an error.
     pub fn as_json(
         &self,
@@ -156,10 +170,7 @@ impl RecordedCall {
         secrets: &SecretRegistry,
         whole: bool,
     ) -> Map<String, Value> {
-        let nothing =
-            || ShownArguments { program: Value::Null, context: Value::Null, others: None, has_schema: false };
-        let arguments =
-            self.arguments.as_ref().map_or_else(nothing, |arguments| arguments.shown(policy, secrets));
+        let arguments = self.shown(policy, secrets);
         let entry = &*self.entry;
         let run = entry.run.as_ref();
         let mut record = Map::new();
@@ -224,7 +235,7 @@ pub fn kept_call(call: &CallRecord) -> CallRecord {
             CallStatus::Error { reason: *reason, error: error[..end].to_owned() }
         }
     };
-    let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect } = call;
+    let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect, arguments_hash } = call;
     CallRecord {
         server: server.clone(),
         tool: tool.clone(),
@@ -233,6 +244,7 @@ pub fn kept_call(call: &CallRecord) -> CallRecord {
         duration: *duration,
         result_bytes: *result_bytes,
         effect: *effect,
+        arguments_hash: *arguments_hash,
     }
 }
 

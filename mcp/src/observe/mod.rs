@@ -7,6 +7,8 @@
 //! - here: [`CallRecorder`], told of every call, and [`OpenRecord`], a call under way.
 //! - [`entry`]: one call. [`ring`]: the last calls. [`stats`]: many calls together.
 //! - [`payload`]: how much of programs, contexts and answers is shown.
+//! - [`writer`]: a thread that writes records to files: [`trace`], a file a call, and [`turn_log`], a line for each
+//!   program of a session.
 //!
 //! Invariant: a call that was begun is entered once: with its answer, or as cancelled when whatever works on it is
 //! dropped.
@@ -15,8 +17,11 @@ pub mod entry;
 pub mod payload;
 pub mod ring;
 pub mod stats;
+pub mod trace;
+pub mod turn_log;
+pub mod writer;
 
-use crate::answer::{CallSummary, EdgeReason, ToolAnswer};
+use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer};
 use crate::protocol::Id;
 use crate::protocol::borrowed::Raw;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_call};
@@ -24,21 +29,79 @@ use payload::PayloadPolicy;
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::secrets::SecretRegistry;
 use ring::CallRing;
-use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, io};
+use trace::TraceFolder;
+use turn_log::TurnLog;
+use writer::{CallTexts, RecordSink, RecordWriter, SinkCounts, WrittenCall};
+
+/// What is to be kept of calls.
+#[derive(Clone, Debug, Default)]
+pub struct RecordOptions {
+    /// Calls that are remembered.
+    pub ring_size: usize,
+    /// How much records show.
+    pub policy: PayloadPolicy,
+    /// The folder of traces.
+    pub trace_folder: Option<PathBuf>,
+    /// Traces in it; the oldest go.
+    pub most_traces: usize,
+    /// The folder of the turn log.
+    pub turn_log_folder: Option<PathBuf>,
+}
 
 /// Is told of calls, and keeps records of them.
 pub struct CallRecorder {
     ring: CallRing,
     policy: PayloadPolicy,
     secrets: SecretRegistry,
+    trace_folder: Option<PathBuf>,
+    logs_turns: bool,
+    writer: Option<RecordWriter>,
 }
 
 impl CallRecorder {
-    /// Keeps so many records, which show no secret.
-    pub fn new(ring_size: usize, policy: PayloadPolicy, secrets: SecretRegistry) -> CallRecorder {
-        CallRecorder { ring: CallRing::new(ring_size), policy, secrets }
+    /// Keeps records, which show no secret.
+    ///
+    /// # Errors
+    /// No thread to write them.
+    pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
+        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder } = options;
+        let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
+        if let Some(folder) = &trace_folder {
+            let folder = TraceFolder::new(folder.clone(), most_traces, policy, secrets.clone());
+            sinks.push(Box::new(folder));
+        }
+        if let Some(folder) = &turn_log_folder {
+            sinks.push(Box::new(TurnLog::new(folder, secrets.clone())));
+        }
+        let writer = if sinks.is_empty() { None } else { Some(RecordWriter::start(sinks)?) };
+        let (ring, logs_turns) = (CallRing::new(ring_size), turn_log_folder.is_some());
+        Ok(CallRecorder { ring, policy, secrets, trace_folder, logs_turns, writer })
+    }
+
+    /// The turns of sessions are logged.
+    pub fn logs_turns(&self) -> bool {
+        self.logs_turns
+    }
+
+    /// The folder of traces.
+    pub fn trace_folder(&self) -> Option<&PathBuf> {
+        self.trace_folder.as_ref()
+    }
+
+    /// What was written, and what was not.
+    pub fn counts(&self) -> Vec<SinkCounts> {
+        self.writer.as_ref().map(RecordWriter::counts).unwrap_or_default()
+    }
+
+    /// Writes what waits to be written, for so long.
+    pub fn close(&self, patience: Duration) {
+        if let Some(writer) = &self.writer {
+            writer.close(patience);
+        }
     }
 
     /// A call begins.
@@ -46,6 +109,7 @@ impl CallRecorder {
         self: &Arc<CallRecorder>,
         id: &Id<'_>,
         tool: &str,
+        owner: u64,
         arguments: Option<Raw<'_>>,
         protocol: Option<&'static str>,
     ) -> OpenRecord {
@@ -53,6 +117,7 @@ impl CallRecorder {
             recorder: self.clone(),
             request_id: bounded_id(id.as_json()),
             tool: tool.into(),
+            owner,
             arguments: arguments.map(CallArguments::of),
             protocol,
             begun: Instant::now(),
@@ -90,6 +155,7 @@ struct BegunCall {
     recorder: Arc<CallRecorder>,
     request_id: Box<str>,
     tool: Box<str>,
+    owner: u64,
     arguments: Option<CallArguments>,
     protocol: Option<&'static str>,
     begun: Instant,
@@ -99,7 +165,7 @@ impl OpenRecord {
     /// It was answered.
     pub fn answered(mut self, answer: &ToolAnswer<'_>) {
         if let Some(call) = self.0.take() {
-            call.end(answer.result.is_error, &answer.summary);
+            call.end(answer.result.is_error, &answer.summary, Some(&answer.result.content));
         }
     }
 }
@@ -107,21 +173,23 @@ impl OpenRecord {
 impl Drop for OpenRecord {
     fn drop(&mut self) {
         if let Some(call) = self.0.take() {
-            call.end(true, &CallSummary::failed("cancelled"));
+            call.end(true, &CallSummary::failed("cancelled"), None);
         }
     }
 }
 
 impl BegunCall {
-    fn end(self, is_error: bool, summary: &CallSummary<'_>) {
-        let BegunCall { recorder, request_id, tool, arguments, protocol, begun } = self;
+    fn end(self, is_error: bool, summary: &CallSummary<'_>, content: Option<&Content<'_>>) {
+        let BegunCall { recorder, request_id, tool, owner, arguments, protocol, begun } = self;
         let reason = summary.reason.as_deref();
         // Of what was refused nothing is known, not even how large it is.
-        let refused = [EdgeReason::ArgsError, EdgeReason::Busy].map(EdgeReason::name);
+        let refused =
+            [EdgeReason::ArgsError, EdgeReason::Busy, EdgeReason::UnknownTool].map(EdgeReason::name);
         let arguments = arguments.filter(|_| !reason.is_some_and(|reason| refused.contains(&reason)));
         let entry = CallEntry {
             request_id,
             tool,
+            owner,
             ended: SystemTime::now(),
             duration: begun.elapsed(),
             protocol,
@@ -129,7 +197,21 @@ impl BegunCall {
             reason: reason.map(Into::into),
             run: summary.run.map(|run| run_entry(run, summary.result_bytes)),
         };
-        recorder.ring.push(RecordedCall { entry: Arc::new(entry), arguments });
+        let is_known = reason != Some(EdgeReason::UnknownTool.name());
+        let call = RecordedCall { entry: Arc::new(entry), arguments };
+        if let Some(writer) = &recorder.writer {
+            let answer = match content {
+                Some(Content::Text(text)) => text.to_string(),
+                Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => blocks.get().to_owned(),
+                None => String::new(),
+            };
+            let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();
+            let texts = CallTexts { answer, prints };
+            writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
+        }
+        if is_known {
+            recorder.ring.push(call);
+        }
     }
 }
 

@@ -91,6 +91,7 @@ mod tests {
         let entry = CallEntry {
             request_id: id.to_string().into(),
             tool: "t".into(),
+            owner: 0,
             ended: SystemTime::UNIX_EPOCH,
             duration: Duration::ZERO,
             protocol: None,

@@ -419,12 +419,12 @@ impl Handler {
         let name = params.name.as_deref().unwrap_or_default();
         let tool = self.registry.find(name);
         let mut record = match &self.recorder {
-            Some(recorder) if tool.is_some_and(|tool| tool.is_recorded()) => {
+            Some(recorder) if tool.is_none_or(|tool| tool.is_recorded()) => {
                 let version = match era {
                     Era::Handshake => state.version,
                     Era::Stateless => Version::STATELESS.last().copied(),
                 };
-                Some(recorder.begin(id, name, params.arguments, version.map(Version::name)))
+                Some(recorder.begin(id, name, state.owner.0, params.arguments, version.map(Version::name)))
             }
             _ => None,
         };
@@ -443,7 +443,15 @@ impl Handler {
             }
             Some(tool) => {
                 let frame_bytes = FRAME_BYTES + id.as_json().len() + self.complete.len();
-                let call = CallContext { owner: state.owner, profile: self.profile, era, log, frame_bytes };
+                let logs_turns = self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns());
+                let call = CallContext {
+                    owner: state.owner,
+                    profile: self.profile,
+                    era,
+                    log,
+                    frame_bytes,
+                    logs_turns,
+                };
                 tool.begin(params.arguments, &call, Responder::new(&mut write))
             }
         };

@@ -73,6 +73,8 @@ pub struct CallContext {
     pub log: Option<LogLevel>,
     /// Bytes of the answer's message beside its result.
     pub frame_bytes: usize,
+    /// The turns of sessions are logged.
+    pub logs_turns: bool,
 }
 
 /// How a call goes on.

@@ -25,13 +25,14 @@ pub use reserve::{Pending, Permit, Reserved};
 pub use send::{CallResponse, Parcel};
 
 use crate::run::account::RunAccount;
-use crate::run::outcome::CallFault;
+use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
 use crate::spill::SpillStore;
 use crate::tools::seen::SeenResults;
 use crate::tools::{CallTarget, LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The servers of a runtime, as callers of tools see them.
@@ -41,6 +42,8 @@ pub struct ToolBroker {
     secrets: SecretRegistry,
     /// What tools gave that do not say what they give.
     seen: SeenResults,
+    /// The ledger says what calls had for arguments.
+    hashes_arguments: AtomicBool,
 }
 
 /// The configured servers by name.
@@ -100,7 +103,13 @@ impl From<WorldFault> for CallError {
 impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
         let upstreams = RwLock::new(Arc::new(upstreams));
-        ToolBroker { upstreams, catalog, secrets, seen: SeenResults::default() }
+        ToolBroker {
+            upstreams,
+            catalog,
+            secrets,
+            seen: SeenResults::default(),
+            hashes_arguments: AtomicBool::new(false),
+        }
     }
 
     /// One that knows the same secrets and no server.
@@ -171,6 +180,22 @@ impl ToolBroker {
         let upstreams = upstreams.iter().filter(|(name, _)| wanted(name)).map(|(_, upstream)| upstream);
         let missing = upstreams.filter(|upstream| upstream.status().state != UpstreamState::Ready);
         start_all(account, missing.cloned().collect())
+    }
+
+    /// From now on the ledger says by a hash which arguments calls had: equal ones have equal hashes, however they
+    /// are written.
+    pub fn hash_arguments(&self) {
+        self.hashes_arguments.store(true, Ordering::Relaxed);
+    }
+
+    fn hash_of(&self, arguments: &str) -> Option<ArgumentsHash> {
+        if !self.hashes_arguments.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+        arguments.sort_all_objects();
+        let digest = ring::digest::digest(&ring::digest::SHA256, arguments.to_string().as_bytes());
+        digest.as_ref().try_into().ok()
     }
 
     /// The tools of all servers.

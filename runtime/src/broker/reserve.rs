@@ -321,6 +321,9 @@ impl Permit {
         if left.is_zero() {
             return Err(terms.fail(call, &UpstreamFault::Timeout(terms.whole)));
         }
+        if let Some(hash) = terms.broker.hash_of(&arguments) {
+            call.set_arguments_hash(hash);
+        }
         let most = terms.account.limits().max_upstream_response_bytes;
         let max_bytes = terms
             .upstream

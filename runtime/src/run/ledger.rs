@@ -4,7 +4,7 @@
 //! when whatever works on it is dropped, and at the latest when its run ends.
 
 use super::account::RunAccount;
-use super::outcome::{CallFault, CallRecord, CallStatus, Effect};
+use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,6 +45,7 @@ struct OpenEntry {
     begun: Instant,
     /// From the beginning of the run.
     offset: Duration,
+    arguments_hash: Option<ArgumentsHash>,
 }
 
 impl Ledger {
@@ -56,7 +57,7 @@ impl Ledger {
         let mut inner = self.lock();
         let tag = CallTag(inner.opened);
         inner.opened += 1;
-        inner.open.insert(tag, OpenEntry { label, begun, offset });
+        inner.open.insert(tag, OpenEntry { label, begun, offset, arguments_hash: None });
         tag
     }
 
@@ -103,8 +104,8 @@ fn cancelled(open: OpenEntry) -> CallRecord {
 }
 
 fn record(open: OpenEntry, status: CallStatus, duration: Duration, result_bytes: Option<u64>) -> CallRecord {
-    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset } = open;
-    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect }
+    let OpenEntry { label: CallLabel { server, tool, effect }, begun: _, offset, arguments_hash } = open;
+    CallRecord { server, tool, status, begun: offset, duration, result_bytes, effect, arguments_hash }
 }
 
 /// A call under way. Dropped without an end, it was cancelled.
@@ -135,6 +136,13 @@ impl OpenCall {
     pub(crate) fn set_effect(&self, effect: Effect) {
         if let Some(open) = self.account.ledger().lock().open.get_mut(&self.tag) {
             open.label.effect = effect;
+        }
+    }
+
+    /// Its arguments have become known.
+    pub(crate) fn set_arguments_hash(&self, hash: ArgumentsHash) {
+        if let Some(open) = self.account.ledger().lock().open.get_mut(&self.tag) {
+            open.arguments_hash = Some(hash);
         }
     }
 

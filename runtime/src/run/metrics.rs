@@ -163,6 +163,7 @@ mod tests {
             duration: Duration::ZERO,
             result_bytes: bytes,
             effect: Effect::Unknown,
+            arguments_hash: None,
         }
     }
 

@@ -307,7 +307,13 @@ pub struct CallRecord {
     pub result_bytes: Option<u64>,
     /// What the call may have changed.
     pub effect: Effect,
+    /// SHA-256 of its arguments as canonical JSON; only where somebody asked for it
+    /// ([`ToolBroker::hash_arguments`](crate::broker::ToolBroker::hash_arguments)).
+    pub arguments_hash: Option<ArgumentsHash>,
 }
+
+/// SHA-256.
+pub type ArgumentsHash = [u8; 32];
 
 /// How an upstream call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,7 +30,16 @@ fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
 
 /// Takes secrets out of the record of a call.
 pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
-    let CallRecord { server, tool, status, begun: _, duration: _, result_bytes: _, effect: _ } = call;
+    let CallRecord {
+        server,
+        tool,
+        status,
+        begun: _,
+        duration: _,
+        result_bytes: _,
+        effect: _,
+        arguments_hash: _,
+    } = call;
     secrets.scrub_string(server);
     secrets.scrub_string(tool);
     match status {

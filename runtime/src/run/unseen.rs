@@ -121,6 +121,7 @@ mod tests {
             duration: Duration::ZERO,
             result_bytes: None,
             effect: Effect::Read,
+            arguments_hash: None,
         }
     }
 

@@ -1,10 +1,11 @@
 //! What a server remembers of calls.
 //!
-//! - `debug`: `lisp_debug`
+//! - `debug`: `lisp_debug`. `traces`: records in files
 
 #![allow(clippy::unwrap_used, reason = "a broken server should be loud")]
 
 mod debug;
+mod traces;
 
 use ptc_tests::serve::Server;
 use serde_json::{Value, json};

@@ -3,11 +3,12 @@
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
-use crate::observe::CallRecorder;
 use crate::observe::payload::PayloadPolicy;
+use crate::observe::{CallRecorder, RecordOptions};
 use clap::ValueEnum;
 use ptc_runtime::limit_table;
 use ptc_runtime::secrets::SecretRegistry;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 limit_table! {
@@ -17,6 +18,8 @@ limit_table! {
     ring_size: Positive = 500, "debug-ring-size", "older ones go";
     /// Longest answer of lisp_debug, all of its message; at least 4k.
     response_bytes: Bytes = 65_536, "max-debug-response-bytes", "parts are left out";
+    /// Traces in the folder of --trace-dir.
+    traces: Positive = 1_000, "trace-max-files", "the oldest go";
 }
 
 impl FlagTable for RecordLimits {}
@@ -31,6 +34,12 @@ pub struct DebugFlags {
     /// How much records show of programs, contexts and answers [default: summary]
     #[arg(long, value_name = "POLICY", value_enum)]
     trace_payloads: Option<PayloadPolicy>,
+    /// Write a file for each call into this folder; `ptc trace show` draws them
+    #[arg(long, value_name = "DIR")]
+    trace_dir: Option<PathBuf>,
+    /// Write a line for each program of a session, in a file a server, into this folder
+    #[arg(long, value_name = "DIR")]
+    turn_log_dir: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitFlags<RecordLimits>,
 }
@@ -49,8 +58,10 @@ impl DebugFlags {
         Ok(self.debug_tool || variables::read("debug-tool", variables::boolean)?.unwrap_or(false))
     }
 
-    /// Begins to keep records.
-    pub fn recording(&self, secrets: &SecretRegistry) -> Result<Recording, Abort> {
+    /// Begins to keep records, if any are wanted.
+    pub fn recording(&self, with_tool: bool, secrets: &SecretRegistry) -> Result<Option<Recording>, Abort> {
+        let trace_folder = folder("trace-dir", self.trace_dir.as_ref())?;
+        let turn_log_folder = folder("turn-log-dir", self.turn_log_dir.as_ref())?;
         let limits = self.limits.limits(false)?;
         let policy = match self.trace_payloads {
             Some(policy) => Some(policy),
@@ -59,9 +70,35 @@ impl DebugFlags {
         let ring_size = within("debug-ring-size", limits.ring_size, 10, 5_000);
         let response_bytes =
             within("max-debug-response-bytes", limits.response_bytes, 4_096, usize::MAX as u64);
-        let recorder = CallRecorder::new(ring_size, policy.unwrap_or_default(), secrets.clone());
-        Ok(Recording { recorder: Arc::new(recorder), response_bytes })
+        if !with_tool && trace_folder.is_none() && turn_log_folder.is_none() {
+            return Ok(None);
+        }
+        let options = RecordOptions {
+            // Nobody asks without the tool.
+            ring_size: if with_tool { ring_size } else { 1 },
+            policy: policy.unwrap_or_default(),
+            trace_folder,
+            most_traces: usize::try_from(limits.traces).unwrap_or(usize::MAX),
+            turn_log_folder,
+        };
+        let recorder = Arc::new(CallRecorder::new(options, secrets.clone())?);
+        Ok(Some(Recording { recorder, response_bytes }))
     }
+}
+
+/// A folder that is written to, made if it is not there. One that cannot be written to is no reason not to serve: what
+/// is lost is counted.
+fn folder(flag: &'static str, given: Option<&PathBuf>) -> Result<Option<PathBuf>, Abort> {
+    let folder = match given {
+        Some(folder) => Some(folder.clone()),
+        None => variables::read(flag, |text| Ok(PathBuf::from(text)))?,
+    };
+    if let Some(folder) = &folder
+        && let Err(error) = std::fs::create_dir_all(folder)
+    {
+        tracing::warn!(flag, folder = %folder.display(), %error, "the folder cannot be made");
+    }
+    Ok(folder)
 }
 
 /// A number within its bounds; the log says when it was not.

@@ -4,7 +4,7 @@
 //!
 //! - `question`: the arguments, checked in a fixed order. `report`: the answers. `fit`: answers within their bound.
 //!
-//! It never records itself, and it answers on a thread of its own, so that nobody waits for it.
+//! It shows to whoever asks their own calls, never records itself, and it answers on a thread of its own, so that nobody waits for it.
 
 mod fit;
 mod question;
@@ -83,11 +83,12 @@ impl Tool for LispDebug {
             Ok(question) => question,
             Err(message) => return reply.with(&refused(&message)),
         };
-        let (recorder, room) = (self.recorder.clone(), self.most_bytes.saturating_sub(call.frame_bytes));
+        let (recorder, owner) = (self.recorder.clone(), call.owner);
+        let room = self.most_bytes.saturating_sub(call.frame_bytes);
         Begun::Run(Job::new(0, move |mut reporter| -> Cancel {
             reporter.begun();
             tokio::task::spawn_blocking(move || {
-                reporter.ended(&told(report::answer(&recorder, &question, room), false));
+                reporter.ended(&told(report::answer(&recorder, owner, &question, room), false));
             });
             Box::new(|| {})
         }))

@@ -4,19 +4,25 @@ use super::fit::{self, Answer};
 use super::question::{Question, Which};
 use crate::observe::CallRecorder;
 use crate::observe::entry::{CallEntry, RecordedCall};
+use crate::observe::payload::PayloadPolicy;
 use crate::observe::stats;
+use crate::observe::trace::find_trace;
+use crate::tools::CallOwner;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 const TOO_LARGE: &str =
     "record exceeds --max-debug-response-bytes; set --trace-dir and read the trace file directly";
 
 /// Answers a question, in so many bytes of a message.
-pub(super) fn answer(recorder: &CallRecorder, question: &Question, room: usize) -> Answer {
+pub(super) fn answer(recorder: &CallRecorder, owner: CallOwner, question: &Question, room: usize) -> Answer {
+    let mut calls = recorder.ring().newest_first();
+    calls.retain(|call| call.entry.owner == owner.0);
     match question {
-        Question::Stats(which) => stats(recorder, *which, room),
-        Question::Recent(which, limit) => recent(recorder, *which, *limit, room),
-        Question::Get(id) => get(recorder, id, room),
+        Question::Stats(which) => stats(recorder, calls, *which, room),
+        Question::Recent(which, limit) => recent(recorder, calls, *which, *limit, room),
+        Question::Get(id) => get(recorder, owner, &calls, id, room),
     }
 }
 
@@ -38,8 +44,7 @@ fn choose(calls: &mut Vec<RecordedCall>, which: Which) {
     });
 }
 
-fn stats(recorder: &CallRecorder, which: Which, room: usize) -> Answer {
-    let mut calls = recorder.ring().newest_first();
+fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: Which, room: usize) -> Answer {
     let count = calls.len();
     choose(&mut calls, which);
     let calls: Vec<&CallEntry> = calls.iter().map(|call| &*call.entry).collect();
@@ -48,7 +53,7 @@ fn stats(recorder: &CallRecorder, which: Which, room: usize) -> Answer {
         ("debug_source", "ring_buffer".into()),
         ("ring_size", recorder.ring().size().into()),
         ("ring_count", count.into()),
-        ("trace_dir_enabled", false.into()),
+        ("trace_dir_enabled", recorder.trace_folder().is_some().into()),
         ("window", stats::window(&calls)),
         ("by_tool", stats::by_tool(&calls)),
         ("errors", stats::errors(&calls)),
@@ -58,33 +63,77 @@ fn stats(recorder: &CallRecorder, which: Which, room: usize) -> Answer {
         ("upstream_calls", stats::upstream_calls(&calls)),
         ("payload_reduction", stats::payload_reduction(&calls)),
     ];
+    for sink in recorder.counts() {
+        let counts =
+            json!({ "written": sink.written, "dropped": sink.dropped, "last_error": sink.last_error });
+        answer.insert(sink.name.to_owned(), counts);
+    }
     answer.extend(sometimes.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     fit::stats(answer, room)
 }
 
-fn recent(recorder: &CallRecorder, which: Which, limit: usize, room: usize) -> Answer {
-    let mut calls = recorder.ring().newest_first();
+fn recent(
+    recorder: &CallRecorder,
+    mut calls: Vec<RecordedCall>,
+    which: Which,
+    limit: usize,
+    room: usize,
+) -> Answer {
     choose(&mut calls, which);
     let shown = calls.iter().take(limit);
     let shown = shown.map(|call| call.as_json(recorder.policy(), recorder.secrets(), false).into());
     fit::recent(begun(recorder, "recent"), shown.collect(), room)
 }
 
-fn get(recorder: &CallRecorder, id: &str, room: usize) -> Answer {
-    let calls = recorder.ring().newest_first();
+fn get(recorder: &CallRecorder, owner: CallOwner, calls: &[RecordedCall], id: &str, room: usize) -> Answer {
     let found = calls.iter().find(|call| *call.entry.request_id == *id);
+    // A trace does not say whose it is, and others may have used the same request id.
+    let trace = recorder.trace_folder().filter(|_| found.is_some() || owner == CallOwner::default());
+    let trace = trace.and_then(|folder| find_trace(folder, id, found.map(|call| call.entry.ended)));
+    let name = trace.as_ref().and_then(|trace| trace.file_name()).map(|name| name.to_string_lossy());
+    let lines = trace.as_ref().filter(|_| recorder.policy() == PayloadPolicy::Full);
+    let lines = lines.and_then(|trace| whole(trace, room));
     let mut answer = begun(recorder, "get");
-    answer.insert("request_id".into(), id.into());
-    answer.insert("found".into(), found.is_some().into());
-    answer.insert("source".into(), "ring_buffer".into());
-    if let Some(call) = found {
-        let record = call.as_json(recorder.policy(), recorder.secrets(), true);
-        answer.insert("record".into(), record.into());
+    let mut put = |key: &str, value: Value| answer.insert(key.to_owned(), value);
+    put("request_id", id.into());
+    put("found", (found.is_some() || trace.is_some()).into());
+    let is_inline = lines.is_some();
+    match (lines, found) {
+        (Some(lines), _) => {
+            put("source", "trace_file".into());
+            put("record", lines);
+        }
+        (None, Some(call)) => {
+            put("source", "ring_buffer".into());
+            put("record", call.as_json(recorder.policy(), recorder.secrets(), true).into());
+        }
+        (None, None) => {
+            put("source", if trace.is_some() { "trace_file" } else { "ring_buffer" }.into());
+        }
+    }
+    if let Some(name) = name.as_ref().filter(|_| !is_inline) {
+        put("note", format!("the trace of this call is {name} in --trace-dir").into());
     }
     if !fit::fits(&answer, room) {
         answer.remove("record");
-        answer.insert("note".into(), json!(TOO_LARGE));
+        let note = match name {
+            Some(name) => format!("record exceeds --max-debug-response-bytes; read {name} in --trace-dir"),
+            None => TOO_LARGE.to_owned(),
+        };
+        answer.insert("note".into(), note.into());
         answer.insert("truncated".into(), true.into());
     }
     answer
+}
+
+/// The lines of a trace that is small enough.
+fn whole(trace: &Path, most: usize) -> Option<Value> {
+    if trace.metadata().ok()?.len() > most as u64 {
+        return None;
+    }
+    let text = std::fs::read_to_string(trace).ok()?;
+    text.lines()
+        .map(|line| serde_json::from_str::<Value>(line).ok())
+        .collect::<Option<Vec<_>>>()
+        .map(Value::from)
 }

@@ -1,13 +1,13 @@
 //! `lisp_session_eval`: a program in a session.
 
-use super::arguments::{Fields, SessionFault};
+use super::arguments::{Fields, SessionFault, SessionReason};
 use super::table::{OpenSession, SessionTable};
 use super::{SESSION_ID, refused, view};
 use crate::answer::caps::Profile;
 use crate::answer::profile::apply;
 use crate::answer::record::{EvalEnding, Record, check, run_options};
 use crate::answer::schema::Schema;
-use crate::answer::{CallSummary, Content, ToolResult};
+use crate::answer::{CallSummary, Content, ToolResult, TurnSummary};
 use crate::protocol::borrowed::Raw;
 use crate::tools::job::{Cancel, Job, Reporter};
 use crate::tools::log;
@@ -16,9 +16,10 @@ use crate::tools::{
 };
 use ptc_runtime::limits::Limits;
 use ptc_runtime::options::RunOptions;
-use ptc_runtime::outcome::{Failure, Outcome, Report};
+use ptc_runtime::outcome::{CallFault, CallStatus, Failure, Outcome, Report};
 use ptc_runtime::session::Accept;
 use ptc_runtime::watcher::RunWatcher;
+use ptc_vm::Class;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -141,7 +142,11 @@ impl Tool for SessionEval {
                     })
                 })
             });
-            let watcher = TurnAnswer { reporter, call, schema, session };
+            let logged = call.logs_turns.then(|| LoggedTurn {
+                program: program.clone(),
+                attempt: session.session().contents(|contents| contents.attempts) + 1,
+            });
+            let watcher = TurnAnswer { reporter, call, schema, session, logged };
             let submitted = turn.submit(program, options, accept, Box::new(watcher));
             Box::new(move || submitted.cancel())
         }))
@@ -154,6 +159,53 @@ struct TurnAnswer {
     call: CallContext,
     schema: Option<Schema>,
     session: Arc<OpenSession>,
+    logged: Option<LoggedTurn>,
+}
+
+/// What the turn log wants of a program beside its end.
+struct LoggedTurn {
+    program: String,
+    attempt: u64,
+}
+
+impl LoggedTurn {
+    fn ended(self, session: &OpenSession, outcome: &Outcome) -> TurnSummary {
+        let LoggedTurn { program, attempt } = self;
+        let committed = outcome.result.is_ok();
+        let (turn, changed) = session.session().contents(|contents| {
+            let changed = contents.changed.iter().filter(|_| committed).filter_map(|name| {
+                Some((name.to_string(), contents.bindings.get(name)?.preview.to_string()))
+            });
+            (contents.turn, changed.collect())
+        });
+        let (session_id, limits_hit) = (session.id().to_owned(), limits_hit(outcome));
+        TurnSummary { session_id, turn, attempt, committed, program, changed, limits_hit }
+    }
+}
+
+/// The limits that a run has met, by their names.
+fn limits_hit(outcome: &Outcome) -> Vec<&'static str> {
+    let mut met = Vec::new();
+    if let Err(failure) = &outcome.result {
+        match failure.reason.class() {
+            Class::Timeout => met.push("timeout_ms"),
+            Class::MemoryLimit => met.push("memory_bytes"),
+            _ if failure.reason.raw() == SessionReason::TooMany.name() => met.push("session_memory"),
+            _ => {}
+        }
+    }
+    let faults = [
+        (CallFault::CapExhausted, "max_upstream_calls"),
+        (CallFault::ResponseTooLarge, "max_upstream_response_bytes"),
+        (CallFault::Timeout, "upstream_call_timeout_ms"),
+    ];
+    let has = |fault: CallFault| {
+        let is_it =
+            |status: &CallStatus| matches!(status, CallStatus::Error { reason, .. } if *reason == fault);
+        outcome.upstream_calls.iter().any(|call| is_it(&call.status))
+    };
+    met.extend(faults.into_iter().filter(|(fault, _)| has(*fault)).map(|(_, name)| name));
+    met
 }
 
 impl RunWatcher for TurnAnswer {
@@ -165,7 +217,7 @@ impl RunWatcher for TurnAnswer {
         self.reporter.progress(ended, "upstream call");
     }
 
-    fn ended(self: Box<Self>, outcome: Outcome) {
+    fn ended(mut self: Box<Self>, outcome: Outcome) {
         self.session.touch();
         let log = self.call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
         let mut record = Record::of(&outcome, self.schema.as_ref());
@@ -175,7 +227,8 @@ impl RunWatcher for TurnAnswer {
             // Sessions say what exactly it was.
             error.reason = kind;
         }
-        let summary = CallSummary::of(&record);
+        let turn = self.logged.take().map(|logged| Box::new(logged.ended(&self.session, &outcome)));
+        let summary = CallSummary { turn, ..CallSummary::of(&record) };
         let result = decorate(self.call.profile, apply(self.call.profile, &record), &self.session, &outcome);
         self.reporter.ended(&ToolAnswer { result, log, summary });
     }

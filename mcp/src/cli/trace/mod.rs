@@ -1,0 +1,63 @@
+//! `ptc trace`: a trace as a person sees it.
+//!
+//! # Layout
+//!
+//! - `read`: a trace file, read. `timeline`: the picture as text. `page`: the same as a page of HTML.
+//! - `units`: numbers as people read them.
+
+mod page;
+mod read;
+mod timeline;
+mod units;
+
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
+use clap::Subcommand;
+use read::Trace;
+use std::path::PathBuf;
+
+/// Arguments of `ptc trace`.
+#[derive(Debug, clap::Args)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Draw a call: when its upstream calls ran, what it cost, what came of it
+    Show(ShowArgs),
+}
+
+/// Arguments of `ptc trace show`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc serve --trace-dir traces …
+  ptc trace show traces/2026-11-23T10-15-02.123456Z-4b227777-ok.jsonl
+  ptc trace show traces                      the newest trace of a folder
+  ptc trace show traces --html > call.html")]
+struct ShowArgs {
+    /// A trace, or a folder of which the newest one is meant
+    #[arg(value_name = "FILE | DIR")]
+    file: PathBuf,
+    /// Write one page of HTML with everything in it
+    #[arg(long)]
+    html: bool,
+    /// Columns of the picture [default: as wide as the terminal, or 100]
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
+}
+
+/// Runs the command.
+pub fn run(args: &TraceArgs) -> Result<Exit, Abort> {
+    let TraceCommand::Show(args) = &args.command;
+    let trace = Trace::read(&args.file)?;
+    if args.html {
+        console::write(&page::render(&trace))?;
+    } else {
+        let width = args.width.or_else(console::terminal_width).unwrap_or(100);
+        console::write(&timeline::render(&trace, width, Style::stdout()))?;
+    }
+    Ok(Exit::Ok)
+}

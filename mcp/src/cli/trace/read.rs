@@ -1,0 +1,213 @@
+//! A trace file, read.
+
+use crate::console::exit::Abort;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A call as its trace has it. Times are in microseconds.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    pub(super) file: String,
+    pub(super) request_id: String,
+    pub(super) tool: String,
+    pub(super) begun: String,
+    pub(super) is_error: bool,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
+    /// From the request to the answer.
+    pub(super) micros: u64,
+    /// What ran; `None` when nothing did.
+    pub(super) run: Option<DrawnRun>,
+    pub(super) program: ShownPayload,
+    pub(super) context: ShownPayload,
+    pub(super) answer: ShownPayload,
+    pub(super) answer_bytes: Option<u64>,
+    pub(super) prints: Vec<String>,
+}
+
+/// What ran.
+#[derive(Debug, Default)]
+pub(super) struct DrawnRun {
+    /// When, from the request on.
+    pub(super) begun: u64,
+    pub(super) micros: u64,
+    pub(super) fuel: Option<u64>,
+    pub(super) peak_bytes: Option<u64>,
+    /// In the order of their beginnings.
+    pub(super) calls: Vec<DrawnCall>,
+}
+
+/// An upstream call.
+#[derive(Debug, Default)]
+pub(super) struct DrawnCall {
+    pub(super) name: String,
+    /// From the beginning of the run.
+    pub(super) begun: u64,
+    pub(super) micros: u64,
+    pub(super) bytes: Option<u64>,
+    /// Why it failed, and what was said.
+    pub(super) fault: Option<(String, String)>,
+}
+
+/// A payload, or as much as the policy left of it.
+#[derive(Debug, Default)]
+pub(super) enum ShownPayload {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// All of it.
+    Whole(String),
+    /// Its beginning, if that much, and its size.
+    Part(String, u64),
+}
+
+impl ShownPayload {
+    fn of(value: &Value) -> ShownPayload {
+        match value {
+            Value::Null => ShownPayload::Nothing,
+            Value::String(text) => match serde_json::from_str::<Value>(text) {
+                // A program's summary, written as text.
+                Ok(summary) if summary.get("sha256").is_some() => ShownPayload::of(&summary),
+                _ => ShownPayload::Whole(text.clone()),
+            },
+            value => match (value.get("sha256"), value["bytes"].as_u64()) {
+                (Some(_), Some(bytes)) => {
+                    let preview = value["preview"].as_str().unwrap_or_default();
+                    match preview.len() as u64 == bytes {
+                        true => ShownPayload::Whole(preview.to_owned()),
+                        false => ShownPayload::Part(preview.to_owned(), bytes),
+                    }
+                }
+                _ => ShownPayload::Whole(format!("{value:#}")),
+            },
+        }
+    }
+
+    /// The text, and what is missing of it in words.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            ShownPayload::Nothing => None,
+            ShownPayload::Whole(text) => Some(text.clone()),
+            ShownPayload::Part(text, bytes) => Some(format!("{text}… ({})", super::units::bytes(*bytes))),
+        }
+    }
+}
+
+impl Trace {
+    /// Reads a file, or the newest one of a folder.
+    ///
+    /// # Errors
+    /// There is no such file; it is no trace.
+    pub(super) fn read(path: &Path) -> Result<Trace, Abort> {
+        let unreadable = |error: std::io::Error| Abort::usage(format!("{}: {error}", path.display()));
+        let path = match path.is_dir() {
+            true => newest(path).map_err(unreadable)?,
+            false => path.to_owned(),
+        };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Abort::usage(format!("{}: {error}", path.display())))?;
+        let mut trace = Trace {
+            file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            ..Trace::default()
+        };
+        let mut is_trace = false;
+        for (at, line) in text.lines().enumerate() {
+            let event: Value = serde_json::from_str(line)
+                .map_err(|error| Abort::usage(format!("{}, line {}: {error}", path.display(), at + 1)))?;
+            is_trace |= event["event"] == "trace.start" && event["trace_kind"] == "mcp_call";
+            trace.take(&event);
+        }
+        if !is_trace {
+            let message =
+                format!("{}: no trace of a call (ptc serve --trace-dir writes such files)", path.display());
+            return Err(Abort::usage(message));
+        }
+        Ok(trace)
+    }
+
+    fn take(&mut self, event: &Value) {
+        let (measured, told) = (&event["measurements"], &event["metadata"]);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let micros = |value: &Value| value.as_u64().unwrap_or(0) / 1_000;
+        match event["event"].as_str().unwrap_or_default() {
+            "trace.start" => {
+                self.program = ShownPayload::of(&event["query"]);
+                self.begun = text(&event["timestamp"]).unwrap_or_default();
+            }
+            "ptc_lisp.call.start" => {
+                self.request_id = text(&told["request_id"]).unwrap_or_default();
+                self.tool = text(&told["tool_name"]).unwrap_or_default();
+                self.context = ShownPayload::of(&event["context"]);
+            }
+            "ptc_lisp.upstream_call" => {
+                let name = |key: &str| told[key].as_str().unwrap_or("?");
+                let call = DrawnCall {
+                    name: format!("{}/{}", name("server"), name("tool")),
+                    begun: micros(&measured["offset"]),
+                    micros: micros(&measured["duration"]),
+                    bytes: measured["result_bytes"].as_u64(),
+                    fault: text(&told["reason"])
+                        .map(|reason| (reason, text(&told["error"]).unwrap_or_default())),
+                };
+                self.run.get_or_insert_default().calls.push(call);
+            }
+            "ptc_runner.lisp.execute.stop" => {
+                let run = self.run.get_or_insert_default();
+                run.micros = micros(&measured["duration"]);
+                run.fuel = measured["fuel"].as_u64();
+                run.peak_bytes = measured["peak_bytes"].as_u64();
+            }
+            "ptc_lisp.call.stop" => {
+                self.micros = micros(&measured["duration"]);
+                self.answer_bytes = measured["result_bytes"].as_u64();
+                self.is_error = told["is_error"] == true;
+                (self.reason, self.message) = (text(&told["reason"]), text(&told["message"]));
+                self.answer = ShownPayload::of(&event["result"]);
+                let lines = event["prints"].as_array().or_else(|| event["prints"]["items"].as_array());
+                // An answer that a model reads has them in it.
+                let is_shown = self.answer.text().is_some_and(|answer| answer.contains("<prints>\n"));
+                self.prints = lines.into_iter().flatten().filter(|_| !is_shown).filter_map(text).collect();
+                if let Some(run) = &mut self.run {
+                    run.begun = self.micros.saturating_sub(run.micros);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The upstream calls.
+    pub(super) fn calls(&self) -> &[DrawnCall] {
+        self.run.as_ref().map_or(&[], |run| &run.calls)
+    }
+
+    /// Bytes that successful upstream calls gave.
+    pub(super) fn upstream_bytes(&self) -> u64 {
+        self.calls().iter().filter(|call| call.fault.is_none()).filter_map(|call| call.bytes).sum()
+    }
+
+    /// How many upstream calls were under way at one moment, at most.
+    pub(super) fn most_at_once(&self) -> usize {
+        let calls = self.calls();
+        let at = |moment: u64| {
+            calls
+                .iter()
+                .filter(|call| call.begun <= moment && moment < call.begun + call.micros.max(1))
+                .count()
+        };
+        calls.iter().map(|call| at(call.begun)).max().unwrap_or(0)
+    }
+}
+
+/// The trace that was written last.
+fn newest(folder: &Path) -> std::io::Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with("-ok.jsonl") || name.ends_with("-error.jsonl") {
+            found.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    let none = || std::io::Error::other("there is no trace in this folder");
+    found.into_iter().max().map(|(_, path)| path).ok_or_else(none)
+}

@@ -1,0 +1,275 @@
+//! Traces: a file of JSON lines for each call (`--trace-dir`).
+//!
+//! A file is written under a name that says `pending`, and renamed when it is whole. The oldest files go, so that
+//! there are no more than so many.
+
+use super::entry::{CallEntry, timestamp};
+use super::payload::{PayloadPolicy, hex, sha256};
+use super::writer::{RecordSink, Taken, WrittenCall};
+use crate::answer::outcome::{fault_of, millis};
+use crate::edge::shapes;
+use ptc_runtime::outcome::CallRecord;
+use ptc_runtime::secrets::SecretRegistry;
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Version of the lines.
+const SCHEMA_VERSION: u32 = 2;
+
+/// Files that are written between two looks at what others have put into the folder.
+const LOOK_AGAIN: usize = 256;
+
+/// How often another name is tried when there is such a file already.
+const NAMES_TRIED: u64 = 100;
+
+/// A folder of traces.
+pub struct TraceFolder {
+    folder: PathBuf,
+    policy: PayloadPolicy,
+    secrets: SecretRegistry,
+    most_files: usize,
+    /// Files of the folder, oldest first, as they were known when it was looked into.
+    known: VecDeque<PathBuf>,
+    /// Files until it is looked into again.
+    until_look: usize,
+}
+
+impl TraceFolder {
+    /// Traces go into this folder, which is made if it is not there.
+    pub fn new(
+        folder: PathBuf,
+        most_files: usize,
+        policy: PayloadPolicy,
+        secrets: SecretRegistry,
+    ) -> TraceFolder {
+        TraceFolder { folder, policy, secrets, most_files, known: VecDeque::new(), until_look: 0 }
+    }
+
+    /// Makes room for one more file.
+    fn rotate(&mut self) -> io::Result<()> {
+        if self.until_look == 0 {
+            self.known = traces(&self.folder)?;
+            self.until_look = LOOK_AGAIN;
+        }
+        self.until_look -= 1;
+        while self.known.len() >= self.most_files {
+            let Some(oldest) = self.known.pop_front() else { break };
+            match fs::remove_file(oldest) {
+                // Somebody else has.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write_file(&mut self, call: &WrittenCall) -> io::Result<()> {
+        self.rotate()?;
+        let entry = &call.call.entry;
+        let text = lines(call, self.policy, &self.secrets);
+        let hash = &sha256(entry.request_id.as_bytes())[..8];
+        let mut ended = entry.ended;
+        for _ in 0..NAMES_TRIED {
+            let stem = format!("{}-{hash}", stem(ended));
+            let pending = self.folder.join(format!("{stem}-pending.jsonl"));
+            let path = self.folder.join(format!("{stem}-{}.jsonl", entry.status()));
+            let file = OpenOptions::new().write(true).create_new(true).open(&pending);
+            let mut file = match file {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    ended += Duration::from_micros(1);
+                    continue;
+                }
+                file => file?,
+            };
+            // A part of a trace is none.
+            if let Err(error) = file.write_all(&text).and_then(|()| fs::rename(&pending, &path)) {
+                let _ = fs::remove_file(&pending);
+                return Err(error);
+            }
+            self.known.push_back(path);
+            return Ok(());
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl RecordSink for TraceFolder {
+    fn name(&self) -> &'static str {
+        "trace"
+    }
+
+    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken> {
+        let written = self.write_file(call);
+        if written.is_err() {
+            // What is known of the folder may be why.
+            self.until_look = 0;
+        }
+        written.map(|()| Taken::Written)
+    }
+}
+
+/// The moment in the name of a file.
+fn stem(ended: SystemTime) -> String {
+    timestamp(ended).replace(':', "-")
+}
+
+/// The traces of a folder, oldest first.
+fn traces(folder: &Path) -> io::Result<VecDeque<PathBuf>> {
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == "jsonl") {
+            let modified = entry.metadata().and_then(|data| data.modified());
+            found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The trace of a request that ended at this moment, or the newest one.
+pub fn find_trace(folder: &Path, request_id: &str, ended: Option<SystemTime>) -> Option<PathBuf> {
+    let part = format!("-{}-", &sha256(request_id.as_bytes())[..8]);
+    let begin = ended.map(stem).unwrap_or_default();
+    let is_its = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(&begin) && name[begin.len()..].contains(&part))
+    };
+    traces(folder).ok()?.into_iter().rev().find(is_its)
+}
+
+/// The lines of one trace.
+fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) -> Vec<u8> {
+    let entry = &*call.call.entry;
+    let mut lines = TraceLines::new(entry, secrets);
+    let shown = call.call.shown(policy, secrets);
+    let query = match &shown.program {
+        Value::Null => shown.others.as_ref().map(Value::to_string).into(),
+        Value::String(program) => program.as_str().into(),
+        summary => Value::from(summary.to_string()),
+    };
+    let begun = entry.ended.checked_sub(entry.duration).unwrap_or(entry.ended);
+    lines.add(
+        "trace.start",
+        begun,
+        json!({
+            "schema_version": SCHEMA_VERSION, "trace_kind": "mcp_call", "producer": "ptc_lisp",
+            "trace_label": entry.request_id, "query": query,
+        }),
+    );
+    lines.add(
+        "ptc_lisp.call.start",
+        begun,
+        json!({
+            "measurements": {},
+            "metadata": {
+                "request_id": entry.request_id, "tool_name": entry.tool, "program_bytes": shown.program_bytes,
+                "context_bytes": shown.context_bytes, "signature_present": shown.has_schema,
+                "protocol_version": entry.protocol,
+            },
+            "context": shown.context, "payload_policy": policy.name(),
+        }),
+    );
+    if let Some(run) = &entry.run {
+        // A run that was over at once was not timed.
+        let ran_for = run.usage.duration.min(entry.duration);
+        let ran = entry.ended.checked_sub(ran_for).unwrap_or(begun);
+        lines.add("ptc_runner.lisp.execute.start", ran, json!({ "measurements": {}, "metadata": {} }));
+        let mut calls: Vec<&CallRecord> = run.calls.iter().collect();
+        calls.sort_by_key(|call| call.begun);
+        for call in calls {
+            lines.add("ptc_lisp.upstream_call", ran + call.begun, upstream_call(call));
+        }
+        lines.add(
+            "ptc_runner.lisp.execute.stop",
+            entry.ended,
+            json!({
+                "measurements": {
+                    "duration": nanos(ran_for), "fuel": run.usage.fuel, "peak_bytes": run.usage.peak_bytes,
+                    "upstream_calls": run.calls.len(),
+                },
+                "metadata": {},
+                "duration_ms": millis(ran_for),
+            }),
+        );
+    }
+    let run = entry.run.as_ref();
+    lines.add(
+        "ptc_lisp.call.stop",
+        entry.ended,
+        json!({
+            "measurements": {
+                "duration": nanos(entry.duration), "result_bytes": run.and_then(|run| run.result_bytes),
+            },
+            "metadata": {
+                "request_id": entry.request_id, "tool_name": entry.tool, "status": entry.status(),
+                "is_error": entry.is_error, "reason": entry.reason,
+                "message": run.and_then(|run| run.message.as_deref()),
+            },
+            "duration_ms": millis(entry.duration),
+            "result": policy.text(&call.texts.answer, secrets),
+            "prints": policy.lines(&call.texts.prints, secrets),
+        }),
+    );
+    lines.add("trace.stop", entry.ended, json!({ "duration_ms": millis(entry.duration) }));
+    lines.text
+}
+
+fn upstream_call(call: &CallRecord) -> Value {
+    let fault = fault_of(call);
+    json!({
+        "measurements": {
+            "offset": nanos(call.begun), "duration": nanos(call.duration), "result_bytes": call.result_bytes,
+        },
+        "metadata": {
+            "server": call.server, "tool": call.tool,
+            "status": if fault.is_none() { "ok" } else { "error" },
+            "reason": fault.map(|(reason, _)| reason), "error": fault.map(|(_, error)| error),
+            "effect": call.effect.name(),
+        },
+        "duration_ms": millis(call.duration),
+    })
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Lines of a trace in the making.
+struct TraceLines<'s> {
+    text: Vec<u8>,
+    secrets: &'s SecretRegistry,
+    trace_id: String,
+    count: u64,
+}
+
+impl TraceLines<'_> {
+    fn new<'s>(entry: &CallEntry, secrets: &'s SecretRegistry) -> TraceLines<'s> {
+        let mut random = [0; 16];
+        // Without random numbers it is at least another one for every call.
+        let trace_id = match getrandom::fill(&mut random) {
+            Ok(()) => hex(&random),
+            Err(_) => sha256(format!("{:?}", (&entry.request_id, entry.ended)).as_bytes())[..32].to_owned(),
+        };
+        TraceLines { text: Vec::new(), secrets, trace_id, count: 0 }
+    }
+
+    fn add(&mut self, event: &str, at: SystemTime, more: Value) {
+        let mut line = Map::new();
+        line.insert("event".into(), event.into());
+        line.insert("timestamp".into(), timestamp(at).into());
+        if let Value::Object(more) = more {
+            line.extend(more);
+        }
+        line.insert("seq".into(), self.count.into());
+        line.insert("trace_id".into(), self.trace_id.as_str().into());
+        self.count += 1;
+        let line = Value::from(line).to_string();
+        self.text.extend_from_slice(self.secrets.scrub_json(&line, &shapes::TRACE).as_bytes());
+        self.text.push(b'\n');
+    }
+}

@@ -1,0 +1,137 @@
+//! The turn log: what was done in sessions, a line for each program, in one file a server (`--turn-log-dir`).
+
+use super::entry::timestamp;
+use super::payload::{first_chars, hex};
+use super::writer::{RecordSink, Taken, WrittenCall};
+use crate::answer::TurnSummary;
+use crate::answer::outcome::{fault_of, millis};
+use crate::edge::shapes;
+use ptc_runtime::secrets::SecretRegistry;
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// Longest text of a line, and most items of a collection in it; what is longer stands there by its size.
+const LONGEST_TEXT: usize = 64 << 10;
+const MOST_ITEMS: usize = 100;
+
+/// Characters of a result.
+const RESULT_CHARS: usize = 4_096;
+
+/// The file.
+pub struct TurnLog {
+    path: PathBuf,
+    secrets: SecretRegistry,
+    file: Option<File>,
+}
+
+impl TurnLog {
+    /// A log of this server in a folder. The file is made with the first line.
+    pub fn new(folder: &std::path::Path, secrets: SecretRegistry) -> TurnLog {
+        let mut random = [0; 4];
+        // The process is another one at every moment, with or without random numbers.
+        if getrandom::fill(&mut random).is_err() {
+            random = std::process::id().to_be_bytes();
+        }
+        let random = hex(&random);
+        let time = timestamp(SystemTime::now());
+        let time: String = time.chars().filter(|c| !"-:".contains(*c)).collect();
+        let basic = time.split('.').next().unwrap_or_default();
+        TurnLog { path: folder.join(format!("{basic}Z-{random}-turns.jsonl")), secrets, file: None }
+    }
+
+    /// The file, opened again when somebody has taken it away: else lines would go where nobody can read them.
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.file.as_ref().is_some_and(is_gone) {
+            self.file = None;
+        }
+        match &mut self.file {
+            Some(file) => Ok(file),
+            none => {
+                let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+                Ok(none.insert(file))
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_gone(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|data| data.nlink() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_gone(_: &File) -> bool {
+    false
+}
+
+impl RecordSink for TurnLog {
+    fn name(&self) -> &'static str {
+        "turn_log"
+    }
+
+    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken> {
+        let Some(turn) = &call.turn else { return Ok(Taken::Unwanted) };
+        let line = line(call, turn, &self.secrets).to_string();
+        let line = self.secrets.scrub_json(&line, &shapes::TRACE).into_owned() + "\n";
+        let file = self.file()?;
+        let before = file.metadata()?.len();
+        // A part of a line would spoil the next one.
+        file.write_all(line.as_bytes()).inspect_err(|_| {
+            let _ = file.set_len(before);
+        })?;
+        Ok(Taken::Written)
+    }
+}
+
+fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Value {
+    let entry = &*call.call.entry;
+    let clean = |text: &str| bounded(&secrets.scrub(text));
+    let calls = entry.calls().iter().take(MOST_ITEMS).map(|call| {
+        json!({
+            "server": call.server, "tool": call.tool, "args_hash": call.arguments_hash.map(|hash| hex(&hash)),
+            "duration_ms": millis(call.duration),
+            "outcome": if fault_of(call).is_none() { "ok" } else { "error" },
+        })
+    });
+    let changed = turn.changed.iter().take(MOST_ITEMS);
+    let values = changed.clone().map(|(name, preview)| (name.clone(), clean(preview))).collect();
+    let diff = json!({
+        "changed_keys": changed.map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        "values": Value::Object(values),
+    });
+    let reason = match entry.reason.as_deref() {
+        Some("validation_error") => Some("validation_failed"),
+        reason => reason,
+    };
+    let message = || entry.run.as_ref().and_then(|run| run.message.as_deref()).map(clean);
+    let result =
+        (!entry.is_error).then(|| first_chars(&secrets.scrub(&call.texts.answer), RESULT_CHARS).to_owned());
+    json!({
+        "schema_version": 2, "event": "turn", "timestamp": timestamp(entry.ended),
+        "trace_kind": "mcp.turn_log", "producer": "ptc_runner_mcp", "driver": "session",
+        "session_id": turn.session_id, "agent_id": null, "agent_name": null,
+        "turn": turn.turn, "attempt": turn.attempt, "committed": turn.committed,
+        "status": entry.status(), "duration_ms": millis(entry.duration),
+        "input_tokens": null, "output_tokens": null, "total_tokens": null,
+        "data": {
+            "program": clean(&turn.program), "raw_response": null, "result_preview": result,
+            "prints": call.texts.prints.iter().take(MOST_ITEMS).map(|line| clean(line)).collect::<Vec<_>>(),
+            "memory_diff": turn.committed.then_some(diff),
+            "tool_calls": calls.collect::<Vec<_>>(),
+            "limits_hit": turn.limits_hit, "preludes": [],
+            "fail": reason.map(|reason| json!({ "reason": reason, "message": message() })),
+            "turn_type": null,
+        },
+    })
+}
+
+fn bounded(text: &str) -> Value {
+    match text.len() > LONGEST_TEXT {
+        true => json!({ "<bytes>": text.len(), "preview": first_chars(text, 256) }),
+        false => text.into(),
+    }
+}

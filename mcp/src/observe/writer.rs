@@ -1,0 +1,288 @@
+//! Records on their way to files: a thread that writes, and a queue that never makes anybody wait.
+//!
+//! A record that finds the queue full, or that its file does not take, is dropped and counted.
+
+use super::entry::RecordedCall;
+use crate::answer::TurnSummary;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Records that wait to be written, and bytes of their texts.
+const MOST_WAITING: usize = 1_000;
+const MOST_BYTES: usize = 64 << 20;
+
+/// A record on its way.
+#[derive(Debug)]
+pub struct WrittenCall {
+    /// The record.
+    pub call: RecordedCall,
+    /// Texts of the call.
+    pub texts: CallTexts,
+    /// What it was in its session.
+    pub turn: Option<Box<TurnSummary>>,
+}
+
+/// What a call has said.
+#[derive(Debug, Default)]
+pub struct CallTexts {
+    /// What was answered, as a model reads it.
+    pub answer: String,
+    /// Printed lines.
+    pub prints: Vec<String>,
+}
+
+impl WrittenCall {
+    fn bytes(&self) -> usize {
+        const OTHERS: usize = 512;
+        let CallTexts { answer, prints } = &self.texts;
+        let arguments = self.call.arguments.as_ref().map_or(0, |arguments| arguments.bytes);
+        let turn = self.turn.as_ref().map_or(0, |turn| turn.program.len());
+        OTHERS + answer.len() + prints.iter().map(String::len).sum::<usize>() + arguments + turn
+    }
+}
+
+/// Where records are written.
+pub trait RecordSink: Send {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Writes a record, or does not want it.
+    fn write(&mut self, call: &WrittenCall) -> io::Result<Taken>;
+}
+
+/// What a sink did with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is written.
+    Written,
+    /// It is nothing for this sink.
+    Unwanted,
+}
+
+/// How a sink does.
+#[derive(Clone, Debug, Default)]
+pub struct SinkCounts {
+    /// Its name.
+    pub name: &'static str,
+    /// Records that are in a file.
+    pub written: u64,
+    /// Records that are in none.
+    pub dropped: u64,
+    /// Why the last one was dropped.
+    pub last_error: Option<String>,
+}
+
+/// Hands records to a thread that writes them.
+#[derive(Debug)]
+pub struct RecordWriter {
+    shared: Arc<WriterQueue>,
+}
+
+#[derive(Debug, Default)]
+struct WriterQueue {
+    state: Mutex<WriterState>,
+    arrived: Condvar,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct WriterState {
+    waiting: VecDeque<WrittenCall>,
+    bytes: usize,
+    /// The thread has nothing to do.
+    is_idle: bool,
+    is_closed: bool,
+    has_ended: bool,
+    sinks: Vec<SinkCounts>,
+}
+
+impl WriterQueue {
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordWriter {
+    /// Writes to these.
+    ///
+    /// # Errors
+    /// No thread.
+    pub fn start(sinks: Vec<Box<dyn RecordSink>>) -> io::Result<RecordWriter> {
+        let shared = Arc::<WriterQueue>::default();
+        shared.lock().sinks =
+            sinks.iter().map(|sink| SinkCounts { name: sink.name(), ..SinkCounts::default() }).collect();
+        let theirs = shared.clone();
+        std::thread::Builder::new().name("ptc-records".into()).spawn(move || work(&theirs, sinks))?;
+        Ok(RecordWriter { shared })
+    }
+
+    /// Takes a record if there is room. Never waits for a file.
+    pub fn push(&self, call: WrittenCall) {
+        let bytes = call.bytes();
+        let mut state = self.shared.lock();
+        if state.waiting.len() >= MOST_WAITING || state.bytes.saturating_add(bytes) > MOST_BYTES {
+            for sink in &mut state.sinks {
+                sink.dropped += 1;
+                sink.last_error = Some("too many records wait to be written".to_owned());
+            }
+            return;
+        }
+        state.bytes += bytes;
+        state.waiting.push_back(call);
+        // Waking it costs more than all else here, so it is done only when it sleeps.
+        if std::mem::replace(&mut state.is_idle, false) {
+            self.shared.arrived.notify_one();
+        }
+    }
+
+    /// How the sinks do.
+    pub fn counts(&self) -> Vec<SinkCounts> {
+        self.shared.lock().sinks.clone()
+    }
+
+    /// Writes what waits, for so long; what is not written then is lost.
+    pub fn close(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        state.is_closed = true;
+        self.shared.arrived.notify_one();
+        while !state.has_ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                tracing::warn!(
+                    records = state.waiting.len(),
+                    "records of calls are lost: they could not be written in time"
+                );
+                return;
+            }
+            state = self.shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for RecordWriter {
+    fn drop(&mut self) {
+        self.shared.lock().is_closed = true;
+        self.shared.arrived.notify_one();
+    }
+}
+
+fn work(shared: &WriterQueue, mut sinks: Vec<Box<dyn RecordSink>>) {
+    loop {
+        let call = {
+            let mut state = shared.lock();
+            loop {
+                if let Some(call) = state.waiting.pop_front() {
+                    break call;
+                }
+                if state.is_closed {
+                    state.has_ended = true;
+                    shared.ended.notify_all();
+                    return;
+                }
+                state.is_idle = true;
+                state = shared.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        let results: Vec<io::Result<Taken>> = sinks.iter_mut().map(|sink| sink.write(&call)).collect();
+        let mut state = shared.lock();
+        state.bytes = state.bytes.saturating_sub(call.bytes());
+        for (sink, result) in state.sinks.iter_mut().zip(results) {
+            sink.enter(result);
+        }
+    }
+}
+
+impl SinkCounts {
+    fn enter(&mut self, result: io::Result<Taken>) {
+        match result {
+            Ok(Taken::Unwanted) => {}
+            Ok(Taken::Written) => {
+                self.written += 1;
+                if self.last_error.take().is_some() {
+                    tracing::info!(sink = self.name, dropped = self.dropped, "records are written again");
+                }
+            }
+            Err(error) => {
+                self.dropped += 1;
+                if self.last_error.is_none() {
+                    tracing::warn!(sink = self.name, %error, "a record could not be written; calls go on without");
+                }
+                self.last_error = Some(error.to_string());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::CallEntry;
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::SystemTime;
+
+    fn call() -> WrittenCall {
+        let entry = CallEntry {
+            request_id: "1".into(),
+            tool: "t".into(),
+            owner: 0,
+            ended: SystemTime::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            protocol: None,
+            is_error: false,
+            reason: None,
+            run: None,
+        };
+        let call = RecordedCall { entry: Arc::new(entry), arguments: None };
+        WrittenCall { call, texts: CallTexts::default(), turn: None }
+    }
+
+    /// A disk that does nothing before it is told to.
+    struct SlowDisk(mpsc::Receiver<io::Result<Taken>>);
+
+    impl RecordSink for SlowDisk {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+
+        fn write(&mut self, _: &WrittenCall) -> io::Result<Taken> {
+            self.0.recv().expect("told")
+        }
+    }
+
+    #[test]
+    fn a_disk_that_hangs_makes_nobody_wait_and_what_is_lost_is_counted() {
+        let (tell, told) = mpsc::channel();
+        let writer = RecordWriter::start(vec![Box::new(SlowDisk(told))]).expect("a thread");
+        for _ in 0..2 * MOST_WAITING {
+            writer.push(call());
+        }
+        let counts = &writer.counts()[0];
+        assert_eq!(counts.written, 0);
+        // One of them may be with the disk already.
+        assert!((MOST_WAITING - 1..=MOST_WAITING).contains(&(counts.dropped as usize)), "{counts:?}");
+        assert!(counts.last_error.is_some());
+        let taken = 2 * MOST_WAITING - counts.dropped as usize;
+        for number in 0..taken {
+            let result =
+                if number % 2 == 0 { Ok(Taken::Written) } else { Err(io::ErrorKind::StorageFull.into()) };
+            tell.send(result).expect("the disk listens");
+        }
+        writer.close(Duration::from_secs(60));
+        let after = &writer.counts()[0];
+        assert_eq!(after.written as usize, taken.div_ceil(2));
+        assert_eq!(after.written + after.dropped, 2 * MOST_WAITING as u64);
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_disk_that_hangs() {
+        let (tell, told) = mpsc::channel();
+        let writer = RecordWriter::start(vec![Box::new(SlowDisk(told))]).expect("a thread");
+        writer.push(call());
+        writer.close(Duration::from_millis(1));
+        assert_eq!(writer.counts()[0].written, 0);
+        tell.send(Ok(Taken::Unwanted)).expect("the disk listens");
+    }
+}
