@@ -213,12 +213,13 @@ async fn a_model_that_does_not_answer_ends_the_run() {
     let runtime = runtime().await;
     let limits = AgentLimits { model_timeout: Duration::from_millis(1), ..AgentLimits::default() };
     let step = Agent::new("?").limits(limits).run(&runtime, Arc::new(Silent), &json!({})).await;
-    assert_eq!(failure(&step), &AgentFailure::new(AgentReason::LlmError, "planner exceeded 1ms timeout"));
+    assert_eq!(failure(&step).to_string(), "llm_error: planner exceeded 1ms timeout");
+    assert_eq!(failure(&step).model_error, Some(LlmErrorKind::Timeout));
     let limits = AgentLimits { timeout: Duration::from_millis(1), ..AgentLimits::default() };
     let step = Agent::new("?").limits(limits).run(&runtime, Arc::new(Silent), &json!({})).await;
     assert_eq!(failure(&step).reason, AgentReason::Timeout);
     let step = run(&Agent::new("?"), &Script::of(&[])).await;
-    assert_eq!(failure(&step), &AgentFailure::new(AgentReason::LlmError, "the script is over"));
+    assert_eq!(failure(&step).to_string(), "llm_error: the script is over");
 }
 
 #[tokio::test]

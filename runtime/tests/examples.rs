@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::http::{HttpServer, Reply};
 use std::process::{Command, Output};
 
 /// Runs an example that cargo has built beside the tests.
@@ -26,4 +27,23 @@ fn programs_of_a_session_build_on_each_other_and_lines_are_streamed() {
     let want = "(def prices [3 4 5]) => #'prices\n(defn total [xs] (reduce + xs)) => #'total\n\
                 (total prices) => 12\nthe total is 12\nprinted 0\nprinted 1\nprinted 2\n";
     assert_eq!(example("session", &[]), want);
+}
+
+#[cfg(feature = "agent")]
+#[tokio::test]
+async fn an_agent_asks_its_model_until_the_answer_is_there() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let count = AtomicUsize::new(0);
+    let server = HttpServer::new(move |_| {
+        let program = match count.fetch_add(1, Ordering::Relaxed) {
+            0 => {
+                "```clojure\n(def priced (mapv (fn [p] {:name p :price (tool/price p)}) data/products))\n```"
+            }
+            _ => "```clojure\n(return (apply max-key :price priced))\n```",
+        };
+        Reply::json(&serde_json::json!({"choices": [{"message": {"content": program}}]}))
+    });
+    let url = server.await.url("/v1");
+    let printed = tokio::task::spawn_blocking(move || example("agent", &["some-model", &url])).await;
+    assert_eq!(printed.expect("it ran"), "turn 1: Continued\nturn 2: Answered\nwheelbarrow for 27.5\n");
 }

@@ -59,7 +59,7 @@ impl Agent {
         let Some(Json::Object(first)) = samples.first() else {
             return Err(invalid("a sample is an object, whose keys are the names of data".to_owned()));
         };
-        let mission = prompt::mission(&self.prompt, first)? + KEPT;
+        let mission = prompt::mission(self, first)? + KEPT;
         let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
         let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
         let place = AgentPlace { base: runtime.base(), llm, budget, depth: 0 };

@@ -6,17 +6,17 @@
 //! (`data/…`), and the model sees of it what programs print.
 //!
 //! ```no_run
-//! use ptc_runtime::agent::{Agent, Llm};
 //! use ptc_runtime::Runtime;
-//! use std::sync::Arc;
+//! use ptc_runtime::agent::{Agent, ModelOptions, model};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Count {
 //!     letters: u32,
 //! }
 //!
-//! # async fn example(model: Arc<dyn Llm>) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let runtime = Runtime::builder().start().await?;
+//! let model = model(ModelOptions::new("anthropic:claude-haiku-4-5"), runtime.secrets())?;
 //! let agent = Agent::new("How many letters {{letter}} are in {{word}}?").single_shot().output::<Count>();
 //! let step = agent.run(&runtime, model, &serde_json::json!({"letter": "r", "word": "raspberry"})).await;
 //! let Count { letters } = step.value()?;
@@ -29,11 +29,12 @@
 //! - `prompt`, `feedback`, `reply`: what the model is told, and the program in what it says; `check`: answers against
 //!   their schema
 //! - `budget`, `guard`: what ends it; `step`: what came of it
-//! - `llm`: what is asked of a model
+//! - `llm`: what is asked of a model; `clients`: models over HTTP
 
 mod budget;
 mod check;
 mod child;
+mod clients;
 mod compiled;
 mod feedback;
 mod guard;
@@ -43,6 +44,7 @@ mod reply;
 mod step;
 mod turns;
 
+pub use clients::{ModelOptions, model};
 pub use compiled::CompiledAgent;
 pub use guard::{Continuation, ContinuationGuard, MatchedCall, ReadsOnly};
 pub use llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest, LlmRole, TokenUsage};
@@ -66,6 +68,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Agent {
     prompt: Arc<str>,
+    /// The prompt is taken as it is.
+    is_verbatim: bool,
     mode: AgentMode,
     description: Option<String>,
     input_schema: Option<Json>,
@@ -143,6 +147,7 @@ impl Agent {
     pub fn new(prompt: impl Into<Arc<str>>) -> Agent {
         Agent {
             prompt: prompt.into(),
+            is_verbatim: false,
             mode: AgentMode::Loop,
             description: None,
             input_schema: None,
@@ -158,6 +163,11 @@ impl Agent {
             guard: Arc::new(ReadsOnly),
             llm: None,
         }
+    }
+
+    /// [`Agent::new`] with a mission in which braces mean nothing, since somebody else wrote it.
+    pub fn verbatim(prompt: impl Into<Arc<str>>) -> Agent {
+        Agent { is_verbatim: true, ..Agent::new(prompt) }
     }
 
     /// One reply of the model instead of a loop: the value of its program is the answer.

@@ -69,7 +69,14 @@ fn part(text: &mut String, title: &str, body: &str) {
 }
 
 /// The mission: what stands between `{{` and `}}` is taken from the context.
-pub(super) fn mission(prompt: &str, context: &Map<String, Json>) -> Result<String, AgentFailure> {
+pub(super) fn mission(agent: &Agent, context: &Map<String, Json>) -> Result<String, AgentFailure> {
+    match agent.is_verbatim {
+        true => Ok((*agent.prompt).to_owned()),
+        false => filled(&agent.prompt, context),
+    }
+}
+
+fn filled(prompt: &str, context: &Map<String, Json>) -> Result<String, AgentFailure> {
     let mut text = String::with_capacity(prompt.len());
     let mut rest = prompt;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn a_mission_is_filled_in_from_the_context() {
         let Json::Object(context) = json!({"user": {"name": "Ada"}, "n": 3, "xs": [1]}) else { panic!() };
-        let filled = |prompt| mission(prompt, &context).map_err(|failure| failure.message);
+        let filled = |prompt| filled(prompt, &context).map_err(|failure| failure.message);
         assert_eq!(filled("For {{user.name}}: {{ n }} of {{xs}}").as_deref(), Ok("For Ada: 3 of [1]"));
         assert_eq!(filled("{{open and } and {").as_deref(), Ok("{{open and } and {"));
         assert!(filled("{{user.age}}").is_err_and(|why| why.contains("{{user.age}}")));

@@ -1,7 +1,7 @@
 //! What came of an agent: its answer or why there is none, and a trace of every turn.
 
 use super::guard::MatchedCall;
-use super::llm::TokenUsage;
+use super::llm::{LlmErrorKind, TokenUsage};
 use crate::run::outcome::{CallRecord, CallStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -172,6 +172,8 @@ pub struct AgentFailure {
     pub message: String,
     /// For [`AgentReason::PartialSideEffects`]: the calls that kept it from going on.
     pub matched_calls: Vec<MatchedCall>,
+    /// For [`AgentReason::LlmError`]: of which kind it was.
+    pub model_error: Option<LlmErrorKind>,
 }
 
 /// The closed set of reasons.
@@ -226,7 +228,7 @@ impl AgentReason {
 impl AgentFailure {
     /// A failure.
     pub fn new(reason: AgentReason, message: impl Into<String>) -> AgentFailure {
-        AgentFailure { reason, message: message.into(), matched_calls: Vec::new() }
+        AgentFailure { reason, message: message.into(), matched_calls: Vec::new(), model_error: None }
     }
 }
 

@@ -86,7 +86,7 @@ impl<'a> AgentRun<'a> {
             let text = "a context is an object, whose keys are the names of data";
             return Err(AgentFailure::new(AgentReason::InvalidAgent, text));
         };
-        let mission = prompt::mission(&agent.prompt, &context)?;
+        let mission = prompt::mission(agent, &context)?;
         let text = (!context.is_empty()).then(|| Json::Object(context.clone()).to_string());
         AgentRun::on(agent, place, &mission, &context, |scope| {
             Ground::Session(scope.session(agent.session_limits), text)
@@ -306,7 +306,8 @@ impl<'a> AgentRun<'a> {
             Err(_) if self.place.budget.left().is_zero() => Err(self.place.budget.timed_out()),
             Err(error) => {
                 let message = self.scope.secrets().scrub(&error.message).into_owned();
-                Err(AgentFailure::new(AgentReason::LlmError, message))
+                let failure = AgentFailure::new(AgentReason::LlmError, message);
+                Err(AgentFailure { model_error: Some(error.kind), ..failure })
             }
         }
     }

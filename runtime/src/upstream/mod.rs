@@ -31,6 +31,8 @@ pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
 pub use openapi::{OpenApiService, OpenApiSpec, OperationOverride, SchemaSource};
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
+#[cfg(feature = "agent")]
+pub(crate) use transport::http::{EventParser, ServerSentEvent};
 pub use transport::http::{HttpProtocol, HttpSpec};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{

@@ -18,7 +18,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
 /// Something of a stream.
 #[derive(Debug)]
-pub(super) enum ServerSentEvent {
+pub(crate) enum ServerSentEvent {
     /// An event with data.
     Event {
         /// `message` if it has no name.
@@ -37,7 +37,7 @@ pub(super) enum ServerSentEvent {
 
 /// Takes a stream apart, whatever chunks it comes in.
 #[derive(Default)]
-pub(super) struct EventParser {
+pub(crate) struct EventParser {
     /// What has come and is not looked at.
     chunk: Bytes,
     /// A line that has not ended.
@@ -66,13 +66,13 @@ pub(super) struct EventParser {
 
 impl EventParser {
     /// Takes what has come. Everything before must have been taken out.
-    pub(super) fn push(&mut self, chunk: Bytes) {
+    pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty());
         self.chunk = chunk;
     }
 
     /// The next thing, `None` when more is needed.
-    pub(super) fn next(&mut self, cap: usize) -> Option<ServerSentEvent> {
+    pub(crate) fn next(&mut self, cap: usize) -> Option<ServerSentEvent> {
         loop {
             if self.after_return && !self.chunk.is_empty() {
                 self.after_return = false;
@@ -118,7 +118,7 @@ impl EventParser {
     }
 
     /// What is left at the end of the stream: an event whose blank line has not come.
-    pub(super) fn finish(&mut self) -> Option<ServerSentEvent> {
+    pub(crate) fn finish(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() && !self.is_skipping {
             self.line(&line, usize::MAX);

@@ -20,5 +20,7 @@ mod spec;
 mod streamable;
 mod wire;
 
+#[cfg(feature = "agent")]
+pub(crate) use events::{EventParser, ServerSentEvent};
 pub(crate) use spec::HttpTransport;
 pub use spec::{HttpProtocol, HttpSpec};

@@ -1,0 +1,59 @@
+//! Chat completions as OpenAI defines them.
+
+use super::http::Partial;
+use crate::agent::llm::{LlmReply, LlmRequest, TokenUsage};
+use serde_json::{Value as Json, json};
+
+/// The body of a request. `is_openai`: the provider itself, which has another name for the most tokens.
+pub(super) fn body(request: &LlmRequest<'_>, model: &str, stream: bool, is_openai: bool) -> Json {
+    let system = json!({"role": "system", "content": request.system});
+    let others =
+        request.messages.iter().map(|message| json!({"role": message.role, "content": message.text}));
+    let messages: Vec<Json> = std::iter::once(system).chain(others).collect();
+    let mut body = json!({"model": model, "messages": messages});
+    if let Some(most) = request.max_output_tokens {
+        body[if is_openai { "max_completion_tokens" } else { "max_tokens" }] = most.into();
+    }
+    if stream {
+        body["stream"] = true.into();
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    body
+}
+
+/// What a whole answer holds; `None` if it is none.
+pub(super) fn reply(answer: &Json) -> Option<LlmReply> {
+    let choice = answer.get("choices")?.get(0)?;
+    let content = choice.get("message")?.get("content");
+    let text = match content {
+        Some(Json::String(text)) => text.clone(),
+        // Some providers give parts.
+        Some(Json::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        _ => String::new(),
+    };
+    Some(LlmReply { text, usage: usage(answer).unwrap_or_default(), is_cut: is_cut(choice) })
+}
+
+/// Takes an event of a stream in; true at its end.
+pub(super) fn event(partial: &mut Partial, data: &Json) -> bool {
+    if let Some(usage) = usage(data) {
+        partial.reply.usage = usage;
+    }
+    if let Some(choice) = data.get("choices").and_then(|choices| choices.get(0)) {
+        let delta = choice.get("delta").and_then(|delta| delta.get("content")).and_then(Json::as_str);
+        partial.reply.text.push_str(delta.unwrap_or_default());
+        partial.is_complete |= choice.get("finish_reason").is_some_and(|reason| !reason.is_null());
+        partial.reply.is_cut |= is_cut(choice);
+    }
+    false
+}
+
+fn is_cut(choice: &Json) -> bool {
+    choice.get("finish_reason").and_then(Json::as_str) == Some("length")
+}
+
+fn usage(answer: &Json) -> Option<TokenUsage> {
+    let usage = answer.get("usage").filter(|usage| usage.is_object())?;
+    let count = |name| usage.get(name).and_then(Json::as_u64);
+    Some(TokenUsage { input: count("prompt_tokens"), output: count("completion_tokens") })
+}

@@ -1,0 +1,296 @@
+//! Models over HTTP against servers that answer as providers do: whole and as streams, with errors, limits and pauses. An
+//! agent is run with each.
+#![cfg(feature = "agent")]
+
+mod common;
+
+use common::http::{Got, HttpServer, Reply, Step, free_port};
+use ptc_runtime::Runtime;
+use ptc_runtime::agent::{
+    Agent, AgentLimits, AgentReason, Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest,
+    ModelOptions, TokenUsage, model,
+};
+use ptc_runtime::secrets::{Credential, SecretRegistry};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const KEY: &str = "sk-test-0123456789abcdef";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Provider {
+    OpenAi,
+    Anthropic,
+}
+
+const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
+
+impl Provider {
+    fn client(self, server: &HttpServer, stream: bool) -> Arc<dyn Llm> {
+        let (name, base) = match self {
+            Provider::OpenAi => ("openai:gpt-test", server.url("/v1")),
+            Provider::Anthropic => ("anthropic:claude-test", server.url("")),
+        };
+        let key = Some(Credential::secret(KEY, &SecretRegistry::new()).0);
+        let pause = Duration::from_millis(1);
+        let options = ModelOptions { base_url: Some(base), key, stream, pause, ..ModelOptions::new(name) };
+        model(options, &SecretRegistry::new()).expect("a client")
+    }
+
+    /// A whole answer as the provider writes it.
+    fn answer(self, text: &str) -> Value {
+        match self {
+            Provider::OpenAi => json!({
+                "id": "chatcmpl-1", "object": "chat.completion", "created": 1_763_000_000, "model": "gpt-test",
+                "choices": [{"index": 0, "finish_reason": "stop", "logprobs": null,
+                    "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []}}],
+                "usage": {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28,
+                    "prompt_tokens_details": {"cached_tokens": 0}}, "service_tier": "default",
+            }),
+            Provider::Anthropic => json!({
+                "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-test",
+                "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
+                "usage": {"input_tokens": 16, "cache_read_input_tokens": 5, "output_tokens": 7},
+            }),
+        }
+    }
+
+    /// The same as a stream.
+    fn events(self, text: &str) -> Vec<String> {
+        let (first, rest) = text.split_at(text.len() / 2);
+        match self {
+            Provider::OpenAi => {
+                let chunk = |choices: Value, usage: Value| {
+                    let event = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": choices, "usage": usage});
+                    format!("data: {event}\n\n")
+                };
+                let delta = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "finish_reason": reason}]);
+                vec![
+                    chunk(delta(json!({"role": "assistant", "content": ""}), Value::Null), Value::Null),
+                    chunk(delta(json!({"content": first}), Value::Null), Value::Null),
+                    ": keep-alive\n\n".to_owned(),
+                    chunk(delta(json!({"content": rest}), Value::Null), Value::Null),
+                    chunk(delta(json!({}), json!("stop")), Value::Null),
+                    chunk(json!([]), json!({"prompt_tokens": 21, "completion_tokens": 7})),
+                    "data: [DONE]\n\n".to_owned(),
+                ]
+            }
+            Provider::Anthropic => {
+                let event = |event: Value| {
+                    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().expect("a type"))
+                };
+                let delta = |text: &str| {
+                    event(
+                        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+                    )
+                };
+                vec![
+                    event(
+                        json!({"type": "message_start", "message": {"id": "msg_01", "usage": {"input_tokens": 21, "output_tokens": 1}}}),
+                    ),
+                    event(
+                        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                    ),
+                    event(json!({"type": "ping"})),
+                    delta(first),
+                    delta(rest),
+                    event(json!({"type": "content_block_stop", "index": 0})),
+                    event(
+                        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}}),
+                    ),
+                    event(json!({"type": "message_stop"})),
+                ]
+            }
+        }
+    }
+
+    fn error(self, kind: &str, message: &str) -> Value {
+        match self {
+            Provider::OpenAi => {
+                json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+            }
+            Provider::Anthropic => json!({"type": "error", "error": {"type": kind, "message": message}}),
+        }
+    }
+
+    fn reply(self, text: &str, stream: bool) -> Reply {
+        match stream {
+            false => Reply::json(&self.answer(text)),
+            true => self.events(text).iter().fold(Reply::events(), Reply::chunk).end(),
+        }
+    }
+}
+
+async fn ask(llm: &Arc<dyn Llm>) -> Result<LlmReply, LlmError> {
+    let messages = [LlmMessage::user("one"), LlmMessage::assistant("two"), LlmMessage::user("three")];
+    let timeout = Duration::from_secs(60);
+    llm.complete(LlmRequest { system: "be short", messages: &messages, max_output_tokens: Some(99), timeout })
+        .await
+}
+
+fn failing(error: Value, status: u16, headers: &[(&str, &str)]) -> Reply {
+    let mut all = vec![("content-type", "application/json")];
+    all.extend(headers);
+    Reply::new(status, &all, error.to_string())
+}
+
+#[tokio::test]
+async fn requests_are_written_and_answers_read_as_each_provider_does() {
+    for provider in BOTH {
+        for stream in [false, true] {
+            let server = HttpServer::new(move |_| provider.reply("(return 1) é", stream)).await;
+            let reply = ask(&provider.client(&server, stream)).await.expect("an answer");
+            let usage = TokenUsage { input: Some(21), output: Some(7) };
+            assert_eq!(reply, LlmReply { text: "(return 1) é".into(), usage, is_cut: false }, "{provider:?}");
+            let got = &server.got()[0];
+            let body = got.json();
+            let messages = json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
+                {"role": "user", "content": "three"}]);
+            match provider {
+                Provider::OpenAi => {
+                    assert_eq!(
+                        (&*got.path, got.header("authorization")),
+                        ("/v1/chat/completions", Some(&*format!("Bearer {KEY}")))
+                    );
+                    let mut all = vec![json!({"role": "system", "content": "be short"})];
+                    all.extend(messages.as_array().expect("messages").clone());
+                    assert_eq!((&body["messages"], &body["max_tokens"]), (&Value::from(all), &json!(99)));
+                }
+                Provider::Anthropic => {
+                    assert_eq!((&*got.path, got.header("x-api-key")), ("/v1/messages", Some(KEY)));
+                    assert_eq!(got.header("anthropic-version"), Some("2023-06-01"));
+                    assert_eq!((&body["messages"], &body["system"]), (&messages, &json!("be short")));
+                    assert_eq!(body["max_tokens"], 99);
+                }
+            }
+            assert_eq!(body.get("stream"), stream.then_some(&json!(true)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_may_be_answered_later_is_asked_again() {
+    for provider in BOTH {
+        let count = AtomicUsize::new(0);
+        let server = HttpServer::new(move |_: &Got| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => failing(provider.error("rate_limit_error", "slow down"), 429, &[("retry-after", "0")]),
+            1 => failing(provider.error("overloaded_error", "busy"), 529, &[]),
+            _ => provider.reply("ok", false),
+        });
+        let server = server.await;
+        let reply = ask(&provider.client(&server, false)).await.expect("the third try");
+        assert_eq!((&*reply.text, server.got().len()), ("ok", 3));
+    }
+}
+
+#[tokio::test]
+async fn faults_are_told_apart_by_what_to_do_about_them() {
+    use LlmErrorKind::{Configuration, Malformed, RateLimited, Refused, Unavailable};
+    let rows: [(u16, &str, LlmErrorKind, usize); 8] = [
+        (401, "invalid_api_key", Configuration, 1),
+        (403, "permission_error", Configuration, 1),
+        (404, "model_not_found", Configuration, 1),
+        (400, "context_length_exceeded", Refused, 1),
+        (429, "rate_limit_exceeded", RateLimited, 3),
+        (500, "server_error", Unavailable, 3),
+        (503, "overloaded", Unavailable, 3),
+        (429, "insufficient_quota", Configuration, 1),
+    ];
+    for provider in BOTH {
+        for (status, code, kind, tries) in rows {
+            if provider == Provider::Anthropic && code == "insufficient_quota" {
+                continue;
+            }
+            let answer = provider.error(code, "the reason");
+            let server = HttpServer::new(move |_| failing(answer.clone(), status, &[])).await;
+            let error = ask(&provider.client(&server, false)).await.expect_err("a failure");
+            assert_eq!((error.kind, server.got().len()), (kind, tries), "{provider:?} {status}: {error}");
+            assert!(error.message.contains(&format!("answered {status}: the reason")), "{error}");
+            if status == 401 {
+                assert!(error.message.contains("; check ") && !error.message.contains(KEY), "{error}");
+            }
+        }
+    }
+    type Make = fn() -> Reply;
+    let odd: [(Make, LlmErrorKind, &str); 5] = [
+        (|| Reply::new(200, &[("content-type", "application/json")], "<html>"), Malformed, "no JSON"),
+        (|| Reply::json(&json!({"hello": 1})), Malformed, "without a message"),
+        (|| Reply::json(&json!({"error": {"message": "upstream died"}})), Unavailable, "upstream died"),
+        (|| Reply(vec![Step::Close]), Unavailable, ""),
+        (
+            || Reply::events().chunk("data: {\"choices\": [{\"delta\": {\"content\": \"ha\"}}]}\n\n").end(),
+            Unavailable,
+            "ended too early",
+        ),
+    ];
+    for (make, kind, part) in odd {
+        let server = HttpServer::new(move |_| make()).await;
+        let error = ask(&Provider::OpenAi.client(&server, true)).await.expect_err("a failure");
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    let url = format!("http://127.0.0.1:{}/v1", free_port().await);
+    let pause = Duration::from_millis(1);
+    let options = ModelOptions { base_url: Some(url), pause, ..ModelOptions::new("some-model") };
+    let nobody = model(options, &SecretRegistry::new()).expect("a client");
+    assert_eq!(ask(&nobody).await.expect_err("nobody listens").kind, Unavailable);
+}
+
+#[tokio::test]
+async fn a_pause_that_does_not_fit_into_the_time_is_not_waited_for() {
+    let answer = Provider::OpenAi.error("rate_limit_exceeded", "tomorrow");
+    let server = HttpServer::new(move |_| failing(answer.clone(), 429, &[("retry-after", "86400")])).await;
+    let error = ask(&Provider::OpenAi.client(&server, false)).await.expect_err("a failure");
+    assert_eq!((error.kind, server.got().len()), (LlmErrorKind::RateLimited, 1));
+    let hangs = HttpServer::new(|_| Reply(vec![Step::Hang])).await;
+    let llm = Provider::OpenAi.client(&hangs, false);
+    let messages = [LlmMessage::user("?")];
+    let timeout = Duration::from_millis(20);
+    let request = LlmRequest { system: "", messages: &messages, max_output_tokens: None, timeout };
+    let error = llm.complete(request).await.expect_err("no answer");
+    assert_eq!((error.kind, &*error.message), (LlmErrorKind::Timeout, "OpenAI: no answer within 20 ms"));
+}
+
+#[tokio::test]
+async fn an_agent_is_driven_by_each_provider_and_repairs_its_program() {
+    let runtime = Runtime::builder().workers(1).start().await.expect("a runtime");
+    for provider in BOTH {
+        for stream in [false, true] {
+            let count = AtomicUsize::new(0);
+            let server = HttpServer::new(move |_: &Got| {
+                let text = match count.fetch_add(1, Ordering::Relaxed) {
+                    0 => "```clojure\n(def total (reduce + data/number))\n```",
+                    1 => "```clojure\n(def total (reduce + data/numbers))\n```",
+                    _ => "```clojure\n(return {:total total})\n```",
+                };
+                provider.reply(text, stream)
+            });
+            let server = server.await;
+            let llm = provider.client(&server, stream);
+            let step = Agent::new("Add up.").run(&runtime, llm, &json!({"numbers": [1, 2, 3]})).await;
+            assert_eq!(step.result, Ok(json!({"total": 6})), "{provider:?}");
+            assert_eq!((step.turns.len(), step.usage.tokens.total()), (3, Some(84)));
+            let got = server.got();
+            let told =
+                got[1].json()["messages"].as_array().and_then(|all| all.last().cloned()).expect("a message");
+            assert!(told["content"].as_str().expect("a text").contains("data/number is not bound"), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_whose_model_fails_says_so_without_its_key() {
+    let runtime = Runtime::builder().workers(1).start().await.expect("a runtime");
+    let _ = Credential::secret(KEY, runtime.secrets());
+    let answer = Provider::OpenAi.error("invalid_api_key", &format!("Incorrect API key provided: {KEY}"));
+    let server = HttpServer::new(move |_| failing(answer.clone(), 401, &[])).await;
+    let llm = Provider::OpenAi.client(&server, false);
+    let step = Agent::new("?").limits(AgentLimits::default()).run(&runtime, llm, &json!({})).await;
+    let failure = step.result.expect_err("no answer");
+    assert_eq!(
+        (failure.reason, failure.model_error),
+        (AgentReason::LlmError, Some(LlmErrorKind::Configuration))
+    );
+    assert!(!failure.message.contains(KEY) && failure.message.contains("[REDACTED]"), "{failure}");
+}
