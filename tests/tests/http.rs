@@ -171,7 +171,16 @@ fn nobody_listens_to_the_world_without_a_token() {
 
 #[test]
 fn a_client_that_goes_away_stops_its_program() {
-    let server = WebServer::start(&["--timeout", "600s", "--max-concurrent", "1", "--max-suspended", "0"]);
+    let server = WebServer::start(&[
+        "--timeout",
+        "600s",
+        "--fuel",
+        "1000000000000000",
+        "--max-concurrent",
+        "1",
+        "--max-suspended",
+        "0",
+    ]);
     let mut gone = server.connect();
     let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
     gone.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);

@@ -142,6 +142,8 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let read_only = args.upstreams.read_only()?;
     let catalog_style = args.catalog.style()?;
     let plan = args.http.plan(server.frame_bytes.max(1))?;
+    let counts = plan.as_ref().and_then(|plan| Some(plan.settings.metrics.as_ref()?.calls.clone()));
+    let is_http = plan.is_some();
     let over_http = match plan {
         Some(HttpPlan { settings, access }) => {
             let address = settings.address;
@@ -152,7 +154,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         }
         None => None,
     };
-    let stop = Stop::listen();
+    let stop = Stop::listen(is_http);
     let files = ConfigFiles::followed(&args.upstreams)?;
     let prelude = args.preludes.prelude()?;
     let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
@@ -198,7 +200,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits));
     }
     let with_debug = wants(lisp_debug::NAME);
-    let recorder = args.debug.recording(with_debug, booted.runtime.secrets())?.map(|recording| {
+    let recorder = args.debug.recording(with_debug, counts, booted.runtime.secrets())?.map(|recording| {
         let Recording { recorder, response_bytes } = recording;
         more.debug = with_debug.then(|| LispDebug::new(recorder.clone(), response_bytes));
         recorder
@@ -222,7 +224,6 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     };
     let handler = Handler::new(surface).map_err(|error| Abort::usage(error.to_string()))?;
     let handler = Arc::new(handler.passing_to_client(booted.runtime.client().clone()));
-    let is_http = over_http.is_some();
     if is_http {
         // None of many clients is the one that servers may ask.
         booted.runtime.client().nobody();

@@ -22,10 +22,18 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Listens from now on.
-    pub(super) fn listen() -> Stop {
+    /// Listens from now on. A server that nobody's terminal belongs to goes on when it is told to hang up: files of its
+    /// configuration are followed anyway.
+    pub(super) fn listen(is_daemon: bool) -> Stop {
         let (ask, asked) = watch::channel(false);
-        for kind in ASKING {
+        if is_daemon && let Ok(mut signal) = signal(SignalKind::hangup()) {
+            tokio::spawn(async move {
+                while signal.recv().await.is_some() {
+                    tracing::info!("configuration files are followed; there is nothing else to do on SIGHUP");
+                }
+            });
+        }
+        for kind in ASKING.into_iter().filter(|kind| !is_daemon || *kind != SignalKind::hangup()) {
             // Whoever starts us with a signal ignored (nohup) wants it to stay so.
             if !is_ignored(kind)
                 && let Ok(signal) = signal(kind)

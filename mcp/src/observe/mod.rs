@@ -6,6 +6,7 @@
 //!
 //! - here: [`CallRecorder`], told of every call, and [`OpenRecord`], a call under way.
 //! - [`entry`]: one call. [`ring`]: the last calls. [`stats`]: many calls together.
+//! - [`counts`]: all of them, as numbers.
 //! - [`payload`]: how much of programs, contexts and answers is shown.
 //! - [`writer`]: a thread that writes records to files: [`trace`], a file a call, and [`turn_log`], a line for each
 //!   program of a session.
@@ -13,6 +14,7 @@
 //! Invariant: a call that was begun is entered once: with its answer, or as cancelled when whatever works on it is
 //! dropped.
 
+pub mod counts;
 pub mod entry;
 pub mod payload;
 pub mod ring;
@@ -24,6 +26,7 @@ pub mod writer;
 use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer};
 use crate::protocol::Id;
 use crate::protocol::borrowed::Raw;
+use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_call};
 use payload::PayloadPolicy;
 use ptc_runtime::outcome::Outcome;
@@ -50,6 +53,8 @@ pub struct RecordOptions {
     pub most_traces: usize,
     /// The folder of the turn log.
     pub turn_log_folder: Option<PathBuf>,
+    /// Where calls are counted.
+    pub totals: Option<CallCounts>,
 }
 
 /// Is told of calls, and keeps records of them.
@@ -59,6 +64,7 @@ pub struct CallRecorder {
     secrets: SecretRegistry,
     trace_folder: Option<PathBuf>,
     logs_turns: bool,
+    totals: Option<CallCounts>,
     writer: Option<RecordWriter>,
 }
 
@@ -68,7 +74,7 @@ impl CallRecorder {
     /// # Errors
     /// No thread to write them.
     pub fn new(options: RecordOptions, secrets: SecretRegistry) -> io::Result<CallRecorder> {
-        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder } = options;
+        let RecordOptions { ring_size, policy, trace_folder, most_traces, turn_log_folder, totals } = options;
         let mut sinks: Vec<Box<dyn RecordSink>> = Vec::new();
         if let Some(folder) = &trace_folder {
             let folder = TraceFolder::new(folder.clone(), most_traces, policy, secrets.clone());
@@ -79,7 +85,7 @@ impl CallRecorder {
         }
         let writer = if sinks.is_empty() { None } else { Some(RecordWriter::start(sinks)?) };
         let (ring, logs_turns) = (CallRing::new(ring_size), turn_log_folder.is_some());
-        Ok(CallRecorder { ring, policy, secrets, trace_folder, logs_turns, writer })
+        Ok(CallRecorder { ring, policy, secrets, trace_folder, logs_turns, totals, writer })
     }
 
     /// The turns of sessions are logged.
@@ -198,6 +204,9 @@ impl BegunCall {
             run: summary.run.map(|run| run_entry(run, summary.result_bytes)),
         };
         let is_known = reason != Some(EdgeReason::UnknownTool.name());
+        if let Some(totals) = &recorder.totals {
+            totals.add(&entry, is_known);
+        }
         let call = RecordedCall { entry: Arc::new(entry), arguments };
         if let Some(writer) = &recorder.writer {
             let answer = match content {

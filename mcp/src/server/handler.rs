@@ -72,6 +72,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Of a request that was not handled.
+    pub fn of(id: &Id<'_>, era: Era) -> Ticket {
+        Ticket { id: id.clone().into_owned(), era, record: None }
+    }
+
     /// The same for another answer than the one that its call gives, which is the one that is recorded.
     pub fn unrecorded(&self) -> Ticket {
         Ticket { id: self.id.clone(), era: self.era, record: None }

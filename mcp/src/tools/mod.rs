@@ -36,6 +36,7 @@ pub use registry::Registry;
 use crate::answer::caps::Profile;
 use crate::protocol::borrowed::Raw;
 use crate::protocol::{Era, log_level::LogLevel};
+use std::fmt;
 
 /// A tool of the server.
 pub trait Tool: Send + Sync {
@@ -59,6 +60,12 @@ pub trait Tool: Send + Sync {
 /// input (the default).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallOwner(pub u64);
+
+impl fmt::Display for CallOwner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
 
 /// What a tool knows of a call beside its arguments.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
+use crate::observe::counts::CallCounts;
 use crate::observe::payload::PayloadPolicy;
 use crate::observe::{CallRecorder, RecordOptions};
 use clap::ValueEnum;
@@ -59,7 +60,12 @@ impl DebugFlags {
     }
 
     /// Begins to keep records, if any are wanted.
-    pub fn recording(&self, with_tool: bool, secrets: &SecretRegistry) -> Result<Option<Recording>, Abort> {
+    pub fn recording(
+        &self,
+        with_tool: bool,
+        totals: Option<CallCounts>,
+        secrets: &SecretRegistry,
+    ) -> Result<Option<Recording>, Abort> {
         let trace_folder = folder("trace-dir", self.trace_dir.as_ref())?;
         let turn_log_folder = folder("turn-log-dir", self.turn_log_dir.as_ref())?;
         let limits = self.limits.limits(false)?;
@@ -70,7 +76,7 @@ impl DebugFlags {
         let ring_size = within("debug-ring-size", limits.ring_size, 10, 5_000);
         let response_bytes =
             within("max-debug-response-bytes", limits.response_bytes, 4_096, usize::MAX as u64);
-        if !with_tool && trace_folder.is_none() && turn_log_folder.is_none() {
+        if !with_tool && trace_folder.is_none() && turn_log_folder.is_none() && totals.is_none() {
             return Ok(None);
         }
         let options = RecordOptions {
@@ -80,6 +86,7 @@ impl DebugFlags {
             trace_folder,
             most_traces: usize::try_from(limits.traces).unwrap_or(usize::MAX),
             turn_log_folder,
+            totals,
         };
         let recorder = Arc::new(CallRecorder::new(options, secrets.clone())?);
         Ok(Some(Recording { recorder, response_bytes }))

@@ -4,16 +4,21 @@ use super::limits::{FlagTable, LimitFlags};
 use super::variables;
 use crate::console::exit::Abort;
 use crate::edge;
-use crate::server::http::access::{SHORTEST_TOKEN, hash};
+use crate::observe::counts::CallCounts;
+use crate::server::http::access::tokens::{self, TokenGrant};
+use crate::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
 use crate::server::http::guard::Origin;
+use crate::server::http::settings::MetricsSettings;
 use crate::server::http::{Access, HttpLimits, HttpSettings};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 impl FlagTable for HttpLimits {}
 
 const HOST: &str = "127.0.0.1";
 const PORT: u16 = 7_332;
 const PATH: &str = "/mcp";
+const METRICS_PATH: &str = "/metrics";
 
 /// Flags of a server over HTTP.
 #[derive(Debug, clap::Args)]
@@ -30,6 +35,9 @@ pub struct HttpFlags {
     /// Path that speaks MCP [default: /mcp]
     #[arg(long, value_name = "PATH", help_heading = "HTTP")]
     http_path: Option<String>,
+    /// File that names several tokens, each with its hash, and with an end and limits if it says so (TOML)
+    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
+    http_tokens: Option<PathBuf>,
     /// Clients must show this as their bearer token; better given as PTC_RUNNER_MCP_HTTP_AUTH_TOKEN, since others see
     /// arguments
     #[arg(long, value_name = "TOKEN", help_heading = "HTTP")]
@@ -48,6 +56,12 @@ pub struct HttpFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = variables::boolean,
         help_heading = "HTTP")]
     http_auth_rate_limit: Option<bool>,
+    /// Show numbers for Prometheus
+    #[arg(long, help_heading = "HTTP")]
+    http_metrics: bool,
+    /// Path of these numbers [default: /metrics]
+    #[arg(long, value_name = "PATH", help_heading = "HTTP")]
+    http_metrics_path: Option<String>,
     /// Name of this server in logs and by /ready [default: the host's]
     #[arg(long, value_name = "NAME", help_heading = "HTTP")]
     http_instance_label: Option<String>,
@@ -97,7 +111,12 @@ impl HttpFlags {
             Some(label) => label,
             None => host_name(),
         };
+        let metrics =
+            self.http_metrics || variables::read("http-metrics", variables::boolean)?.unwrap_or(false);
+        let metrics_path = text(self.http_metrics_path.as_ref(), "http-metrics-path")?;
+        let metrics_path = checked_path(metrics_path.as_deref().unwrap_or(METRICS_PATH))?;
         let settings = HttpSettings {
+            metrics: metrics.then(|| MetricsSettings { path: metrics_path, calls: CallCounts::default() }),
             address: SocketAddr::new(address(&host)?, port),
             path: checked_path(&path)?,
             origins: self.origins()?,
@@ -107,7 +126,12 @@ impl HttpFlags {
         if settings.has_path_twice() {
             return Err(Abort::usage("HTTP paths must be distinct"));
         }
-        let access = self.access(&settings, text(self.http_auth_token.as_ref(), "http-auth-token")?)?;
+        let token = text(self.http_auth_token.as_ref(), "http-auth-token")?;
+        let file = match &self.http_tokens {
+            Some(file) => Some(file.clone()),
+            None => variables::read("http-tokens", |text| Ok(PathBuf::from(text)))?,
+        };
+        let access = self.access(&settings, token, file)?;
         Ok(Some(HttpPlan { settings, access }))
     }
 
@@ -143,7 +167,12 @@ impl HttpFlags {
             .collect()
     }
 
-    fn access(&self, settings: &HttpSettings, token: Option<String>) -> Result<Access, Abort> {
+    fn access(
+        &self,
+        settings: &HttpSettings,
+        token: Option<String>,
+        file: Option<PathBuf>,
+    ) -> Result<Access, Abort> {
         let flag = |given: bool, name: &str| {
             Ok::<_, Abort>(given || variables::read(name, variables::boolean)?.unwrap_or(false))
         };
@@ -158,7 +187,7 @@ impl HttpFlags {
             return Err(Abort::usage("--http-disable-auth is only permitted on loopback binds"));
         }
         let limits = &settings.limits;
-        let Some(token) = token.filter(|_| !disabled) else {
+        if disabled || (token.is_none() && file.is_none()) {
             if !settings.is_local() && !unsafe_network {
                 return Err(Abort::usage("HTTP auth token is required for non-loopback binds"));
             }
@@ -166,14 +195,20 @@ impl HttpFlags {
                 tracing::warn!("http_auth_disabled_loopback: whoever is on this machine may ask");
             }
             return Ok(Access::open(limits));
-        };
-        if token.len() < SHORTEST_TOKEN {
+        }
+        if token.as_ref().is_some_and(|token| token.len() < SHORTEST_TOKEN) {
             return Err(Abort::usage(format!(
                 "HTTP auth token must be at least {SHORTEST_TOKEN} characters"
             )));
         }
-        let _ = edge::secrets().register(&token);
-        if limits.sessions_per_owner < limits.sessions {
+        let beside: Vec<TokenGrant> = token
+            .iter()
+            .map(|token| {
+                let _ = edge::secrets().register(token);
+                TokenGrant::unlimited("http-auth-token", hash(token))
+            })
+            .collect();
+        if file.is_none() && limits.sessions_per_owner < limits.sessions {
             tracing::warn!(
                 "http_single_token_owner_cap_below_global: the one token has at most {} of {} sessions",
                 limits.sessions_per_owner,
@@ -184,7 +219,13 @@ impl HttpFlags {
             Some(counts) => counts,
             None => variables::read("http-auth-rate-limit", variables::boolean)?.unwrap_or(true),
         };
-        Ok(Access::by_tokens(&[hash(&token)], limits, counts))
+        let mut tokens = beside.clone();
+        if let Some(path) = &file {
+            tokens
+                .extend(tokens::read(path).map_err(|wrong| Abort::usage(format!("--http-tokens: {wrong}")))?);
+        }
+        let file = file.map(|path| TokenFile { path, beside });
+        Ok(Access::by_tokens(tokens, file, limits, counts))
     }
 }
 

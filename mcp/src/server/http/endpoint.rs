@@ -6,11 +6,12 @@ use super::clients::{NoSession, TooManySessions, WebSession};
 use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
 use super::{HttpServer, events, revision};
+use crate::answer::EdgeReason;
 use crate::protocol::params::Params;
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
 use crate::server::gate::Gate;
-use crate::server::handler::{Action, HandshakeState};
+use crate::server::handler::{Action, HandshakeState, Ticket};
 use crate::server::outbox::{Outbox, Route};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -223,6 +224,15 @@ impl Post<'_> {
             },
         };
         let is_call = matches!(&message, Message::Request { method: "tools/call", .. });
+        if is_call && let Err((most, wait)) = self.holder.take_call() {
+            let seconds = reply::seconds(wait);
+            let message = format!(
+                "server busy: this token may make {most} calls a minute (evals_per_minute); retry the same call in \
+                 {seconds} s"
+            );
+            server.handler.refuse(Ticket::of(id, era), EdgeReason::Busy, message, &mut told);
+            return Answer::Done(reply::retry_after(told.answer(wish), seconds));
+        }
         let action = match &session {
             None => {
                 let mut state = HandshakeState::of(self.holder.owner);

@@ -1,5 +1,6 @@
 //! Paths, and the order in which somebody is looked at before being let in.
 
+use super::access::TokenHolder;
 use super::listen::Asking;
 use super::settings::{HEALTH, READY};
 use super::{HttpServer, endpoint, guard, reply};
@@ -7,11 +8,13 @@ use crate::server::gate::Gate;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{any, get};
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// What every request is handled with.
 #[derive(Clone)]
@@ -23,7 +26,12 @@ pub(super) struct Front {
 /// All paths.
 pub(super) fn paths(front: Front) -> Router {
     let path = front.server.settings.path.clone();
-    Router::new()
+    let metrics = front.server.settings.metrics.as_ref().map(|metrics| metrics.path.clone());
+    let paths = match metrics {
+        Some(path) => Router::new().route(&path, get(numbers)),
+        None => Router::new(),
+    };
+    paths
         .route(HEALTH, get(health))
         .route(READY, get(ready))
         .route(&path, any(mcp))
@@ -55,24 +63,73 @@ async fn ready(State(Front { server, .. }): State<Front>) -> Response {
     reply::json(StatusCode::OK, ready.to_string().into_bytes())
 }
 
-async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
+async fn numbers(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
+    match (let_in(&server, &request), &server.counts) {
+        (Ok(_), Some(counts)) => reply::numbers(&counts.text(&server, &gate)),
+        (Ok(_), None) => reply::text(StatusCode::NOT_FOUND, "not found"),
+        (Err(refused), _) => *refused,
+    }
+}
+
+/// Who asks; else what they are told.
+fn let_in(server: &HttpServer, request: &Request<Body>) -> Result<Arc<TokenHolder>, Box<Response>> {
     let headers = request.headers();
     if !guard::lets_in(&server.settings, headers) {
-        return reply::text(StatusCode::FORBIDDEN, "forbidden");
+        return Err(reply::text(StatusCode::FORBIDDEN, "forbidden").into());
     }
     let Some(from) = request.extensions().get::<Asking>().map(|asking| asking.address.ip()) else {
         // Each connection says whose it is.
-        return reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address");
+        return Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, "no address").into());
     };
-    let holder = match server.access.admit(from, headers) {
-        Ok(holder) => holder,
-        Err(refused) => return reply::refused(refused),
-    };
+    server.access.admit(from, headers).map_err(|refused| reply::refused(refused).into())
+}
+
+async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>) -> Response {
+    let (begun, method) = (Instant::now(), request.method().clone());
+    let name = request_name(&server, request.headers());
     let is_last = server.is_draining();
-    let response = endpoint::answer(&server, &gate, &holder, request).await;
+    let (holder, mut response) = match let_in(&server, &request) {
+        Ok(holder) => {
+            let response = endpoint::answer(&server, &gate, &holder, request).await;
+            (Some(holder), response)
+        }
+        Err(refused) => (None, *refused),
+    };
+    let (status, time) = (response.status().as_u16(), begun.elapsed());
+    if let Some(counts) = &server.counts {
+        counts.answered(method.as_str(), status, time);
+    }
+    tracing::info!(
+        request_id = name.to_str().unwrap_or_default(),
+        instance = server.settings.instance,
+        %method,
+        path = server.settings.path,
+        status,
+        duration_ms = time.as_secs_f64() * 1_000.0,
+        owner_hash = holder.as_ref().map(|holder| holder.owner.to_string()),
+        token = holder.as_ref().map(|holder| &*holder.name),
+        "http_request_stop"
+    );
+    response.headers_mut().insert(REQUEST, name);
     // Who comes again finds another connection, at another server.
     if is_last || server.is_draining() {
         return reply::with(response, header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+const REQUEST: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Bytes of the name of a request.
+const LONGEST_NAME: usize = 128;
+
+/// The name that a request has, or one that no other has.
+fn request_name(server: &HttpServer, headers: &HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST).filter(|name| name.len() <= LONGEST_NAME && name.to_str().is_ok());
+    given.cloned().unwrap_or_else(|| {
+        let number = server.requests.fetch_add(1, Ordering::Relaxed);
+        // Hexadecimal digits are a header.
+        HeaderValue::try_from(format!("{:x}-{number:x}", server.boot))
+            .unwrap_or(HeaderValue::from_static("-"))
+    })
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 use tower_service::Service as _;
 
@@ -82,15 +82,16 @@ impl HttpListener {
     ) {
         let HttpListener { listener, settings } = self;
         let grace = Duration::from_millis(settings.limits.grace_ms);
-        let most = usize::try_from(settings.limits.connections).unwrap_or(Semaphore::MAX_PERMITS);
-        let room = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
         let server = Arc::new(HttpServer::new(handler, settings, access));
         let following = server.clone();
-        let tasks =
-            [tokio::spawn(async move { following.follow(facts).await }), tokio::spawn(sweep(server.clone()))];
+        let tokens = server.clone();
+        let tasks = [
+            tokio::spawn(async move { following.follow(facts).await }),
+            tokio::spawn(async move { tokens.access.follow().await }),
+            tokio::spawn(sweep(server.clone())),
+        ];
         let connections = Connections {
             paths: paths(Front { server: server.clone(), gate: gate.clone() }),
-            room,
             closing: watch::Sender::new(false),
             server: server.clone(),
         };
@@ -135,7 +136,6 @@ async fn sweep(server: Arc<HttpServer>) {
 /// All connections of a server.
 struct Connections {
     paths: Router,
-    room: Arc<Semaphore>,
     closing: watch::Sender<bool>,
     server: Arc<HttpServer>,
 }
@@ -145,7 +145,7 @@ impl Connections {
     async fn accept(&self, listener: &TcpListener) {
         loop {
             // The semaphore is never closed.
-            let Ok(permit) = self.room.clone().acquire_owned().await else { return };
+            let Ok(permit) = self.server.room.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, address)) => self.serve(stream, address, permit),
                 Err(error) => {
@@ -181,8 +181,10 @@ impl Connections {
             .max_headers(MOST_HEADERS);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let closing = closed(self.closing.subscribe());
+        let held = self.closing.subscribe();
         tokio::spawn(async move {
-            let _permit = permit;
+            // What is held to the end says that there is this connection.
+            let _held = (permit, held);
             let mut connection = pin!(connection);
             let served = tokio::select! {
                 served = connection.as_mut() => served,

@@ -9,6 +9,7 @@
 //! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
 //! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
 //!   `clients`: sessions of the handshake era.
+//! - `metrics`: what Prometheus gathers.
 //! - `reply`: every answer is made there. `events`: streams of server-sent events.
 //! - [`settings`]: what the command line says.
 //!
@@ -23,6 +24,7 @@ mod events;
 mod front;
 pub mod guard;
 pub mod listen;
+mod metrics;
 mod patience;
 mod posted;
 mod reply;
@@ -36,9 +38,10 @@ pub use settings::{HttpLimits, HttpSettings};
 use super::handler::Handler;
 use crate::tools::Facts;
 use clients::Clients;
+use metrics::HttpCounts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// What all requests share.
 pub(super) struct HttpServer {
@@ -53,6 +56,10 @@ pub(super) struct HttpServer {
     in_flight: AtomicUsize,
     /// Made by chance when the server started: ids of events are good for one life of it.
     boot: u64,
+    /// Requests so far, for names of those that have none.
+    requests: AtomicUsize,
+    room: Arc<Semaphore>,
+    counts: Option<HttpCounts>,
 }
 
 /// How far the server is.
@@ -74,6 +81,7 @@ struct ToolsSeen {
 
 impl HttpServer {
     fn new(handler: Arc<Handler>, settings: HttpSettings, access: Access) -> HttpServer {
+        let most = usize::try_from(settings.limits.connections).unwrap_or(usize::MAX);
         let mut boot = [0; 8];
         // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
         let _ = getrandom::fill(&mut boot);
@@ -81,11 +89,14 @@ impl HttpServer {
             tools: watch::Sender::new(ToolsSeen { is_ready: handler.is_ready(), changes: 0 }),
             handler,
             clients: Clients::new(&settings),
-            settings,
             access,
             stage: watch::Sender::new(ServerStage::Serving),
             in_flight: AtomicUsize::new(0),
             boot: u64::from_le_bytes(boot),
+            requests: AtomicUsize::new(0),
+            room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
+            counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
+            settings,
         }
     }
 
@@ -97,6 +108,12 @@ impl HttpServer {
     async fn reached(&self, stage: ServerStage) {
         // The sender lives as long as we do.
         let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
+    }
+
+    /// Open connections.
+    fn connections(&self) -> usize {
+        let most = usize::try_from(self.settings.limits.connections).unwrap_or(usize::MAX);
+        most.min(Semaphore::MAX_PERMITS) - self.room.available_permits()
     }
 
     fn in_flight(&self) -> usize {

@@ -40,6 +40,13 @@ pub(super) fn text(status: StatusCode, text: &str) -> Response {
     with_body(status, TEXT, edge::clean(text.as_bytes().to_vec(), Form::Text))
 }
 
+/// The numbers that Prometheus gathers.
+pub(super) fn numbers(text: &str) -> Response {
+    const NUMBERS: HeaderValue =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    with_body(StatusCode::OK, NUMBERS, edge::clean(text.as_bytes().to_vec(), Form::Text))
+}
+
 /// Nothing but a status.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::default();

@@ -1,6 +1,7 @@
 //! What the command line says about the server over HTTP.
 
 use super::guard::Origin;
+use crate::observe::counts::CallCounts;
 use ptc_runtime::limit_table;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -49,8 +50,19 @@ pub struct HttpSettings {
     pub origins: Vec<Origin>,
     /// How the server is called in logs and by `/ready`.
     pub instance: String,
+    /// Whether numbers are shown, and where.
+    pub metrics: Option<MetricsSettings>,
     /// The limits.
     pub limits: HttpLimits,
+}
+
+/// Where numbers are shown, and those of calls.
+#[derive(Clone, Debug)]
+pub struct MetricsSettings {
+    /// The path, with its slash.
+    pub path: String,
+    /// What whoever records calls counts.
+    pub calls: CallCounts,
 }
 
 /// Paths beside the one that speaks MCP.
@@ -65,7 +77,9 @@ impl HttpSettings {
 
     /// True when two paths are one.
     pub fn has_path_twice(&self) -> bool {
-        [HEALTH, READY].contains(&&*self.path)
+        let metrics = self.metrics.as_ref().map(|metrics| &*metrics.path);
+        [Some(HEALTH), Some(READY), metrics].contains(&Some(&*self.path))
+            || [Some(HEALTH), Some(READY)].contains(&metrics)
     }
 
     pub(super) fn request_timeout(&self) -> Duration {

@@ -1,4 +1,6 @@
-//! Who gets in: tokens, what each may, and addresses that try wrong ones.
+//! Who gets in: tokens ([`tokens`]), what each may, and addresses that try wrong ones.
+
+pub mod tokens;
 
 use super::guard::only;
 use super::settings::HttpLimits;
@@ -8,9 +10,11 @@ use axum::http::{HeaderMap, header};
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use subtle::ConstantTimeEq;
+use tokens::TokenGrant;
 
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
@@ -20,6 +24,9 @@ pub const SHORTEST_TOKEN: usize = 32;
 
 /// Addresses whose wrong tokens are remembered; beyond that nobody more is refused.
 const MOST_ADDRESSES: usize = 10_000;
+
+/// How often the file of tokens is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The hash of a token.
 pub fn hash(token: &str) -> TokenHash {
@@ -33,15 +40,55 @@ pub fn hash(token: &str) -> TokenHash {
 pub(super) struct TokenHolder {
     /// What belongs to them.
     pub(super) owner: CallOwner,
+    /// How the token is called.
+    pub(super) name: String,
+    grant: Option<TokenGrant>,
     share: Share,
     party: OnceLock<Arc<Party>>,
+    /// Calls that it may begin at once, and since when that is so.
+    calls: Mutex<(f64, Instant)>,
 }
 
 impl TokenHolder {
-    fn new(owner: CallOwner, limits: &HttpLimits) -> Arc<TokenHolder> {
+    fn new(grant: Option<TokenGrant>, limits: &HttpLimits) -> Arc<TokenHolder> {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let share = Share { jobs: whole(limits.jobs_per_owner), queued: whole(limits.queued_per_owner) };
-        Arc::new(TokenHolder { owner, share, party: OnceLock::new() })
+        let own = grant.as_ref().and_then(|grant| grant.max_concurrent);
+        let jobs = own.map_or(limits.jobs_per_owner, |own| u64::from(own.get()));
+        let per_minute = grant.as_ref().and_then(|grant| grant.evals_per_minute);
+        Arc::new(TokenHolder {
+            owner: grant.as_ref().map_or_else(CallOwner::default, |grant| owner_of(&grant.hash)),
+            name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
+            share: Share { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
+            party: OnceLock::new(),
+            calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
+            grant,
+        })
+    }
+
+    /// Takes one of the calls that the token may begin within a minute.
+    ///
+    /// # Errors
+    /// How many they are, and when there is one again.
+    pub(super) fn take_call(&self) -> Result<(), (u32, Duration)> {
+        let Some(most) = self.grant.as_ref().and_then(|grant| grant.evals_per_minute) else { return Ok(()) };
+        let (most, now) = (most.get(), Instant::now());
+        let a_second = f64::from(most) / 60.0;
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = (calls.0 + (now - calls.1).as_secs_f64() * a_second).min(f64::from(most));
+        if there < 1.0 {
+            *calls = (there, now);
+            return Err((most, Duration::from_secs_f64((1.0 - there) / a_second)));
+        }
+        *calls = (there - 1.0, now);
+        Ok(())
+    }
+
+    fn is_good(&self) -> bool {
+        let expires = self.grant.as_ref().and_then(|grant| grant.expires);
+        expires.is_none_or(|expires| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            expires.as_second() > i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+        })
     }
 
     /// Their place at the gate.
@@ -66,11 +113,21 @@ pub(super) enum Refused {
 pub struct Access {
     /// `None`: everybody is one and the same.
     tokens: Option<RwLock<Vec<KnownToken>>>,
+    file: Option<TokenFile>,
     everybody: Arc<TokenHolder>,
     limits: HttpLimits,
     /// Off: wrong tokens are refused one by one.
     counts_failures: bool,
     failures: Mutex<Failures>,
+}
+
+/// The file that names tokens, and the token that was given beside it.
+#[derive(Debug)]
+pub struct TokenFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Tokens that are good whatever stands there.
+    pub beside: Vec<TokenGrant>,
 }
 
 #[derive(Clone, Debug)]
@@ -99,16 +156,58 @@ impl Access {
         Access::with(None, limits, false)
     }
 
-    /// For who has one of these tokens.
-    pub fn by_tokens(tokens: &[TokenHash], limits: &HttpLimits, counts_failures: bool) -> Access {
-        let known =
-            |hash: &TokenHash| KnownToken { hash: *hash, holder: TokenHolder::new(owner_of(hash), limits) };
-        Access::with(Some(RwLock::new(tokens.iter().map(known).collect())), limits, counts_failures)
+    /// For who has one of these tokens; those of a file are followed.
+    pub fn by_tokens(
+        tokens: Vec<TokenGrant>,
+        file: Option<TokenFile>,
+        limits: &HttpLimits,
+        counts_failures: bool,
+    ) -> Access {
+        let access = Access::with(Some(RwLock::default()), limits, counts_failures);
+        access.replace(tokens);
+        Access { file, ..access }
+    }
+
+    /// From now on these tokens are good. Who has one that was good before and is as it was goes on.
+    fn replace(&self, grants: Vec<TokenGrant>) {
+        let Some(tokens) = &self.tokens else { return };
+        let mut tokens = tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let known = |grant: TokenGrant| {
+            let old = tokens.iter().find(|known| known.holder.grant.as_ref() == Some(&grant));
+            let hash = grant.hash;
+            let holder =
+                old.map_or_else(|| TokenHolder::new(Some(grant), &self.limits), |known| known.holder.clone());
+            KnownToken { hash, holder }
+        };
+        let new = grants.into_iter().map(known).collect();
+        *tokens = new;
+    }
+
+    /// Follows the file of tokens, if there is one. Never ends.
+    pub(super) async fn follow(&self) {
+        let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
+        let stamp = || path.metadata().ok().and_then(|data| Some((data.modified().ok()?, data.len())));
+        let mut read = stamp();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = stamp();
+            if now == read {
+                continue;
+            }
+            read = now;
+            match tokens::read(path) {
+                Ok(grants) => {
+                    tracing::info!(tokens = grants.len(), "tokens reloaded");
+                    self.replace(beside.iter().cloned().chain(grants).collect());
+                }
+                Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
+            }
+        }
     }
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
-        let everybody = TokenHolder::new(CallOwner::default(), limits);
-        Access { tokens, everybody, limits: *limits, counts_failures, failures: Mutex::default() }
+        let everybody = TokenHolder::new(None, limits);
+        Access { tokens, file: None, everybody, limits: *limits, counts_failures, failures: Mutex::default() }
     }
 
     /// Who asks from there, with these headers.
@@ -132,7 +231,7 @@ impl Access {
                 );
             place.map(|at| tokens[at].clone())
         });
-        match found {
+        match found.filter(|known: &KnownToken| known.holder.is_good()) {
             Some(KnownToken { hash, holder }) => self.is_welcome(from, hash).map(|()| holder),
             None => {
                 let refused = self.refused_or(from, Refused::WrongToken);

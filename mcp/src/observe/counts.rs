@@ -1,0 +1,82 @@
+//! Calls as numbers that only grow, for who gathers them over time.
+
+use super::entry::CallEntry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use ptc_runtime::outcome::CallStatus;
+
+/// Two labels: what is counted, and how it ended.
+type Labels = [(&'static str, String); 2];
+type Counts = Family<Labels, Counter>;
+type Times = Family<[(&'static str, String); 1], Histogram, fn() -> Histogram>;
+
+/// Calls of tools, and what their runs have done. Labels are names of tools and servers, and reasons: there are few.
+#[derive(Clone, Debug)]
+pub struct CallCounts {
+    calls: Counts,
+    seconds: Times,
+    fuel: Counter,
+    result_bytes: Counter,
+    upstream_calls: Counts,
+    upstream_bytes: Counter,
+    upstream_seconds: Times,
+}
+
+fn times() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 4.0, 10))
+}
+
+impl Default for CallCounts {
+    fn default() -> CallCounts {
+        CallCounts {
+            calls: Family::default(),
+            seconds: Family::new_with_constructor(times),
+            fuel: Counter::default(),
+            result_bytes: Counter::default(),
+            upstream_calls: Family::default(),
+            upstream_bytes: Counter::default(),
+            upstream_seconds: Family::new_with_constructor(times),
+        }
+    }
+}
+
+impl CallCounts {
+    /// Enters them where they are shown.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("calls", "Calls of tools, by tool and reason", self.calls.clone());
+        registry.register("call_seconds", "From a request to its answer, by tool", self.seconds.clone());
+        registry.register("fuel", "Fuel of programs", self.fuel.clone());
+        registry.register("result_bytes", "Bytes of results", self.result_bytes.clone());
+        let upstream = "Calls of upstream tools, by server and reason";
+        registry.register("upstream_calls", upstream, self.upstream_calls.clone());
+        registry.register("upstream_result_bytes", "Bytes of their results", self.upstream_bytes.clone());
+        let seconds = "From sending to answer, by server";
+        registry.register("upstream_call_seconds", seconds, self.upstream_seconds.clone());
+    }
+
+    /// A call has ended. Names of tools that there are not are not counted one by one.
+    pub(super) fn add(&self, call: &CallEntry, is_known: bool) {
+        let tool = if is_known { &*call.tool } else { "" };
+        let reason = call.reason.as_deref().unwrap_or(call.status());
+        self.calls.get_or_create(&[("tool", tool.into()), ("reason", reason.into())]).inc();
+        self.seconds.get_or_create(&[("tool", tool.into())]).observe(call.duration.as_secs_f64());
+        let Some(run) = &call.run else { return };
+        self.fuel.inc_by(run.usage.fuel.unwrap_or_default());
+        self.result_bytes.inc_by(run.result_bytes.unwrap_or_default());
+        for call in &run.calls {
+            let reason = match &call.status {
+                CallStatus::Error { reason, .. } => reason.name(),
+                _ => "ok",
+            };
+            self.upstream_calls
+                .get_or_create(&[("server", call.server.clone()), ("reason", reason.into())])
+                .inc();
+            self.upstream_bytes.inc_by(call.result_bytes.unwrap_or_default());
+            self.upstream_seconds
+                .get_or_create(&[("server", call.server.clone())])
+                .observe(call.duration.as_secs_f64());
+        }
+    }
+}

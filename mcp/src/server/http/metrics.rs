@@ -1,0 +1,77 @@
+//! `/metrics`: what Prometheus gathers.
+
+use super::HttpServer;
+use crate::observe::counts::CallCounts;
+use crate::server::gate::Gate;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+/// Numbers of a server over HTTP.
+#[derive(Debug)]
+pub(super) struct HttpCounts {
+    registry: Registry,
+    requests: Family<[(&'static str, String); 2], Counter>,
+    seconds: Histogram,
+    in_flight: Gauge,
+    connections: Gauge,
+    sessions: Gauge,
+    queued: Gauge,
+    resident: Gauge,
+}
+
+impl HttpCounts {
+    /// Nothing has happened.
+    pub(super) fn new(calls: &CallCounts) -> HttpCounts {
+        let mut registry = Registry::with_prefix("ptc");
+        calls.register(&mut registry);
+        let requests = Family::<[(&'static str, String); 2], Counter>::default();
+        let seconds = Histogram::new(exponential_buckets(0.0001, 4.0, 10));
+        let mut gauge = |name: &str, help: &str| {
+            let gauge: Gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
+        let in_flight = gauge("http_requests_in_flight", "Requests without an answer yet");
+        let connections = gauge("http_connections", "Open connections");
+        let sessions = gauge("http_sessions", "Sessions of the handshake era");
+        let queued = gauge("queued_calls", "Calls that wait to begin");
+        let resident = gauge("resident_memory_bytes", "Resident memory of the process");
+        registry.register("http_requests", "Requests, by method and status", requests.clone());
+        registry.register("http_request_seconds", "Until an answer begins", seconds.clone());
+        HttpCounts { registry, requests, seconds, in_flight, connections, sessions, queued, resident }
+    }
+
+    /// An answer begins.
+    pub(super) fn answered(&self, method: &str, status: u16, time: Duration) {
+        self.requests.get_or_create(&[("method", method.into()), ("status", status.to_string())]).inc();
+        self.seconds.observe(time.as_secs_f64());
+    }
+
+    /// All numbers as text.
+    pub(super) fn text(&self, server: &HttpServer, gate: &Gate) -> String {
+        let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.in_flight.set(whole(server.in_flight()));
+        self.connections.set(whole(server.connections()));
+        self.sessions.set(whole(server.clients.count()));
+        self.queued.set(whole(gate.queued()));
+        self.resident.set(resident_bytes());
+        let mut text = String::new();
+        // Writing to memory cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// Resident memory, where the system says how much that is.
+fn resident_bytes() -> i64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok());
+    // SAFETY: it only looks a number up.
+    pages.unwrap_or_default() * unsafe { libc::sysconf(libc::_SC_PAGESIZE) }
+}

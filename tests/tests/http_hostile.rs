@@ -1,0 +1,117 @@
+//! What clients do to a server over HTTP, by mistake or on purpose: each has its answer, and another client notices
+//! nothing.
+
+use ptc_tests::web::{Browser, WebServer, program, stateless_body, stateless_headers};
+
+fn start() -> WebServer {
+    WebServer::start(&["--http-request-timeout", "300ms", "--http-max-body-bytes", "1M"])
+}
+
+fn is_well(server: &WebServer) {
+    let body = stateless_body(1, "tools/call", program("(+ 1 2)"));
+    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "3");
+}
+
+/// Sends what the server may refuse to read on; what it says then.
+fn status(browser: &mut Browser, pieces: impl IntoIterator<Item = Vec<u8>>) -> Option<u16> {
+    for piece in pieces {
+        if browser.send_raw(&piece).is_err() {
+            break;
+        }
+    }
+    browser.head().map(|answer| answer.status)
+}
+
+fn head(more: &str) -> Vec<u8> {
+    format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{more}").into_bytes()
+}
+
+#[test]
+fn a_head_that_is_never_ended_ends_the_connection() {
+    let server = start();
+    let mut slow: Vec<Browser> = (0..20).map(|_| server.connect()).collect();
+    for browser in &mut slow {
+        browser.send_raw(b"POST /mcp HTTP/1.1\r\nHost: local").unwrap();
+    }
+    is_well(&server);
+    for browser in &mut slow {
+        assert!(browser.head().is_none(), "it is closed");
+    }
+    is_well(&server);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_a_timeout() {
+    let server = start();
+    let mut slow = server.connect();
+    assert_eq!(status(&mut slow, [head("Content-Length: 100\r\n\r\n{\"a\"")]), Some(408));
+    is_well(&server);
+}
+
+#[test]
+fn a_body_without_end_is_too_large() {
+    let server = start();
+    // It says so, and nothing of it is read.
+    let mut honest = server.connect();
+    assert_eq!(status(&mut honest, [head("Content-Length: 1073741824\r\n\r\n")]), Some(413));
+    // Or it does not, and is read up to the limit.
+    let mut chunked = server.connect();
+    let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
+    let pieces =
+        std::iter::once(head("Transfer-Encoding: chunked\r\n\r\n")).chain(std::iter::repeat_n(chunk, 17));
+    assert_eq!(status(&mut chunked, pieces), Some(413));
+    is_well(&server);
+}
+
+#[test]
+fn too_many_headers_or_too_long_ones_are_refused() {
+    let server = start();
+    let mut many = server.connect();
+    let headers: String = (0..101).map(|number| format!("x-{number}: 1\r\n")).collect();
+    assert_eq!(status(&mut many, [head(&headers), b"\r\n".to_vec()]), Some(431));
+    let mut long = server.connect();
+    assert_eq!(status(&mut long, [head(&format!("x: {}\r\n\r\n", "y".repeat(100_000)))]), Some(431));
+    // A hundred thousand of them are not even read to the end.
+    let mut endless = server.connect();
+    let piece = "x-header: value\r\n".repeat(1_000).into_bytes();
+    let pieces = std::iter::once(head("")).chain(std::iter::repeat_n(piece, 100));
+    assert!(matches!(status(&mut endless, pieces), Some(431) | None));
+    is_well(&server);
+}
+
+#[test]
+fn half_a_connection_is_none() {
+    let server = WebServer::start(&[
+        "--timeout",
+        "600s",
+        "--fuel",
+        "1000000000000000",
+        "--max-concurrent",
+        "1",
+        "--max-suspended",
+        "0",
+    ]);
+    let mut half = server.connect();
+    let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
+    half.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    half.stream().shutdown(std::net::Shutdown::Write).unwrap();
+    // Its program is stopped: else this one, of some work, would never begin.
+    let body = stateless_body(2, "tools/call", program("(count (range 100000))"));
+    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "100000");
+}
+
+#[test]
+fn nonsense_is_answered_or_ends_the_connection() {
+    let server = start();
+    for nonsense in ["GARBAGE\r\n\r\n", "GET\r\n\r\n", "\0\0\0\0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut browser = server.connect();
+        let said = status(&mut browser, [nonsense.as_bytes().to_vec()]);
+        assert!(said.is_none_or(|status| status >= 400), "{nonsense:?}: {said:?}");
+    }
+    let twice = head("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}");
+    assert_eq!(status(&mut server.connect(), [twice]), Some(400));
+    is_well(&server);
+}
