@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
+//! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
 //!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
@@ -24,6 +24,7 @@ pub mod manual;
 mod reload;
 pub mod serve;
 mod stop;
+pub mod task;
 pub mod tools;
 pub mod trace;
 
@@ -86,6 +87,8 @@ enum Commands<B: Bench> {
     Eval(eval::EvalArgs),
     /// Run one Python script
     Exec(exec::ExecArgs),
+    /// Solve a task in words: a model writes the programs
+    Task(task::TaskArgs),
     /// Run many programs: JSON Lines in, JSON Lines out
     Batch(batch::BatchArgs),
     /// Show the configured servers, their state and their tools
@@ -164,6 +167,7 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
         Commands::Serve(args) => serve::command(*args),
         Commands::Eval(args) => on_runtime(eval::run(args)),
         Commands::Exec(args) => on_runtime(exec::run(args)),
+        Commands::Task(args) => on_runtime(task::run(args)),
         Commands::Batch(args) => on_runtime(batch::run(args)),
         Commands::Tools(args) => on_runtime(tools::run(args)),
         Commands::Doctor(args) => on_runtime(doctor::run(args)),

@@ -1,6 +1,7 @@
 //! `ptc serve`: an MCP server, over standard input and output or over HTTP.
 
 use super::boot::{Booted, UpstreamFlags, launch};
+use super::flags::agentic::{AgenticFlags, TaskServers};
 use super::flags::catalog::CatalogFlags;
 use super::flags::debug::{DebugFlags, Recording};
 use super::flags::http::{HttpFlags, HttpPlan};
@@ -24,6 +25,7 @@ use crate::tools::catalog::CatalogStyle;
 use crate::tools::execute_program::{self, ExecuteProgram};
 use crate::tools::lisp_debug::{self, LispDebug};
 use crate::tools::lisp_eval;
+use crate::tools::lisp_task;
 use crate::tools::proxy::{self, ProxyDispatch};
 use crate::tools::registry::MoreTools;
 use crate::tools::session::{self, SessionTable};
@@ -89,6 +91,8 @@ pub struct ServeArgs {
     sessions: SessionFlags,
     #[command(flatten)]
     proxy: ProxyFlags,
+    #[command(flatten)]
+    agentic: AgenticFlags,
     #[command(flatten)]
     debug: DebugFlags,
     #[command(flatten)]
@@ -199,6 +203,8 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let (quotas, kept) = args.sessions.bounds()?;
         more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits));
     }
+    let servers = TaskServers { has_upstreams: booted.has_upstreams, read_only };
+    more.tasks = args.agentic.tasks(&booted.runtime, limits, servers)?;
     let with_debug = wants(lisp_debug::NAME);
     let recorder = args.debug.recording(with_debug, counts, booted.runtime.secrets())?.map(|recording| {
         let Recording { recorder, response_bytes } = recording;
@@ -208,7 +214,8 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     if recorder.as_ref().is_some_and(|recorder| recorder.logs_turns()) {
         booted.runtime.broker().hash_arguments();
     }
-    let registry = Registry::of_server(booted.runtime.clone(), limits, more).only(wants);
+    let registry = Registry::of_server(booted.runtime.clone(), limits, more)
+        .only(|name| wants(name) || name == lisp_task::NAME);
     let instructions: Vec<&str> =
         [(lisp_eval::NAME, LISP_INSTRUCTIONS), (execute_program::NAME, PYTHON_INSTRUCTIONS)]
             .into_iter()

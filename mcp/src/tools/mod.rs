@@ -13,6 +13,7 @@
 //! - [`catalog`]: the upstream servers and tools that a description may list.
 //! - [`lisp_eval`]: runs a program. [`execute_program`]: runs a Python script. [`proxy`]: one tool in front of all
 //!   others.
+//! - [`lisp_task`]: solves a task in words with a model of the server's.
 //! - [`session`]: programs that build on each other. [`lisp_debug`]: what the server has been doing.
 //!
 //! Architecture invariant: adding a tool touches its own folder and one line of [`registry`].
@@ -23,6 +24,7 @@ pub mod execute_program;
 pub mod job;
 pub mod lisp_debug;
 pub mod lisp_eval;
+pub mod lisp_task;
 pub mod log;
 pub mod proxy;
 pub mod registry;

@@ -3,6 +3,7 @@
 use super::execute_program::ExecuteProgram;
 use super::lisp_debug::LispDebug;
 use super::lisp_eval::{Evaluator, LispEval};
+use super::lisp_task::{LispTask, Tasks};
 use super::proxy::ProxyDispatch;
 use super::session::{self, SessionTable};
 use super::{Definition, Facts, Tool};
@@ -27,6 +28,8 @@ pub struct MoreTools {
     pub scripts: Option<ExecuteProgram>,
     /// `proxy-dispatch`.
     pub proxy: Option<ProxyDispatch>,
+    /// `lisp_task`.
+    pub tasks: Option<Arc<Tasks>>,
     /// The tools of sessions.
     pub sessions: Option<Arc<SessionTable>>,
 }
@@ -34,10 +37,11 @@ pub struct MoreTools {
 impl Registry {
     /// What `ptc serve` offers: one line a tool.
     pub fn of_server(evaluator: Arc<dyn Evaluator>, limits: Limits, more: MoreTools) -> Registry {
-        let MoreTools { debug, scripts, proxy, sessions } = more;
+        let MoreTools { debug, scripts, proxy, tasks, sessions } = more;
         Registry::default()
             // A line a tool.
             .with(LispEval::new(evaluator, limits))
+            .with_any(tasks.map(LispTask::new))
             .with_any(debug)
             .with_any(scripts)
             .with_any(proxy)

@@ -22,6 +22,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("http-auth-rate-limit-window", "http-auth-rate-limit-window-ms"),
     ("http-auth-rate-limit-block", "http-auth-rate-limit-block-ms"),
     ("session-ttl", "session-ttl-ms"),
+    ("agentic-task-timeout", "agentic-task-timeout-ms"),
+    ("agentic-planner-timeout", "agentic-planner-timeout-ms"),
     ("session-idle-timeout", "session-idle-timeout-ms"),
 ];
 

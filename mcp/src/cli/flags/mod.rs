@@ -9,6 +9,7 @@
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
 //! - [`variables`]: flags as environment variables.
 
+pub mod agentic;
 pub mod catalog;
 pub mod debug;
 pub mod http;

@@ -1,0 +1,81 @@
+//! `ptc task`: a task in words, as the tool `lisp_task` solves it.
+
+use super::OutputFormat;
+use super::boot::{Need, UpstreamFlags, boot};
+use super::flags::agentic::{TaskFlags, TaskServers};
+use super::flags::limits::LimitFlags;
+use super::flags::source::context;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::tools::lisp_task::TaskRequest;
+use serde_json::{Value, json};
+
+/// Arguments of `ptc task`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc task 'How many open issues have no assignee?' --aggregator-read-only
+  ptc task 'Sum up data/orders by user' --context @orders.json --agentic-model ollama:qwen3
+  ptc task 'Close stale issues' --agentic-allow-writes --agentic-max-turns 4 --output json
+
+The model writes programs that run here; their answer is printed. Exit codes: 0 an answer, 1 none,
+2 usage or configuration error, 3 an upstream server did not start.")]
+pub struct TaskArgs {
+    /// What is to be found out or done
+    #[arg(value_name = "TASK")]
+    task: String,
+    /// JSON object (or @FILE) whose key k is read as data/k
+    #[arg(long, value_name = "JSON | @FILE")]
+    context: Option<String>,
+    /// JSON object with what the answer has to keep to: max_items, preferred_fields
+    #[arg(long, value_name = "JSON")]
+    constraints: Option<String>,
+    /// How to write the answer
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    tasks: TaskFlags,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// Runs the command.
+pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
+    let most = args.limits.limits(true)?.max_context_bytes;
+    let mut arguments = json!({ "task": args.task });
+    let parsed = |name: &str, text: &str| {
+        serde_json::from_str::<Value>(text).map_err(|error| Abort::usage(format!("--{name}: {error}")))
+    };
+    if let Some(text) = &args.context {
+        arguments["context"] = parsed("context", &context(text, most)?)?;
+    }
+    if let Some(text) = &args.constraints {
+        arguments["constraints"] = parsed("constraints", text)?;
+    }
+    let request = TaskRequest::read(&arguments.to_string(), most).map_err(Abort::usage)?;
+    let booted = boot(&args.upstreams, Need::All, 1).await?;
+    let servers = TaskServers { has_upstreams: booted.has_upstreams, read_only: args.upstreams.read_only()? };
+    let limits = args.limits.limits(booted.has_upstreams)?;
+    let tasks = args.tasks.tasks(&booted.runtime, limits, servers);
+    let solved = match tasks {
+        Ok(tasks) => Ok(tasks.solve(&request).await),
+        Err(abort) => Err(abort),
+    };
+    booted.runtime.shutdown().await;
+    let (answer, is_ok) = solved?;
+    match args.output {
+        OutputFormat::Json => console::write_json(&answer)?,
+        OutputFormat::Text => {
+            let text = |name: &str| answer[name].as_str().unwrap_or_default();
+            for warning in answer["warnings"].as_array().into_iter().flatten() {
+                console::complain(&format!("note: {}: {}", warning["code"], warning["detail"]));
+            }
+            match is_ok {
+                true => console::write_parts([text("answer"), "\n"])?,
+                false => console::complain(&format!("{}: {}", text("reason"), text("message"))),
+            }
+        }
+    }
+    Ok(if is_ok { Exit::Ok } else { Exit::ProgramFailed })
+}

@@ -1,0 +1,161 @@
+//! What came of a task, as the client sees it.
+
+use super::TaskSettings;
+use super::request::TaskRequest;
+use ptc_runtime::agent::{AgentFailure, AgentReason, AgentStep, LlmErrorKind};
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What the ratio does not say.
+const EFFICIENCY_NOTE: &str = "The ratio counts upstream payload against the answer. It excludes what the planner model of \
+    this server read and wrote, and the envelope of the response.";
+
+/// A call that came to nothing before a model was asked.
+pub(super) fn failed(reason: &str, message: &str) -> Value {
+    json!({
+        "status": "error", "reason": reason, "message": message, "feedback": message, "warnings": [],
+        "planner": {}, "execution": {}, "upstream_calls": [],
+    })
+}
+
+/// The whole answer.
+pub(super) fn of(
+    step: &AgentStep,
+    model: &str,
+    settings: &TaskSettings,
+    request: &TaskRequest,
+    took: Duration,
+) -> Value {
+    let mut warnings: Vec<Value> = request
+        .constraints
+        .unsupported
+        .iter()
+        .map(|name| json!({ "code": "unsupported_constraint", "detail": name }))
+        .collect();
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    let (mut result_bytes, mut truncated) = (0, false);
+    match &step.result {
+        Ok(value) => {
+            let value = request.constraints.apply(value.clone());
+            let text = match &value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            result_bytes = text.len();
+            truncated = result_bytes > settings.result_bytes;
+            if truncated {
+                warnings.push(json!({ "code": "max_result_bytes", "detail": settings.result_bytes }));
+            }
+            put("status", "ok".into());
+            put("answer", cut(&text, settings.result_bytes).into());
+            put("structured_result", if truncated || value.is_string() { Value::Null } else { value });
+        }
+        Err(failure) => {
+            let message = message_of(failure);
+            put("status", "error".into());
+            put("reason", reason_of(failure).into());
+            put("feedback", message.clone().into());
+            put("message", message.into());
+            if !failure.matched_calls.is_empty() {
+                put("matched_calls", json!(failure.matched_calls));
+            }
+        }
+    }
+    put("warnings", warnings.into());
+    let usage = &step.usage;
+    put(
+        "planner",
+        json!({
+            "model": model, "calls": usage.requests, "duration_ms": millis(usage.model_time),
+            "prompt_bytes": usage.prompt_bytes, "output_bytes": usage.reply_bytes,
+            "completion_bytes": usage.reply_bytes, "tokens": usage.tokens,
+        }),
+    );
+    put(
+        "execution",
+        json!({
+            "result_bytes": result_bytes, "truncated": truncated, "max_result_bytes": settings.result_bytes,
+            "duration_ms": millis(took), "turn_count": step.turns.len(),
+        }),
+    );
+    put("upstream_calls", step.calls.iter().map(call_json).collect());
+    if settings.include_program {
+        put("program", json!(step.program));
+    }
+    if usage.requests > 0 {
+        put("ptc_metrics", metrics(step, if step.result.is_ok() { result_bytes } else { 0 }));
+    }
+    Value::Object(fields)
+}
+
+/// The reasons of section 16, by what happened.
+fn reason_of(failure: &AgentFailure) -> String {
+    match (failure.reason, failure.model_error) {
+        (AgentReason::Failed, _) => "agent_failed".to_owned(),
+        (AgentReason::PartialSideEffects, _) => failure.reason.name().to_owned(),
+        (AgentReason::Timeout, _) => "budget_exceeded".to_owned(),
+        (AgentReason::LlmError, Some(LlmErrorKind::Configuration)) => "agentic_config_error".to_owned(),
+        (AgentReason::LlmError, Some(LlmErrorKind::Timeout)) => "planner_timeout".to_owned(),
+        (AgentReason::LlmError, _) => "planner_error".to_owned(),
+        (reason, _) => format!("ptc_{}", reason.name()),
+    }
+}
+
+fn message_of(failure: &AgentFailure) -> String {
+    match failure.reason {
+        AgentReason::Timeout => "agentic task budget exceeded".to_owned(),
+        _ => failure.message.clone(),
+    }
+}
+
+fn call_json(call: &CallRecord) -> Value {
+    let is_oversize = matches!(call.status, CallStatus::Error { reason: CallFault::ResponseTooLarge, .. });
+    let mut entry = json!({
+        "server": call.server, "tool": call.tool, "status": "ok", "duration_ms": millis(call.duration),
+        "effect": call.effect.name(), "result_bytes": call.result_bytes, "oversize": is_oversize,
+    });
+    if let CallStatus::Error { reason, error } = &call.status {
+        entry["status"] = "error".into();
+        entry["reason"] = reason.name().into();
+        entry["error"] = error.as_str().into();
+    }
+    entry
+}
+
+fn metrics(step: &AgentStep, final_bytes: usize) -> Value {
+    let mut metrics =
+        serde_json::to_value(PtcMetrics::from_parts(&step.calls, final_bytes as u64, 0)).unwrap_or_default();
+    let usage = &step.usage;
+    let reported = usage.requests > 0
+        && step.turns.len() == usage.requests as usize
+        && step.turns.iter().all(|turn| turn.tokens.total().is_some());
+    let tokens = |count: Option<u64>| if reported { json!(count.unwrap_or(0)) } else { Value::Null };
+    let estimate = |bytes: u64| bytes.div_ceil(4);
+    metrics["server_side_llm"] = json!({
+        "planner_calls": usage.requests, "provider_reported": reported,
+        "prompt_tokens": tokens(usage.tokens.input), "completion_tokens": tokens(usage.tokens.output),
+        "total_tokens": tokens(usage.tokens.total()),
+        "prompt_bytes": usage.prompt_bytes, "completion_bytes": usage.reply_bytes,
+        "estimated_prompt_tokens": estimate(usage.prompt_bytes),
+        "estimated_completion_tokens": estimate(usage.reply_bytes),
+        "estimated_total_tokens": estimate(usage.prompt_bytes + usage.reply_bytes),
+        "estimate_method": "utf8_bytes_div_4",
+    });
+    metrics["efficiency_note"] = EFFICIENCY_NOTE.into();
+    metrics
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn cut(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,200 @@
+//! `lisp_task`: a task in words, solved by a model of the server's with programs over the configured servers
+//! (`--agentic`).
+//!
+//! # Layout
+//!
+//! - `request`: the arguments, checked in a fixed order. `answer`: what came of it, as the client sees it.
+//!   `constraints`: what a client asks of the answer. `summary`: what the description says about the servers.
+//! - here: the tool, and the task as `ptc task` runs it too.
+
+mod answer;
+mod constraints;
+mod request;
+mod summary;
+
+pub use request::TaskRequest;
+pub use summary::CapabilitySummary;
+
+use super::job::{Cancel, Job, Reporter};
+use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
+use crate::answer::{CallSummary, Content, ToolAnswer, ToolResult};
+use crate::protocol::borrowed::Raw;
+use ptc_runtime::Runtime;
+use ptc_runtime::agent::{Agent, AgentLimits, Llm};
+use ptc_runtime::limits::Limits;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Name of the tool.
+pub const NAME: &str = "lisp_task";
+
+const DESCRIPTION: &str = "Solves a task in natural language over the configured MCP servers: a model of this server plans \
+    it, writes PTC-Lisp programs and runs them. Use it when you would rather describe a task than write the program \
+    (lisp_eval runs yours).";
+
+/// How tasks are run.
+#[derive(Clone)]
+pub struct TaskSettings {
+    /// Turns, time and tokens of a task.
+    pub agent: AgentLimits,
+    /// Limits of each program.
+    pub programs: Limits,
+    /// Bytes of the answer as text.
+    pub result_bytes: usize,
+    /// The answer has the program.
+    pub include_program: bool,
+    /// Texts of the operator in the system prompt.
+    pub prefix: Option<String>,
+    /// The same, behind all but the last part.
+    pub suffix: Option<String>,
+    /// What the description says about the servers.
+    pub summary: CapabilitySummary,
+}
+
+/// Tasks of one server: its runtime, its model, how they are run.
+pub struct Tasks {
+    runtime: Arc<Runtime>,
+    llm: Arc<dyn Llm>,
+    settings: TaskSettings,
+}
+
+impl Tasks {
+    /// Tasks that this model plans.
+    pub fn new(runtime: Arc<Runtime>, llm: Arc<dyn Llm>, settings: TaskSettings) -> Tasks {
+        Tasks { runtime, llm, settings }
+    }
+
+    /// How they are run.
+    pub fn settings(&self) -> &TaskSettings {
+        &self.settings
+    }
+
+    /// Solves a task: what the client is told, and whether it is an answer.
+    pub async fn solve(&self, request: &TaskRequest) -> (Value, bool) {
+        let mut agent = Agent::verbatim(request.mission())
+            .limits(self.settings.agent)
+            .program_limits(self.settings.programs);
+        if let Some(prefix) = &self.settings.prefix {
+            agent = agent.system_prefix(prefix);
+        }
+        if let Some(suffix) = &self.settings.suffix {
+            agent = agent.system_suffix(suffix);
+        }
+        let begun = std::time::Instant::now();
+        let step = agent.run(&self.runtime, self.llm.clone(), &request.context).await;
+        let told = answer::of(&step, self.llm.model(), &self.settings, request, begun.elapsed());
+        (told, step.result.is_ok())
+    }
+}
+
+/// The tool.
+pub struct LispTask(Arc<Tasks>);
+
+impl LispTask {
+    /// Solves these tasks.
+    pub fn new(tasks: Arc<Tasks>) -> LispTask {
+        LispTask(tasks)
+    }
+}
+
+impl Tool for LispTask {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn definition(&self, _: &Facts) -> Definition {
+        let summary = self.0.settings.summary.text(&self.0.runtime.catalog());
+        Definition {
+            title: "Solve a task in words".into(),
+            description: format!("{DESCRIPTION}\nAvailable upstream capabilities:\n{summary}"),
+            input_schema: json!({
+                "type": "object",
+                "properties": {
+                    "task": { "type": "string", "description": "What is to be found out or done." },
+                    "context": { "type": "object", "description": "Data for it; key k is data/k in programs." },
+                    "constraints": {
+                        "type": "object",
+                        "description": "What the answer has to keep to: max_items, preferred_fields.",
+                        "properties": {
+                            "max_items": { "type": "integer", "minimum": 1 },
+                            "preferred_fields": { "type": "array", "items": { "type": "string" } },
+                        },
+                    },
+                },
+                "required": ["task"],
+            }),
+            annotations: ToolAnnotations {
+                read_only_hint: false,
+                destructive_hint: true,
+                idempotent_hint: false,
+                open_world_hint: true,
+            },
+            output_schema: Some(json!({
+                "type": "object",
+                "properties": {
+                    "status": { "enum": ["ok", "error"] },
+                    "answer": { "type": "string" },
+                    "reason": { "type": "string" },
+                    "message": { "type": "string" },
+                    "planner": { "type": "object" },
+                    "execution": { "type": "object" },
+                    "upstream_calls": { "type": "array" },
+                    "warnings": { "type": "array" },
+                },
+                "required": ["status", "warnings", "planner", "execution", "upstream_calls"],
+            })),
+        }
+    }
+
+    fn begin(&self, arguments: Option<Raw<'_>>, _: &CallContext, reply: Responder<'_>) -> Begun {
+        let most = self.0.settings.programs.max_context_bytes;
+        let request = match TaskRequest::read(arguments.map_or("{}", Raw::get), most) {
+            Ok(request) => request,
+            Err(message) => {
+                return reply.with(&told(answer::failed("args_error", &message), Some("args_error")));
+            }
+        };
+        let tasks = self.0.clone();
+        Begun::Run(Job::new(0, move |mut reporter: Box<dyn Reporter>| -> Cancel {
+            reporter.begun();
+            let (cancel, cancelled) = oneshot::channel::<()>();
+            tokio::spawn(async move {
+                let answer = tokio::select! {
+                    (told, is_ok) = tasks.solve(&request) => self::told_of(told, is_ok),
+                    // Whoever cancels wants no answer; dropped without a word, it goes on.
+                    Ok(()) = cancelled => {
+                        told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
+                    }
+                };
+                reporter.ended(&answer);
+            });
+            Box::new(move || {
+                let _ = cancel.send(());
+            })
+        }))
+    }
+}
+
+fn told_of(answer: Value, is_ok: bool) -> ToolAnswer<'static> {
+    let reason = (!is_ok).then(|| answer["reason"].as_str().unwrap_or_default().to_owned());
+    told(answer, reason.as_deref())
+}
+
+/// The answer as text and as data.
+fn told(answer: Value, reason: Option<&str>) -> ToolAnswer<'static> {
+    let text = match reason {
+        None => answer["answer"].as_str().unwrap_or_default().to_owned(),
+        Some(reason) => format!("{reason}: {}", answer["message"].as_str().unwrap_or_default()),
+    };
+    let summary = match reason {
+        Some(reason) => CallSummary::failed(reason.to_owned()),
+        None => CallSummary { result_bytes: Some(text.len() as u64), ..CallSummary::default() },
+    };
+    let result = ToolResult {
+        is_error: reason.is_some(),
+        content: Content::Text(text.into()),
+        structured: Some(answer),
+    };
+    ToolAnswer { result, log: Vec::new(), summary }
+}

@@ -1,0 +1,245 @@
+//! Tasks in words: `lisp_task` and `ptc task`, with a model whose replies are written down.
+
+use ptc_tests::binary::{ptc, run};
+use ptc_tests::serve::{Server, text_of};
+use ptc_tests::upstreams::{ConfigFile, Upstreams, stdio};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// An OpenAI-compatible server: each request gets the next of these programs, and the last one again and again.
+struct ModelServer {
+    url: String,
+    /// Bodies of requests.
+    got: Arc<Mutex<Vec<Value>>>,
+}
+
+impl ModelServer {
+    fn of(replies: &[&str]) -> ModelServer {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let replies: Vec<String> = replies.iter().map(|reply| format!("```clojure\n{reply}\n```")).collect();
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let kept = got.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (replies, kept) = (replies.clone(), kept.clone());
+                std::thread::spawn(move || answer(stream, &replies, &kept));
+            }
+        });
+        ModelServer { url, got }
+    }
+
+    fn prompts(&self) -> Vec<String> {
+        self.got.lock().expect("a whole list").iter().map(|body| body["messages"].to_string()).collect()
+    }
+}
+
+/// Serves one connection.
+fn answer(stream: TcpStream, replies: &[String], got: &Mutex<Vec<Value>>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim().to_ascii_lowercase();
+            if let Some(text) = line.strip_prefix("content-length:") {
+                length = text.trim().parse().ok()?;
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let number = {
+            let mut got = got.lock().expect("a whole list");
+            got.push(serde_json::from_slice(&body).ok()?);
+            got.len() - 1
+        };
+        let reply = replies.get(number).or(replies.last())?;
+        let body = json!({"choices": [{"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 40, "completion_tokens": 2}})
+        .to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        reader.get_mut().write_all((head + &body).as_bytes()).ok()?;
+    }
+}
+
+/// The sample shop, whose tools only read.
+fn shop() -> ConfigFile {
+    let ptc = ptc_tests::binary::path().display().to_string();
+    // Its own binary under another name, since a server must not be this very program.
+    let link = format!("exec {ptc} demo-server shop");
+    Upstreams::default().add("shop", stdio("sh", &["-c", &link])).write()
+}
+
+fn started(config: &ConfigFile, model: &ModelServer, more: &[&str]) -> Server {
+    let mut flags = vec!["--agentic", "--agentic-model", "some-model", "--agentic-base-url", &model.url];
+    flags.extend(more);
+    Server::start(&config.flags(&flags))
+}
+
+fn task(server: &mut Server, arguments: Value) -> Value {
+    server.request("tools/call", json!({ "name": "lisp_task", "arguments": arguments }))["result"].clone()
+}
+
+const NAME: &str =
+    "(return (:name (:value (tool/call {:server \"shop\" :tool \"get_customer\" :args {:id data/id}}))))";
+
+#[test]
+fn a_task_is_solved_over_the_servers() {
+    let (config, model) = (shop(), ModelServer::of(&[NAME]));
+    let mut server = started(&config, &model, &["--aggregator-read-only"]);
+    let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
+    let tools = tools.as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["lisp_eval", "lisp_task"]);
+    let description = tools[1]["description"].as_str().unwrap();
+    assert!(
+        description.contains("Available upstream capabilities:\n- shop: get_customer->:unknown_content"),
+        "{description}"
+    );
+    let result = task(&mut server, json!({"task": "Who is the customer?", "context": {"id": "c-07"}}));
+    assert_eq!(result["isError"], false, "{result}");
+    let told = &result["structuredContent"];
+    assert_eq!((&told["status"], &told["answer"]), (&json!("ok"), &json!(text_of(&result))));
+    assert!(!text_of(&result).is_empty() && told["program"].as_str().unwrap().contains("get_customer"));
+    let call = &told["upstream_calls"][0];
+    assert_eq!(
+        (&call["server"], &call["effect"], &call["status"]),
+        (&json!("shop"), &json!("read"), &json!("ok"))
+    );
+    let planner = &told["planner"];
+    assert_eq!(
+        (&planner["model"], &planner["calls"], &planner["tokens"]["input"]),
+        (&json!("some-model"), &json!(1), &json!(40))
+    );
+    let llm = &told["ptc_metrics"]["server_side_llm"];
+    assert_eq!(
+        (&llm["provider_reported"], &llm["total_tokens"], &llm["planner_calls"]),
+        (&json!(true), &json!(42), &json!(1))
+    );
+    assert!(told["ptc_metrics"]["efficiency_note"].as_str().unwrap().contains("excludes"));
+    assert_eq!(
+        (&told["execution"]["turn_count"], &told["execution"]["truncated"]),
+        (&json!(1), &json!(false))
+    );
+    let prompt = &model.prompts()[0];
+    assert!(prompt.contains("Who is the customer?") && prompt.contains("This is your last turn"), "{prompt}");
+}
+
+#[test]
+fn turns_retries_and_constraints_are_kept_to() {
+    let (config, model) =
+        (shop(), ModelServer::of(&["(def n 1)", "(return {:rows [{:a 1 :b 2} {:a 3 :b 4}] :x n})"]));
+    let mut server = started(
+        &config,
+        &model,
+        &["--aggregator-read-only", "--agentic-max-turns", "2", "--agentic-include-program", "false"],
+    );
+    let result = task(&mut server, json!({"task": "?", "constraints": {"max_items": 1, "tone": "kind"}}));
+    let told = &result["structuredContent"];
+    assert_eq!(told["structured_result"], json!({"rows": [{"a": 1, "b": 2}], "x": 1}));
+    assert_eq!(told["warnings"], json!([{"code": "unsupported_constraint", "detail": "tone"}]));
+    assert!(told.get("program").is_none());
+    let one_turn = ModelServer::of(&["(def n 1)"]);
+    let mut server = started(&config, &one_turn, &["--aggregator-read-only"]);
+    let result = task(&mut server, json!({"task": "?"}));
+    assert_eq!(
+        (&result["isError"], &result["structuredContent"]["reason"]),
+        (&json!(true), &json!("ptc_max_turns_exceeded"))
+    );
+    for (arguments, want) in [
+        (json!({}), "argument `task` must be a string, got null"),
+        (json!({"task": ""}), "argument `task` must be a non-empty string"),
+        (json!({"task": "t", "context": 1}), "argument `context` must be a JSON object, got number"),
+    ] {
+        let result = task(&mut server, arguments);
+        assert_eq!(text_of(&result), format!("args_error: {want}"));
+    }
+    assert_eq!(one_turn.prompts().len(), 1, "nobody asks a model what is wrong with arguments");
+}
+
+#[test]
+fn nothing_goes_on_behind_a_call_that_may_have_written() {
+    let call = "(tool/call {:server \"probe\" :tool \"echo\" :args {:v \"planted words\"}})";
+    let (config, model) = (Upstreams::probe().write(), ModelServer::of(&[call]));
+    let mut server = started(&config, &model, &["--agentic-allow-writes", "--agentic-max-turns", "3"]);
+    let result = task(&mut server, json!({"task": "?"}));
+    let told = &result["structuredContent"];
+    assert_eq!(told["reason"], "partial_side_effects", "{told}");
+    assert_eq!(told["message"], "Continuation blocked after write or unknown upstream side effects");
+    assert_eq!(told["matched_calls"], json!([{"server": "probe", "tool": "echo", "effect": "unknown"}]));
+    assert_eq!(model.prompts().len(), 1);
+}
+
+#[test]
+fn wrong_settings_end_the_start() {
+    let config = Upstreams::probe().write();
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["--agentic-allow-writes"],
+            "agentic configuration invalid: --agentic-allow-writes requires --agentic.",
+        ),
+        (
+            &["--agentic"],
+            "agentic configuration invalid: configured upstream access is not asserted read-only.",
+        ),
+        (
+            &["--agentic", "--aggregator-read-only"],
+            "agentic configuration invalid: OPENROUTER_API_KEY is required for OpenRouter planner models",
+        ),
+        (
+            &["--agentic", "--aggregator-read-only", "--agentic-model", "gpt"],
+            "agentic configuration invalid: unknown model \"gpt\"",
+        ),
+    ];
+    for (flags, want) in cases {
+        let arguments: Vec<&str> = std::iter::once("serve").chain(config.flags(flags)).collect();
+        let mut command = ptc(&arguments);
+        command.env_remove("OPENROUTER_API_KEY");
+        let finished = run(command, "");
+        assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+        assert!(finished.stderr.contains(want), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn the_command_prints_the_answer() {
+    let (config, model) = (shop(), ModelServer::of(&[NAME]));
+    let context = json!({"id": "c-07"}).to_string();
+    let flags = [
+        "task",
+        "Who is it?",
+        "--context",
+        &context,
+        "--agentic-model",
+        "some-model",
+        "--agentic-base-url",
+        &model.url,
+        "--aggregator-read-only",
+    ];
+    let flags: Vec<&str> = flags.into_iter().chain(config.flags(&[])).collect();
+    let finished = run(ptc(&flags), "");
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let printed = finished.stdout.trim().to_owned();
+    assert!(!printed.is_empty());
+    let json: Vec<&str> = flags.iter().copied().chain(["--output", "json"]).collect();
+    let finished = run(ptc(&json), "");
+    let told: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((&told["status"], &told["answer"]), (&json!("ok"), &json!(printed)));
+    let gives_up = ModelServer::of(&["(fail \"no such customer\")"]);
+    let flags =
+        ["task", "?", "--agentic-model", "m", "--agentic-base-url", &gives_up.url, "--aggregator-read-only"];
+    let finished = run(ptc(&flags.into_iter().chain(config.flags(&[])).collect::<Vec<_>>()), "");
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("agent_failed: \"no such customer\""), "{}", finished.stderr);
+}
