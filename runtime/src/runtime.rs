@@ -494,6 +494,7 @@ impl Runtime {
             guardian.close();
         })
         .await;
+        self.broker.spills().close();
     }
 
     fn stop_threads(&self) {

@@ -22,6 +22,10 @@ const ABOUT: &[(&str, &str)] = &[
     ),
     ("budget", "What the program may still use."),
     ("prompt", "Prompts of the upstream servers. The server `probe` has one, `greet`."),
+    (
+        "spill",
+        "Results that are too large to be carried, kept by `:on-large :spill` for the program that made the call.",
+    ),
     ("resource", "Resources of the upstream servers. The server `probe` has two."),
     ("data", "The program's input."),
 ];

@@ -193,10 +193,10 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         let engine = args.python.engine(&limits).await?;
         more.scripts = Some(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
     }
-    let mut kept = None;
+    let spills = booted.runtime.broker().spills();
+    args.proxy.bound(spills)?;
     if wants(proxy::NAME) {
-        let place = args.proxy.place(booted.runtime.secrets())?;
-        kept = Some(place.store.clone());
+        let place = args.proxy.place(spills)?;
         more.proxy = Some(ProxyDispatch::new(booted.runtime.clone(), limits, place));
     }
     if session::NAMES.into_iter().any(wants) {
@@ -282,9 +282,6 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
         Ok(false) => Ok(()),
         Err(abort) => Err(abort),
     };
-    if let Some(kept) = kept {
-        kept.close();
-    }
     booted.runtime.shutdown().await;
     if let Some(recorder) = recorder {
         recorder.close(GRACE);

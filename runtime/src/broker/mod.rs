@@ -27,7 +27,7 @@ pub use send::{CallResponse, Parcel};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{ArgumentsHash, CallFault};
 use crate::secrets::SecretRegistry;
-use crate::spill::SpillStore;
+use crate::spill::{SpillPlace, SpillStore};
 use crate::tools::seen::SeenResults;
 use crate::tools::{CallTarget, LookUp, Notation, SharedCatalog, WrongCall, check_arguments};
 use crate::upstream::{Upstream, UpstreamFault, UpstreamState};
@@ -44,6 +44,8 @@ pub struct ToolBroker {
     seen: SeenResults,
     /// The ledger says what calls had for arguments.
     hashes_arguments: AtomicBool,
+    /// Where results are kept that are too large.
+    spills: SpillPlace,
 }
 
 /// The configured servers by name.
@@ -103,12 +105,14 @@ impl From<WorldFault> for CallError {
 impl ToolBroker {
     pub(crate) fn new(upstreams: Upstreams, catalog: SharedCatalog, secrets: SecretRegistry) -> ToolBroker {
         let upstreams = RwLock::new(Arc::new(upstreams));
+        let spills = SpillPlace::new(secrets.clone());
         ToolBroker {
             upstreams,
             catalog,
             secrets,
             seen: SeenResults::default(),
             hashes_arguments: AtomicBool::new(false),
+            spills,
         }
     }
 
@@ -206,6 +210,11 @@ impl ToolBroker {
     /// The shape of what a tool last gave that does not say what it gives.
     pub(crate) fn last_given(&self, server: &str, tool: &str) -> Option<Arc<str>> {
         self.seen.of(server, tool)
+    }
+
+    /// Where results are kept that are too large to be carried.
+    pub fn spills(&self) -> &SpillPlace {
+        &self.spills
     }
 
     /// What must not leave the process.

@@ -302,6 +302,22 @@ impl Permit {
         self.load_spilling(arguments, None)
     }
 
+    /// [`Permit::load`], for a caller who takes a result that is too large as one that is kept, if it says so
+    /// (`is_wanted`) or the configuration of the server does.
+    ///
+    /// # Errors
+    /// As for [`Permit::load`].
+    pub(crate) fn load_kept(self, arguments: String, is_wanted: bool) -> Result<Parcel, WorldFault> {
+        let keeps = is_wanted || self.terms.upstream.limits().spills_large;
+        let is_tool = matches!(self.terms.target, CallTarget::Tool(_));
+        let place = (keeps && is_tool).then(|| self.terms.broker.spills.store());
+        // Without a place for it, a result that is too large is refused as ever.
+        let store = place.and_then(|store| {
+            store.inspect_err(|error| tracing::warn!(%error, "results cannot be kept")).ok()
+        });
+        self.load_spilling(arguments, store)
+    }
+
     /// [`Permit::load`], with a place for a result that is too large.
     pub(super) fn load_spilling(
         self,

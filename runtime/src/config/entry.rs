@@ -182,6 +182,15 @@ impl EntryReader<'_> {
             max_calls_per_program: self
                 .positive(entry, "max_calls_per_program")?
                 .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+            spills_large: match self.string(entry, "on_large")? {
+                None | Some("refuse") => false,
+                Some("spill") => true,
+                Some(other) => {
+                    let message =
+                        format!("upstream {server}: on_large is \"refuse\" or \"spill\", got {other:?}");
+                    return Err(self.error(&["on_large"], message));
+                }
+            },
         };
         let required = self.boolean(entry, "required")?;
         made.startup_is_explicit = required.is_some();

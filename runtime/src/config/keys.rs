@@ -103,6 +103,11 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
     row("max_response_bytes", Kind::Positive, "The largest answer, refused before it is decoded."),
     row("max_concurrent_calls", Kind::Positive, "Calls in flight; more wait."),
     row("max_calls_per_program", Kind::Positive, "Calls that one program may make to it."),
+    row(
+        "on_large",
+        Kind::Text,
+        "spill keeps results that are too large for programs to look into; refuse is the default.",
+    ),
 ];
 
 /// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.

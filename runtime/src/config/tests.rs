@@ -110,7 +110,7 @@ fn placeholders_outside_env_are_literal() {
 fn limits_and_tool_lists_of_a_server() {
     let text = r#"{"tools": {"block": ["db/*"]}, "upstreams": {"fs": {"transport": "mcp_stdio", "command": "x",
         "tools": {"allow": ["read*"]}, "request_timeout_ms": 1500, "max_response_bytes": 10,
-        "max_concurrent_calls": 4, "max_calls_per_program": 7}}}"#;
+        "max_concurrent_calls": 4, "max_calls_per_program": 7, "on_large": "spill"}}}"#;
     let config = parse(text).ok().unwrap();
     let fs = &config.servers[0];
     let limits = CallLimits {
@@ -118,6 +118,7 @@ fn limits_and_tool_lists_of_a_server() {
         max_response_bytes: Some(10),
         max_concurrent: Some(4),
         max_calls_per_program: Some(7),
+        spills_large: true,
     };
     assert_eq!(fs.limits, limits);
     let policy = ToolPolicy::default()

@@ -16,7 +16,9 @@ pub use outside::{Interrupted, interrupted, outside};
 pub use seat::{Errand, Port, ReplySink, Seat};
 
 use crate::broker::{CallError, CallPayload, CallResponse, Permit};
+use crate::run::account::Held;
 use crate::run::outcome::Ending;
+use crate::spill::{LookError, Looked};
 
 /// Something that a worker drives. It never leaves its thread.
 ///
@@ -64,10 +66,18 @@ pub enum Reply {
     Answer(Result<CallResponse, CallError>),
     /// The whole of a call ([`crate::broker::ToolBroker::call`]).
     Payload(Result<CallPayload, CallError>),
+    /// What a look into a kept result has found.
+    Looked(LookReply),
     /// Servers were asked to start; whether they did shows in the catalog.
     Started,
     /// The end of a run whose work is done elsewhere, in another process say.
     Ended(Box<Ending>),
+}
+
+/// What a look into a kept result has found, on the account of its run until it is dropped.
+pub struct LookReply {
+    pub(crate) looked: Result<Looked, LookError>,
+    pub(crate) held: Held,
 }
 
 /// Makes a guest on the thread that it lives on; an error is the end of a run that could not begin.

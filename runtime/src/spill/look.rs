@@ -1,5 +1,6 @@
 //! Parts of a result that is kept. Whatever is asked for, an answer has a bound.
 
+use super::form::{JsonPath, TopLevel};
 use super::store::{STRIDE, Spilled};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -55,11 +56,45 @@ pub struct GrepMatches {
     pub truncated: bool,
 }
 
+/// A look into a result.
+#[derive(Clone, Debug)]
+pub(crate) enum Look {
+    Stat,
+    Head(u64),
+    Tail(u64),
+    /// Lines, the last one included.
+    Slice(u64, u64),
+    Grep {
+        pattern: String,
+        context: usize,
+    },
+    /// The first bytes.
+    Read(usize),
+    Path(JsonPath),
+}
+
+/// What it has found.
+#[derive(Clone, Debug)]
+pub enum Looked {
+    /// Its size, and what it is at its top.
+    Size(Stat, TopLevel),
+    /// Lines.
+    Lines(KeptPart),
+    /// The beginning.
+    Beginning(KeptPart),
+    /// Lines that match.
+    Matches(GrepMatches),
+    /// JSON text, if there is any.
+    Json(Option<Vec<u8>>),
+}
+
 /// Why a result cannot be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookError {
     /// The pattern is wrong.
     Pattern(String),
+    /// More was found than may be given, so many bytes.
+    Large(u64),
     /// The file cannot be read.
     Io(String),
 }
@@ -68,6 +103,7 @@ impl std::fmt::Display for LookError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             LookError::Pattern(why) => write!(f, "the pattern is wrong: {why}"),
+            LookError::Large(most) => write!(f, "it finds more than {most} bytes: ask for less"),
             LookError::Io(why) => write!(f, "the result cannot be read: {why}"),
         }
     }
@@ -93,7 +129,35 @@ impl Read for Reading<'_> {
     }
 }
 
+impl Look {
+    /// Bytes that are looked at, of a result with so many.
+    pub(crate) fn work(&self, bytes: u64, most: usize) -> u64 {
+        match self {
+            Look::Stat => 0,
+            Look::Head(_) | Look::Tail(_) | Look::Slice(..) | Look::Read(_) => {
+                bytes.min((most + STRIDE) as u64)
+            }
+            Look::Grep { .. } | Look::Path(_) => bytes,
+        }
+    }
+}
+
 impl Spilled {
+    /// Looks; texts have at most so many bytes.
+    pub(crate) fn look(&self, look: Look, most: usize) -> Result<Looked, LookError> {
+        Ok(match look {
+            Look::Stat => Looked::Size(self.stat(), self.top_level()),
+            Look::Head(lines) => Looked::Lines(self.head(lines, most)?),
+            Look::Tail(lines) => Looked::Lines(self.tail(lines, most)?),
+            Look::Slice(from, to) => Looked::Lines(self.slice(from, to, most)?),
+            Look::Grep { pattern, context } => {
+                Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most })?)
+            }
+            Look::Read(bytes) => Looked::Beginning(self.read(bytes.min(most))?),
+            Look::Path(path) => Looked::Json(path.find(self, most)?),
+        })
+    }
+
     /// Its size.
     pub fn stat(&self) -> Stat {
         Stat { bytes: self.bytes, lines: self.lines }

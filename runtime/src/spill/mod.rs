@@ -6,15 +6,22 @@
 //! by the next one.
 //!
 //! # Layout
+//! - `place`: a store that is made when it is needed; `owned`: the results of one program or session
 //! - `folder`: the private folder, and what dead processes left; `store`: files and their bound
 //! - `form`: from what a server sent to lines; `look`: parts of a file
 
 mod folder;
 mod form;
 mod look;
+mod owned;
+mod place;
 mod store;
 
+pub(crate) use form::JsonPath;
 pub use form::TopLevel;
 pub(crate) use form::form_raw;
-pub use look::{Grep, GrepMatches, KeptPart, LookError, Stat};
+pub(crate) use look::Look;
+pub use look::{Grep, GrepMatches, KeptPart, LookError, Looked, Stat};
+pub(crate) use owned::OwnedSpills;
+pub use place::SpillPlace;
 pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled};

@@ -5,7 +5,7 @@ use crate::secrets::SecretRegistry;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -151,6 +151,16 @@ impl SpillStore {
         self.lock().kept.iter().find(is_it).cloned()
     }
 
+    /// Removes a result, if it is still there. Whoever is looking into it can go on.
+    pub(super) fn release(&self, spilled: &Arc<Spilled>) {
+        let mut state = self.lock();
+        if let Some(at) = state.kept.iter().position(|kept| Arc::ptr_eq(kept, spilled)) {
+            state.kept.remove(at);
+            let _ = std::fs::remove_file(&spilled.path);
+            state.used -= spilled.bytes;
+        }
+    }
+
     /// A place for what a server sends.
     pub(crate) fn raw(&self) -> Result<RawSpill, SpillError> {
         let path = self.new_path("raw");
@@ -232,6 +242,16 @@ impl RawSpill {
     /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.room.bytes
+    }
+
+    /// Its first and its last bytes, at most so many of each.
+    pub(crate) fn ends(&self, most: usize) -> io::Result<(Vec<u8>, Vec<u8>)> {
+        let length = usize::try_from(self.bytes()).unwrap_or(usize::MAX).min(most);
+        let read = |place| {
+            let mut bytes = vec![0; length];
+            FileExt::read_exact_at(&self.file, &mut bytes, place).map(|()| bytes)
+        };
+        Ok((read(0)?, read(self.bytes() - length as u64)?))
     }
 
     pub(super) fn store(&self) -> &SpillStore {

@@ -94,4 +94,6 @@ pub struct CallLimits {
     pub max_concurrent: Option<usize>,
     /// Calls that one program may make.
     pub max_calls_per_program: Option<u32>,
+    /// Results that are too large are kept for programs instead of being refused.
+    pub spills_large: bool,
 }

@@ -2,7 +2,8 @@
 //!
 //! It has one thread and answers a call when its condition holds, so nothing depends on time:
 //! `echo` answers at once with its argument `v` as structured content, `gather` when `n` of its calls are in
-//! flight, `hold` never, `flood` with `bytes` bytes of text. `stats` tells how many calls were in flight at
+//! flight, `hold` never, `flood` with `bytes` bytes of text or so many
+//! `rows` of JSON. `stats` tells how many calls were in flight at
 //! most, how many came, and which were cancelled. It has two resources, a template and a prompt as well.
 #![expect(clippy::unwrap_used, reason = "a test helper: what is broken should be loud")]
 
@@ -110,6 +111,11 @@ impl Probe {
                 }
             }
             "hold" => {}
+            "flood" if arguments["rows"].is_u64() => {
+                let row = |n: u64| json!({ "n": n, "pad": "x".repeat(24) });
+                let rows: Vec<Value> = (0..arguments["rows"].as_u64().unwrap()).map(row).collect();
+                self.answer(id, &json!({ "content": [{ "type": "text", "text": json!(rows).to_string() }] }));
+            }
             "flood" => {
                 let text = "x".repeat(arguments["bytes"].as_u64().unwrap() as usize);
                 self.answer(id, &json!({ "content": [{ "type": "text", "text": text }] }));

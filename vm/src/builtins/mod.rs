@@ -17,6 +17,7 @@ mod numbers;
 mod predicates;
 mod regexes;
 mod servers;
+mod spills;
 mod strings;
 
 use crate::bytecode::{Arity, BuiltinId, CombinatorKind, Facts, Known};
@@ -60,6 +61,8 @@ pub enum HostFunction {
     Discover(DiscoveryForm),
     /// A form that asks a server for something beside its tools.
     Ask(ServerForm),
+    /// A form that looks into a result that is kept.
+    Look(SpillForm),
 }
 
 impl HostFunction {
@@ -72,7 +75,8 @@ impl HostFunction {
             | HostFunction::Servers
             | HostFunction::Budget
             | HostFunction::Now
-            | HostFunction::Ask(_) => false,
+            | HostFunction::Ask(_)
+            | HostFunction::Look(_) => false,
         }
     }
 }
@@ -146,6 +150,40 @@ impl ServerForm {
     }
 }
 
+/// The forms that look into a result that is kept because it is too large to be carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpillForm {
+    /// `(spill/stat r)`.
+    Stat,
+    /// `(spill/head r lines?)`.
+    Head,
+    /// `(spill/tail r lines?)`.
+    Tail,
+    /// `(spill/slice r from to)`.
+    Slice,
+    /// `(spill/grep r pattern context?)`.
+    Grep,
+    /// `(spill/read r bytes?)`.
+    Read,
+    /// `(spill/json-path r path)`.
+    JsonPath,
+}
+
+impl SpillForm {
+    /// The name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SpillForm::Stat => "spill/stat",
+            SpillForm::Head => "spill/head",
+            SpillForm::Tail => "spill/tail",
+            SpillForm::Slice => "spill/slice",
+            SpillForm::Grep => "spill/grep",
+            SpillForm::Read => "spill/read",
+            SpillForm::JsonPath => "spill/json-path",
+        }
+    }
+}
+
 /// What a builtin may do beside computing its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purity {
@@ -199,7 +237,7 @@ pub const NAMESPACES: &[(&str, Category)] = &[
 ];
 
 /// Prefixes of names that reach the host, of which the category says nothing.
-pub const HOST_NAMESPACES: &[&str] = &["budget", "prompt", "resource"];
+pub const HOST_NAMESPACES: &[&str] = &["budget", "prompt", "resource", "spill"];
 
 /// One row of the builtin table.
 #[derive(Clone, Copy)]
@@ -356,6 +394,7 @@ const TABLES: &[&[Builtin]] = &[
     describe::TABLE,
     discovery::TABLE,
     servers::TABLE,
+    spills::TABLE,
     endless::TABLE,
     transducers::TABLE,
     combinators::TABLE,

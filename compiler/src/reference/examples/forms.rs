@@ -73,6 +73,17 @@ pub(super) const RESOURCE: Table = &[
 ];
 
 #[rustfmt::skip]
+pub(super) const SPILL: Table = &[
+    ("spill/stat", r##"(:lines (spill/stat (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill})))"##, r##"60002"##),
+    ("spill/head", r##"(second (:lines (spill/head (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) 2)))"##, r##"" {\"n\":0,\"pad\":\"xxxxxxxxxxxxxxxxxxxxxxxx\"},""##),
+    ("spill/tail", r##"(:from_line (spill/tail (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) 1))"##, r##"60002"##),
+    ("spill/slice", r##"(count (:lines (spill/slice (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) 2 11)))"##, r##"10"##),
+    ("spill/grep", r##"(:matches (spill/grep (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) "\"n\":1234,"))"##, r##"1"##),
+    ("spill/read", r##"(:truncated (spill/read (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) 100))"##, r##"true"##),
+    ("spill/json-path", r##"(spill/json-path (tool/call {:server "probe" :tool "flood" :args {:rows 60000} :on-large :spill}) "$[1:3].n")"##, r##"[1 2]"##),
+];
+
+#[rustfmt::skip]
 pub(super) const PROMPT: Table = &[
     ("prompt/list", r#"(map :name (:value (prompt/list {:server "probe"})))"#, r#"["greet"]"#),
     ("prompt/get", r#"(get-in (prompt/get {:server "probe" :name "greet" :args {:who "Ada"}}) [:value :messages 0 :content :text])"#, r#""Greet Ada.""#),

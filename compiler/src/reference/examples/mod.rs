@@ -18,6 +18,7 @@ const TABLES: &[(&str, Table)] = &[
     ("data", forms::DATA),
     ("prompt", forms::PROMPT),
     ("resource", forms::RESOURCE),
+    ("spill", forms::SPILL),
     ("clojure.string", text::STRING),
     ("regex", text::REGEX),
     ("json", text::JSON),

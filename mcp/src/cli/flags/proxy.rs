@@ -4,8 +4,7 @@ use super::limits::{FlagTable, LimitFlags};
 use crate::console::exit::Abort;
 use crate::tools::proxy::{FileRoots, ProxyPlace};
 use ptc_runtime::limit_table;
-use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{SpillOptions, SpillStore};
+use ptc_runtime::spill::SpillPlace;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,13 +32,18 @@ pub struct ProxyFlags {
 }
 
 impl ProxyFlags {
+    /// Sets how much may be kept of all results, those of programs as well.
+    pub fn bound(&self, spills: &SpillPlace) -> Result<(), Abort> {
+        spills.set_most_bytes(self.limits.limits(false)?.most_bytes);
+        Ok(())
+    }
+
     /// Opens what they name.
-    pub fn place(&self, secrets: &SecretRegistry) -> Result<ProxyPlace, Abort> {
-        let SpillLimits { threshold, most_bytes } = self.limits.limits(false)?;
+    pub fn place(&self, spills: &SpillPlace) -> Result<ProxyPlace, Abort> {
+        let SpillLimits { threshold, .. } = self.limits.limits(false)?;
         let roots = FileRoots::open(&self.files_root)
             .map_err(|(path, error)| Abort::usage(format!("--files-root {}: {error}", path.display())))?;
-        let options = SpillOptions { most_bytes, ..SpillOptions::default() };
-        let store = SpillStore::open(&options, secrets.clone())?;
+        let store = spills.store()?;
         Ok(ProxyPlace { store, roots: Arc::new(roots), threshold })
     }
 }

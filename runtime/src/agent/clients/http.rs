@@ -172,7 +172,7 @@ impl HttpModel {
                 return Err(self.malformed(&format!("more than {ANSWER_BYTES} bytes")));
             }
             parser.push(chunk);
-            while let Some(event) = parser.next(ANSWER_BYTES) {
+            while let Some(event) = parser.next(ANSWER_BYTES, &|| None) {
                 if self.take(&mut partial, event)? {
                     return Ok(partial.reply);
                 }

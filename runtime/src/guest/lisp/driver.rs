@@ -3,18 +3,20 @@
 
 use super::compile::{compile, run_budget};
 use super::environment::CompileEnvironment;
-use super::host_call::{self, Plan};
+use super::host_call::{self, Plan, Surroundings};
 use super::prelude::Attached;
 use super::program_cache::CachedProgram;
 use super::session::SessionRun;
 use super::session::commit::{self, CommitRefusal};
 use super::session::kept::{self, Kept};
+use super::spilled::{self, KnownSpills, PlannedLook};
 use super::{Lisp, fast_path, rendering, tool_call};
 use crate::broker::{CallError, CallResponse, Permit, WorldFault, start_all};
-use crate::guest::{CallId, Errand, Guest, Progress, Reply, Seat};
+use crate::guest::{CallId, Errand, Guest, LookReply, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
+use crate::spill::{LookError, OwnedSpills};
 use ptc_vm::builtins::HostFunction;
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
@@ -45,6 +47,8 @@ pub(crate) struct Execution {
     attached: Attached,
     /// No defect has left the isolate half-way.
     is_whole: bool,
+    /// Its results that were too large to be carried.
+    spills: OwnedSpills,
 }
 
 /// Work for the program that has not come back.
@@ -85,6 +89,7 @@ impl Execution {
             }
         };
         let in_flight = HashMap::new();
+        let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
         let mut execution = Execution {
             seat,
             isolate,
@@ -100,6 +105,7 @@ impl Execution {
             empty_bytes,
             attached,
             is_whole: true,
+            spills,
         };
         match execution.load() {
             Ok(()) => Ok(Box::new(execution)),
@@ -143,16 +149,14 @@ impl Execution {
     /// Looks at a host call and answers it or hands it out. `is_loaded`: servers were started for it.
     fn issue(&mut self, call: HostCall, is_loaded: bool) {
         self.host_calls = true;
+        let surroundings = Surroundings {
+            environment: &self.environment,
+            broker: &self.lisp.broker,
+            account: &self.seat.account,
+            spills: KnownSpills { own: &self.spills, session: self.session.as_ref().map(|run| &*run.state) },
+        };
         let plan = self.isolate.call(call, |cx, function, arguments| {
-            host_call::plan(
-                cx,
-                &self.environment,
-                &self.lisp.broker,
-                &self.seat.account,
-                function,
-                arguments,
-                is_loaded,
-            )
+            host_call::plan(cx, &surroundings, function, arguments, is_loaded)
         });
         // A call that is not in flight any more needs no answer.
         let Some(plan) = plan else { return };
@@ -191,6 +195,14 @@ impl Execution {
                 let tag = pending.tag();
                 self.hand_out(call, Some(tag), async move { Reply::Permit(pending.permit().await) });
             }
+            Plan::Look(PlannedLook { spilled, look, most, held }) => {
+                self.hand_out(call, None, async move {
+                    let looked = tokio::task::spawn_blocking(move || spilled.look(look, most)).await;
+                    let looked =
+                        looked.unwrap_or_else(|_| Err(LookError::Io("its reader has failed".to_owned())));
+                    Reply::Looked(LookReply { looked, held })
+                });
+            }
             Plan::Send(parcel) => {
                 let tag = parcel.tag();
                 self.hand_out(call, Some(tag), async move { Reply::Answer(parcel.send().await) });
@@ -219,11 +231,18 @@ impl Execution {
     fn take(&mut self, call: HostCall, answer: CallResponse) {
         let mut failure = None;
         let granted = self.granted(call);
+        let kept = answer
+            .payload()
+            .spilled()
+            .map(|spilled| (spilled.clone(), self.spills.keep(self.lisp.broker.spills(), spilled.clone())));
         self.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, &name, answer.payload(), &mut failure);
             }
-            let unwrapped = tool_call::unwrap(cx, answer.payload())?;
+            let unwrapped = match &kept {
+                Some((spilled, name)) => tool_call::kept(cx, answer.payload(), spilled, name)?,
+                None => tool_call::unwrap(cx, answer.payload())?,
+            };
             failure = unwrapped.error;
             Ok(unwrapped.value)
         });
@@ -364,6 +383,7 @@ impl Execution {
             CommitRefusal::OverLimit(failure) => failure,
             CommitRefusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),
         })?;
+        session.state.spills().take_over(std::mem::take(&mut self.spills));
         let memory_bytes = self.isolate.live_bytes().saturating_sub(self.empty_bytes);
         let mut contents = session.state.contents();
         let has_new_names = prepared.enter(&mut contents, &limits, prints, memory_bytes, secrets);
@@ -395,6 +415,10 @@ impl Guest for Execution {
             Reply::Answer(Ok(answer)) => self.take(call, answer),
             Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
                 self.told(call, error);
+            }
+            Reply::Looked(LookReply { looked, held }) => {
+                self.resume(call, |cx| spilled::value(cx, looked));
+                drop(held);
             }
             // Arguments of a program are never JSON before they are encoded, so none is asked for.
             Reply::Payload(Ok(_)) | Reply::Ended(_) => {}

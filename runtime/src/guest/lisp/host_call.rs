@@ -2,6 +2,7 @@
 
 use super::discovery::{self, DiscoveryReply, Step};
 use super::environment::CompileEnvironment;
+use super::spilled::{self, KnownSpills, PlannedLook};
 use super::tool_call::{
     Encoded, ParsedCall, encode, granted, over_memory, parse, parse_request, programmer_fault,
 };
@@ -31,21 +32,30 @@ pub(super) enum Plan {
     Refuse(WorldFault),
     /// Wait for the right to encode the call.
     Wait(Pending),
+    /// Look into a result that is kept.
+    Look(PlannedLook),
     /// Call the tool.
     Send(Parcel),
+}
+
+/// What host calls of a program are answered from.
+pub(super) struct Surroundings<'e> {
+    pub(super) environment: &'e CompileEnvironment,
+    pub(super) broker: &'e Arc<ToolBroker>,
+    pub(super) account: &'e Arc<RunAccount>,
+    pub(super) spills: KnownSpills<'e>,
 }
 
 /// Decides. A fault is a programmer fault, or a limit of the program. `is_loaded`: servers were started for this
 /// very call, which is already paid for.
 pub(super) fn plan(
     cx: &mut Context,
-    environment: &CompileEnvironment,
-    broker: &Arc<ToolBroker>,
-    account: &Arc<RunAccount>,
+    surroundings: &Surroundings<'_>,
     function: HostFunction,
     arguments: &[Value],
     is_loaded: bool,
 ) -> Result<Plan, Box<Fault>> {
+    let Surroundings { environment, broker, account, spills } = surroundings;
     match function {
         HostFunction::Servers if discovery::take_operation(account) => Ok(Plan::Servers),
         HostFunction::Servers => Ok(Plan::Answer(DiscoveryReply::Nil)),
@@ -67,6 +77,7 @@ pub(super) fn plan(
                 Reserved::Pending(pending) => Ok(Plan::Wait(pending)),
             }
         }
+        HostFunction::Look(form) => Ok(Plan::Look(spilled::plan(cx, account, spills, form, arguments)?)),
         HostFunction::ToolCall | HostFunction::Ask(_) => {
             let (call, args) = read(cx, broker, function, arguments)?;
             match broker.reserve(account, &call.server, call.target.clone(), Notation::Lisp) {
@@ -129,7 +140,7 @@ fn load(
         }
     };
     notes.into_iter().for_each(|note| account.note(note));
-    Ok(permit.load(text).map_or_else(Plan::Refuse, Plan::Send))
+    Ok(permit.load_kept(text, call.keeps_large).map_or_else(Plan::Refuse, Plan::Send))
 }
 
 /// What the program is told about a call without an answer.

@@ -7,6 +7,7 @@
 //! - [`discovery`]: what programs can ask about names, servers and tools
 //! - `environment`: what a program is compiled with beside its text; [`prelude`]: namespaces that a host attaches
 //! - `fast_path`: tiny programs on their caller's thread; `pool`: isolates with their programs, ready to run
+//! - `spilled`: looks into results that are kept
 //! - [`session`]: programs that build on each other
 //! - `program_cache`: compiled programs by environment and source
 
@@ -23,6 +24,7 @@ pub mod prelude;
 mod program_cache;
 mod rendering;
 pub mod session;
+mod spilled;
 pub(crate) mod tool_call;
 
 use super::MakeGuest;

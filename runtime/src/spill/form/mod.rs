@@ -5,15 +5,17 @@
 //!
 //! # Layout
 //! - `cursor`: a file read as JSON, without ever holding more than a piece; `locate`: the places of a result in what
-//!   a server sent; `layout`: JSON as lines; `clean`: secrets in what comes in pieces
+//!   a server sent; `layout`: JSON as lines; `path`: parts of JSON; `clean`: secrets in what comes in pieces
 
 mod clean;
 mod cursor;
 mod layout;
 mod locate;
+mod path;
 
 pub(crate) use locate::Located;
 pub use locate::TopLevel;
+pub(crate) use path::JsonPath;
 
 use super::store::{RawSpill, SpillError, SpillStore, SpillWriter, Spilled};
 use clean::Cleaner;

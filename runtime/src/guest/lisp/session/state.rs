@@ -2,6 +2,7 @@
 
 use crate::run::outcome::{CallRecord, CallStatus};
 use crate::secrets::CleanText;
+use crate::spill::OwnedSpills;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -149,6 +150,8 @@ pub(crate) struct SessionState {
     pub(crate) id: u64,
     pub(crate) limits: SessionLimits,
     contents: Mutex<SessionContents>,
+    /// Large results of its programs.
+    spills: Mutex<OwnedSpills>,
     is_closed: AtomicBool,
 }
 
@@ -159,6 +162,7 @@ impl SessionState {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             limits,
             contents: Mutex::default(),
+            spills: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -167,8 +171,13 @@ impl SessionState {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its isolate goes when the run that has it ends. True when it was closed before.
+    pub(crate) fn spills(&self) -> MutexGuard<'_, OwnedSpills> {
+        self.spills.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its isolate goes when the run that has it ends, its large results at once. True when it was closed before.
     pub(crate) fn close(&self) -> bool {
+        *self.spills() = OwnedSpills::default();
         self.is_closed.swap(true, Ordering::AcqRel)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::broker::{CallPayload, Chosen, PayloadContent, looks_like_json};
 use crate::run::outcome::CallFault;
+use crate::spill::Spilled;
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Value};
@@ -31,6 +32,45 @@ impl Parsed {
             Parsed::None => "none",
         }
     }
+}
+
+/// Bytes of a kept result that are shown of it.
+const PREVIEW: usize = 200;
+
+/// Builds the program's value of a result that is kept under this name.
+pub(crate) fn kept(
+    cx: &mut Context,
+    payload: &CallPayload,
+    spilled: &Spilled,
+    name: &str,
+) -> Result<Unwrapped, Box<Fault>> {
+    let stat = spilled.stat();
+    let preview = spilled.read(PREVIEW).map(|part| part.text).unwrap_or_default();
+    let (name, preview) = (cx.host_text(name)?, cx.host_text(&preview)?);
+    let count = |number: u64| Some(Value::Int(i64::try_from(number).unwrap_or(i64::MAX)));
+    let more = [
+        ("spill", Some(name)),
+        ("bytes", count(stat.bytes)),
+        ("lines", count(stat.lines)),
+        ("preview", Some(preview)),
+    ];
+    let [spill, bytes, lines, preview] = more;
+    if let Some((reason, message)) = payload.failure() {
+        let (keyword, text) = (cx.keyword(reason.name()), cx.host_text(message)?);
+        let entries = [
+            ("ok", Some(Value::Bool(false))),
+            ("reason", Some(keyword)),
+            ("message", Some(text)),
+            spill,
+            bytes,
+            lines,
+            preview,
+        ];
+        return Ok(Unwrapped { value: tagged(cx, entries)?, error: Some((reason, message.to_owned())) });
+    }
+    let kind = cx.keyword("spilled");
+    let entries = [("ok", Some(Value::Bool(true))), ("value_kind", Some(kind)), spill, bytes, lines, preview];
+    Ok(Unwrapped { value: tagged(cx, entries)?, error: None })
 }
 
 /// Builds the program's value of a result.

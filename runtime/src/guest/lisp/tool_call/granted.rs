@@ -41,7 +41,11 @@ pub(crate) fn load(
 ) -> Result<Parcel, Box<Fault>> {
     let tool = permit.tool().clone();
     let encoded = read(cx, &tool, arguments).and_then(|args| {
-        let call = ParsedCall { server: HOST.to_owned(), target: CallTarget::Tool(tool.name.clone()) };
+        let call = ParsedCall {
+            server: HOST.to_owned(),
+            target: CallTarget::Tool(tool.name.clone()),
+            keeps_large: false,
+        };
         encode(cx, &call, &args, Some(&tool))
     });
     match encoded {

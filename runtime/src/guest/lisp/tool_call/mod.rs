@@ -12,7 +12,7 @@ mod literal;
 mod parse;
 mod request;
 
-pub(crate) use answer::{unwrap, world_fault};
+pub(crate) use answer::{kept, unwrap, world_fault};
 pub(crate) use arguments::{Encoded, encode};
 pub(crate) use literal::StaticCheck;
 pub(crate) use parse::{ParsedCall, parse};

@@ -11,6 +11,8 @@ use ptc_vm::{Context, Fault, Value};
 pub(crate) struct ParsedCall {
     pub(crate) server: String,
     pub(crate) target: CallTarget,
+    /// A result that is too large is to be kept.
+    pub(crate) keeps_large: bool,
 }
 
 /// The keys of a call.
@@ -19,6 +21,7 @@ enum Key {
     Server,
     Tool,
     Args,
+    OnLarge,
 }
 
 /// Reads a call. The second part of the answer is the argument map, or nil for none.
@@ -40,7 +43,11 @@ pub(crate) fn parse(
                 return Err(fault("tool/call symbol form requires a qualified symbol like 'server/tool")
                     .hint(format!("Write (tool/call 'server/{text} {{…}}).")));
             };
-            let call = ParsedCall { server: server.to_owned(), target: CallTarget::Tool(tool.into()) };
+            let call = ParsedCall {
+                server: server.to_owned(),
+                target: CallTarget::Tool(tool.into()),
+                keeps_large: false,
+            };
             let args = check_args(cx, &call, rest.first().cloned().unwrap_or_default())?;
             Ok((call, args))
         }
@@ -85,12 +92,13 @@ fn read_entries(
     entries: Vec<(Value, Value)>,
     servers: &[&str],
 ) -> Result<(ParsedCall, Value), Box<Fault>> {
-    let mut found: [Option<Value>; 3] = [None, None, None];
+    let mut found: [Option<Value>; 4] = [None, None, None, None];
     for (key, value) in entries {
         let known = match cx.name(&key) {
             Some("server") => Some(Key::Server),
             Some("tool") => Some(Key::Tool),
             Some("args") => Some(Key::Args),
+            Some("on-large" | "on_large") => Some(Key::OnLarge),
             _ => None,
         };
         let Some(known) = known else {
@@ -99,17 +107,19 @@ fn read_entries(
             if ARGS.contains(&text.replace('"', ":").trim_end_matches(':')) {
                 return Err(fault.hint(format!("The arguments of the tool go under :args: {FORM}")));
             }
-            return Err(match nearest(text.trim_matches([':', '"']), &["server", "tool", "args"]) {
-                Some(near) => fault.hint(format!("Did you mean :{near}?")),
-                None => fault.hint(FORM),
-            });
+            return Err(
+                match nearest(text.trim_matches([':', '"']), &["server", "tool", "args", "on-large"]) {
+                    Some(near) => fault.hint(format!("Did you mean :{near}?")),
+                    None => fault.hint(FORM),
+                },
+            );
         };
         if found[known as usize].replace(value).is_some() {
             let text = shown(cx, &key)?;
             return Err(fault(format!("tool/call got duplicate key {text}")));
         }
     }
-    let [server, tool, args] = found.map(Option::unwrap_or_default);
+    let [server, tool, args, on_large] = found.map(Option::unwrap_or_default);
     let Some(server) = non_empty(&server) else {
         let text = shown(cx, &server)?;
         return Err(fault(format!(
@@ -122,7 +132,15 @@ fn read_entries(
         let message = format!("tool/call on upstream '{server}' requires :tool (string), got {text}");
         return Err(fault(message));
     };
-    let call = ParsedCall { server, target: CallTarget::Tool(tool.into()) };
+    let keeps_large = match cx.name(&on_large) {
+        Some("spill") => true,
+        _ if on_large.is_nil() => false,
+        _ => {
+            let text = shown(cx, &on_large)?;
+            return Err(fault(format!("tool/call :on-large must be :spill, got {text}")));
+        }
+    };
+    let call = ParsedCall { server, target: CallTarget::Tool(tool.into()), keeps_large };
     let args = check_args(cx, &call, args)?;
     Ok((call, args))
 }

@@ -67,7 +67,7 @@ pub(crate) fn parse_request(
         ServerForm::ReadResource => CallTarget::Resource(subject(cx, "uri", LONGEST_ADDRESS)?),
         ServerForm::GetPrompt => CallTarget::Prompt(subject(cx, "name", LONGEST_NAME)?),
     };
-    let call = ParsedCall { server: server.to_owned(), target };
+    let call = ParsedCall { server: server.to_owned(), target, keeps_large: false };
     let args = check_args(cx, &call, args)?;
     Ok((call, args))
 }

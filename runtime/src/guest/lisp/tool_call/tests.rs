@@ -113,7 +113,7 @@ fn tool(schema: serde_json::Value) -> UpstreamTool {
 }
 
 fn call() -> ParsedCall {
-    ParsedCall { server: "s".into(), target: CallTarget::Tool("t".into()) }
+    ParsedCall { server: "s".into(), target: CallTarget::Tool("t".into()), keeps_large: false }
 }
 
 #[test]

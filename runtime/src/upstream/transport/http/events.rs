@@ -31,7 +31,7 @@ pub(crate) enum ServerSentEvent {
         /// Bytes seen.
         bytes: u64,
     },
-    /// An event whose data is too large, on one line, went to a file.
+    /// An event whose data is too large went to a file.
     Spilled(RawSpill),
 }
 
@@ -49,19 +49,32 @@ pub(crate) struct EventParser {
     /// The last line ended with a carriage return, to which a newline may belong.
     after_return: bool,
     has_begun: bool,
-    /// The rest of the event is not kept.
+    /// The rest of the event is not kept in memory.
     is_skipping: bool,
-    /// A line of it has begun.
-    is_in_skipped_line: bool,
+    /// The line of it that is being read.
+    skipped: SkippedLine,
     /// The last id; an empty one means none.
     last_id: String,
     retry: Option<Duration>,
     /// Bytes that became part of no event, and nobody has been told of.
     noise: usize,
-    /// Where data goes that is too large.
-    overflow: Option<SpillStore>,
-    /// Such data.
+    /// Data that is too large.
     spill: Option<RawSpill>,
+}
+
+/// A line of an event that is not kept in memory.
+enum SkippedLine {
+    /// Its beginning, which does not say yet what it is.
+    Begun(Vec<u8>),
+    /// More data.
+    Data,
+    Other,
+}
+
+impl Default for SkippedLine {
+    fn default() -> SkippedLine {
+        SkippedLine::Begun(Vec::new())
+    }
 }
 
 impl EventParser {
@@ -71,8 +84,12 @@ impl EventParser {
         self.chunk = chunk;
     }
 
-    /// The next thing, `None` when more is needed.
-    pub(crate) fn next(&mut self, cap: usize) -> Option<ServerSentEvent> {
+    /// The next thing, `None` when more is needed. Data beyond the cap goes to `overflow`, if there is a place for it.
+    pub(crate) fn next(
+        &mut self,
+        cap: usize,
+        overflow: &dyn Fn() -> Option<SpillStore>,
+    ) -> Option<ServerSentEvent> {
         loop {
             if self.after_return && !self.chunk.is_empty() {
                 self.after_return = false;
@@ -83,33 +100,32 @@ impl EventParser {
             let Some(end) = memchr::memchr2(b'\n', b'\r', &self.chunk) else {
                 let rest = std::mem::take(&mut self.chunk);
                 if self.is_skipping {
-                    if !self.keep(&rest) {
-                        self.noise += rest.len();
-                    }
-                    self.is_in_skipped_line |= !rest.is_empty();
+                    self.skip(&rest, false);
                     return None;
                 }
                 self.line.extend_from_slice(&rest);
-                let parsed = self.too_large(cap);
-                self.is_in_skipped_line = self.is_skipping;
+                let is_data = self.line.starts_with(b"data:");
+                let parsed = self.too_large(cap, overflow);
+                if self.is_skipping {
+                    self.skipped = if is_data { SkippedLine::Data } else { SkippedLine::Other };
+                }
                 return parsed;
             };
             let text = self.chunk.split_to(end);
             self.after_return = self.chunk[0] == b'\r';
             let _ = self.chunk.split_to(1);
-            if self.is_in_skipped_line {
-                if !self.keep(&text) {
-                    self.noise += text.len() + 1;
-                }
-                self.is_in_skipped_line = false;
+            let is_blank =
+                text.is_empty() && matches!(&self.skipped, SkippedLine::Begun(begun) if begun.is_empty());
+            if self.is_skipping && !is_blank {
+                self.skip(&text, true);
                 continue;
             }
             let parsed = if self.line.is_empty() {
-                self.line(&text, cap)
+                self.line(&text, cap, overflow)
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(&text);
-                self.line(&line, cap)
+                self.line(&line, cap, overflow)
             };
             if parsed.is_some() {
                 return parsed;
@@ -121,12 +137,45 @@ impl EventParser {
     pub(crate) fn finish(&mut self) -> Option<ServerSentEvent> {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() && !self.is_skipping {
-            self.line(&line, usize::MAX);
+            self.line(&line, usize::MAX, &|| None);
         }
         self.dispatch()
     }
 
-    fn line(&mut self, mut line: &[u8], cap: usize) -> Option<ServerSentEvent> {
+    /// A part of a line of an event that is not kept in memory; `ends`: the last.
+    fn skip(&mut self, part: &[u8], ends: bool) {
+        const FIELD: &[u8] = b"data: ";
+        let mut part = part;
+        let begun;
+        if let SkippedLine::Begun(beginning) = &mut self.skipped {
+            beginning.extend_from_slice(part);
+            if beginning.len() < FIELD.len() && !ends {
+                return;
+            }
+            begun = std::mem::take(beginning);
+            let value = begun.strip_prefix(b"data:").map(|value| value.strip_prefix(b" ").unwrap_or(value));
+            let value = value.or((begun == b"data").then_some(&[][..]));
+            self.skipped = if value.is_some() { SkippedLine::Data } else { SkippedLine::Other };
+            if value.is_some() {
+                self.keep(b"\n");
+            }
+            part = value.unwrap_or(&begun);
+        }
+        let is_kept = matches!(self.skipped, SkippedLine::Data) && self.keep(part);
+        if !is_kept {
+            self.noise += part.len() + 1;
+        }
+        if ends {
+            self.skipped = SkippedLine::default();
+        }
+    }
+
+    fn line(
+        &mut self,
+        mut line: &[u8],
+        cap: usize,
+        overflow: &dyn Fn() -> Option<SpillStore>,
+    ) -> Option<ServerSentEvent> {
         if !self.has_begun {
             self.has_begun = true;
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
@@ -135,15 +184,8 @@ impl EventParser {
             self.noise += 1;
             return self.dispatch();
         }
-        if self.is_skipping || !line.starts_with(b"data") {
+        if !line.starts_with(b"data") {
             self.noise += line.len() + 1;
-        }
-        if self.is_skipping {
-            if line.starts_with(b"data") {
-                // Only data on one line goes to a file.
-                self.spill = None;
-            }
-            return None;
         }
         let (field, value) = match memchr::memchr(b':', line) {
             Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
@@ -156,7 +198,7 @@ impl EventParser {
                 }
                 self.has_data = true;
                 self.data.extend_from_slice(value);
-                return self.too_large(cap);
+                return self.too_large(cap, overflow);
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if value.len() <= LONGEST_ID && !value.contains(&0) => {
@@ -178,6 +220,7 @@ impl EventParser {
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data);
         self.is_skipping = false;
+        self.skipped = SkippedLine::default();
         if let Some(spill) = self.spill.take() {
             return Some(ServerSentEvent::Spilled(spill));
         }
@@ -190,25 +233,31 @@ impl EventParser {
 
     /// More of data that goes to a file; false when none does.
     fn keep(&mut self, more: &[u8]) -> bool {
-        let is_kept =
-            self.is_in_skipped_line && self.spill.as_mut().is_some_and(|spill| spill.push(more).is_ok());
+        let is_kept = self.spill.as_mut().is_some_and(|spill| spill.push(more).is_ok());
         if !is_kept {
             self.spill = None;
         }
         is_kept
     }
 
-    fn too_large(&mut self, cap: usize) -> Option<ServerSentEvent> {
+    fn too_large(
+        &mut self,
+        cap: usize,
+        overflow: &dyn Fn() -> Option<SpillStore>,
+    ) -> Option<ServerSentEvent> {
         let bytes = self.data.len() + self.line.len();
         // The name of the field and what else may stand in a line without being data.
         if bytes <= cap.saturating_add(LONGEST_ID + 16) {
             return None;
         }
         let mut head = std::mem::take(&mut self.data);
+        if self.has_data && !self.line.is_empty() {
+            head.push(b'\n');
+        }
         head.extend_from_slice(self.line.strip_prefix(b"data:").unwrap_or(&self.line).trim_ascii_start());
         self.line = Vec::new();
         (self.has_data, self.is_skipping) = (false, true);
-        if let Some(mut spill) = self.overflow.as_ref().and_then(|store| store.raw().ok())
+        if let Some(mut spill) = overflow().and_then(|store| store.raw().ok())
             && spill.push(&head).is_ok()
         {
             self.spill = Some(spill);
@@ -227,24 +276,26 @@ pub(super) struct EventStream {
 }
 
 impl EventStream {
-    pub(super) fn new(body: Body, overflow: Option<SpillStore>) -> EventStream {
-        EventStream { body, parser: EventParser { overflow, ..EventParser::default() }, pace: Pace::new() }
+    pub(super) fn new(body: Body) -> EventStream {
+        EventStream { body, parser: EventParser::default(), pace: Pace::new() }
     }
 
     /// Goes on where another stream has ended.
     pub(super) fn resumed(body: Body, before: EventStream) -> EventStream {
-        let EventParser { last_id, retry, overflow, .. } = before.parser;
-        let parser = EventParser { last_id, retry, overflow, ..EventParser::default() };
+        let EventParser { last_id, retry, .. } = before.parser;
+        let parser = EventParser { last_id, retry, ..EventParser::default() };
         EventStream { body, parser, pace: before.pace }
     }
 
-    /// The next event; `None` at the end. What belongs to none, comments above all, costs the server time. Cancel safe.
+    /// The next event; `None` at the end. Data beyond the cap goes to `overflow`, if there is one when it turns out to be
+    /// too large. What belongs to none, comments above all, costs the server time. Cancel safe.
     pub(super) async fn next(
         &mut self,
         cap: impl Fn() -> usize,
+        overflow: impl Fn() -> Option<SpillStore>,
     ) -> Result<Option<ServerSentEvent>, NetError> {
         loop {
-            if let Some(parsed) = self.parser.next(cap()) {
+            if let Some(parsed) = self.parser.next(cap(), &overflow) {
                 return Ok(Some(parsed));
             }
             let noise = std::mem::take(&mut self.parser.noise);
@@ -298,7 +349,7 @@ mod tests {
         };
         for chunk in text.chunks(step) {
             parser.push(Bytes::copy_from_slice(chunk));
-            while let Some(parsed) = parser.next(cap) {
+            while let Some(parsed) = parser.next(cap, &|| None) {
                 take(parsed);
             }
         }

@@ -1,6 +1,7 @@
 //! What to do about a message of a server, wherever it came.
 
-use crate::upstream::jsonrpc::message::{self, Incoming};
+use crate::spill::RawSpill;
+use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer};
 use crate::upstream::transport::PeerEvents;
 
@@ -16,6 +17,26 @@ pub(super) struct IncomingAnswer {
 
 /// Sends what answers a request of the server.
 pub(super) type Reply = Box<dyn FnOnce(String) + Send>;
+
+/// Bytes of both ends of a message in a file by which its request is told.
+const ENDS: usize = 4_096;
+
+/// Whose answer a message in a file is.
+pub(super) fn identify(raw: &RawSpill) -> OversizeKind {
+    match raw.ends(ENDS) {
+        Ok((head, tail)) => message::identify(&head, &tail),
+        Err(_) => OversizeKind::Unknown,
+    }
+}
+
+/// Whether it may be the answer to this request.
+pub(super) fn may_answer(raw: &RawSpill, id: u64) -> bool {
+    match identify(raw) {
+        OversizeKind::Response(theirs) => theirs == id,
+        OversizeKind::Unknown => true,
+        OversizeKind::Other => false,
+    }
+}
 
 /// Takes a text apart. `answers` gets the answers in it, `reply` makes what answers the server's own requests.
 /// False when it is no message at all.

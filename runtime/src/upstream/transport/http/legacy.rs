@@ -10,6 +10,7 @@ use super::session::ListenGate;
 use super::streamable::is_events;
 use super::wire::{self, HttpWire};
 use crate::net::{Method, Payload};
+use crate::spill::{RawSpill, SpillStore};
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
 use crate::upstream::jsonrpc::message::{self, OversizeKind};
@@ -45,6 +46,8 @@ pub(super) struct LegacyPeer {
 
 struct CallInFlight {
     cap: usize,
+    /// Where a larger answer goes.
+    overflow: Option<SpillStore>,
     reply: oneshot::Sender<Result<RawAnswer, RequestFault>>,
 }
 
@@ -73,9 +76,9 @@ impl LegacyPeer {
         }
         // After a redirect the address is that of the stream.
         let here = response.url.clone();
-        let mut stream = EventStream::new(response.body, None);
+        let mut stream = EventStream::new(response.body);
         let address = loop {
-            match stream.next(|| RECEIPT).await {
+            match stream.next(|| RECEIPT, || None).await {
                 Ok(Some(ServerSentEvent::Event { name, data })) if name == "endpoint" => break data,
                 Ok(Some(_)) => {}
                 Ok(None) => return Err("the stream of events ended before it named its endpoint".to_owned()),
@@ -110,7 +113,7 @@ impl LegacyPeer {
     /// Takes what comes until the stream ends.
     async fn read(self: &Arc<Self>, mut stream: EventStream) {
         let why = loop {
-            match stream.next(|| self.cap()).await {
+            match stream.next(|| self.cap(), || self.overflow()).await {
                 Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if !self.take(data) {
@@ -118,8 +121,7 @@ impl LegacyPeer {
                     }
                 }
                 Ok(Some(ServerSentEvent::TooLarge { head, bytes })) => self.refuse(&head, bytes),
-                // There is no place for it.
-                Ok(Some(ServerSentEvent::Spilled(_))) => {}
+                Ok(Some(ServerSentEvent::Spilled(raw))) => self.take_file(raw),
                 Ok(None) => break "the stream of events has ended".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -134,10 +136,11 @@ impl LegacyPeer {
         let mut asked = false;
         let mut answers = |answer: incoming::IncomingAnswer| {
             let Some(id) = answer.id.or_else(|| self.only_call()) else { return };
-            let Some(CallInFlight { cap, reply }) = self.lock().remove(&id) else { return };
+            let Some(CallInFlight { cap, overflow, reply }) = self.lock().remove(&id) else { return };
             asked = true;
             self.events.answered();
-            let answer = match bytes > cap {
+            // One that has come whole need not go to a file.
+            let answer = match bytes > cap && overflow.is_none() {
                 true => Err(too_large(bytes as u64, cap)),
                 false => answer.body.map_err(RequestFault::Rpc),
             };
@@ -159,9 +162,26 @@ impl LegacyPeer {
             OversizeKind::Other => None,
             OversizeKind::Unknown => self.only_call(),
         };
-        if let Some(CallInFlight { cap, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+        if let Some(CallInFlight { cap, reply, .. }) = id.and_then(|id| self.lock().remove(&id)) {
             self.events.answered();
             let _ = reply.send(Err(too_large(bytes, cap)));
+        }
+    }
+
+    /// An answer that went to a file.
+    fn take_file(&self, raw: RawSpill) {
+        let id = match incoming::identify(&raw) {
+            OversizeKind::Response(id) => Some(id),
+            OversizeKind::Other => None,
+            OversizeKind::Unknown => self.only_call(),
+        };
+        if let Some(CallInFlight { cap, overflow, reply }) = id.and_then(|id| self.lock().remove(&id)) {
+            self.events.answered();
+            let bytes = raw.bytes();
+            let _ = reply.send(match overflow {
+                Some(_) => Ok(RawAnswer::in_file(raw)),
+                None => Err(too_large(bytes, cap)),
+            });
         }
     }
 
@@ -170,7 +190,7 @@ impl LegacyPeer {
         self: &Arc<Self>,
         request: PeerRequest<'_>,
     ) -> Result<RawAnswer, RequestFault> {
-        let PeerRequest { method, params, era, max_bytes, overflow: _, deadline, is_cancellable } = request;
+        let PeerRequest { method, params, era, max_bytes, overflow, deadline, is_cancellable } = request;
         if matches!(era, RequestEra::Stateless(_)) {
             // Never spoken over this transport.
             let message = "this transport has only eras with a handshake".to_owned();
@@ -188,7 +208,7 @@ impl LegacyPeer {
             self.gate.pass().await;
         }
         let (reply, answer) = oneshot::channel();
-        self.lock().insert(id, CallInFlight { cap: max_bytes, reply });
+        self.lock().insert(id, CallInFlight { cap: max_bytes, overflow, reply });
         let _guard = PostedCancel { peer: self, id, deadline, is_cancellable };
         let posted = self.post(body);
         tokio::pin!(answer, posted);
@@ -248,6 +268,11 @@ impl LegacyPeer {
     fn cap(&self) -> usize {
         let calls = self.lock();
         calls.values().map(|call| call.cap).max().unwrap_or(0).max(LARGEST_UNASKED)
+    }
+
+    /// Where an answer goes that is too large, while somebody waits for one that may be.
+    fn overflow(&self) -> Option<SpillStore> {
+        self.lock().values().find_map(|call| call.overflow.clone())
     }
 
     /// The request in flight, if there is exactly one.

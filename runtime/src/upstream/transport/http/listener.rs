@@ -29,7 +29,7 @@ pub(super) async fn listen(peer: &Arc<Streamable>) {
             Ok(response) if is_events(&response) => {
                 let mut stream = match before.take() {
                     Some(before) => EventStream::resumed(response.body, before),
-                    None => EventStream::new(response.body, None),
+                    None => EventStream::new(response.body),
                 };
                 if is_gap {
                     // What was said in between is not said again.
@@ -69,7 +69,7 @@ fn longer(pause: Duration) -> Duration {
 
 /// Takes what comes until the stream ends.
 async fn hear(peer: &Arc<Streamable>, stream: &mut EventStream) {
-    while let Ok(Some(parsed)) = stream.next(|| LARGEST).await {
+    while let Ok(Some(parsed)) = stream.next(|| LARGEST, || None).await {
         let bytes = match parsed {
             ServerSentEvent::Event { data, .. } => {
                 let bytes = data.len();

@@ -182,8 +182,8 @@ impl Streamable {
     ) -> Result<RawAnswer, PostFailure> {
         let media_type = response.media_type();
         if media_type == "text/event-stream" {
-            let stream = EventStream::new(response.body, room.overflow);
-            return self.stream(stream, id, room.cap, session).await;
+            let stream = EventStream::new(response.body);
+            return self.stream(stream, id, room, session).await;
         }
         let is_json =
             media_type == "application/json" || media_type.ends_with("+json") || media_type.is_empty();
@@ -213,11 +213,12 @@ impl Streamable {
         self: &Arc<Self>,
         mut stream: EventStream,
         id: u64,
-        cap: usize,
+        room: AnswerRoom,
         session: Option<HttpSession>,
     ) -> Result<RawAnswer, PostFailure> {
         loop {
-            let why = match stream.next(|| cap).await {
+            let AnswerRoom { cap, .. } = room;
+            let why = match stream.next(|| cap, || room.overflow.clone()).await {
                 Ok(Some(ServerSentEvent::Event { data, .. })) => {
                     let bytes = data.len();
                     if let Some(answer) = self.take(data, id) {
@@ -228,6 +229,9 @@ impl Streamable {
                     continue;
                 }
                 Ok(Some(ServerSentEvent::Spilled(raw))) => {
+                    if !incoming::may_answer(&raw, id) {
+                        continue;
+                    }
                     finish(stream);
                     self.events.answered();
                     return Ok(RawAnswer::in_file(raw));

@@ -1,0 +1,206 @@
+//! `spill/…`: looks of a program into results that are kept for it, under its own budgets.
+
+use super::session::SessionState;
+use super::tool_call::{LONGEST_NAME, over_memory, shown};
+use crate::run::account::{Held, RunAccount};
+use crate::spill::{JsonPath, Look, LookError, Looked, OwnedSpills, Spilled, TopLevel};
+use ptc_vm::builtins::{self, SpillForm};
+use ptc_vm::json::{DecodeFailure, decode};
+use ptc_vm::value::map::MapNode;
+use ptc_vm::{Context, Fault, Reason, Value};
+use std::sync::Arc;
+
+/// Lines of a head and a tail that do not say how many.
+const LINES: u64 = 50;
+
+/// Lines of context that may be asked for.
+const CONTEXT: u64 = 100;
+
+/// Bytes that are looked at for a unit of fuel.
+const BYTES: u64 = 64;
+
+/// Longest pattern or path.
+const LONGEST_PATTERN: usize = 4_096;
+
+/// A look that is ready to be taken.
+pub(super) struct PlannedLook {
+    pub(super) spilled: Arc<Spilled>,
+    pub(super) look: Look,
+    /// Most bytes of text.
+    pub(super) most: usize,
+    /// Room for them.
+    pub(super) held: Held,
+}
+
+/// Reads a form, and pays for the look.
+pub(super) fn plan(
+    cx: &mut Context,
+    account: &Arc<RunAccount>,
+    known: &KnownSpills<'_>,
+    form: SpillForm,
+    arguments: &[Value],
+) -> Result<PlannedLook, Box<Fault>> {
+    let handle = arguments.first().unwrap_or(&Value::Nil);
+    let Some(spilled) = name_of(cx, handle).and_then(|name| known.find(&name)) else {
+        let text = shown(cx, handle)?;
+        let fault = wrong(form, format_args!("there is no kept result {text}"));
+        return Err(fault.hint(
+            "A call with :on-large :spill gives {:ok true :value_kind :spilled :spill \"r1\" …} when its result is too large.",
+        ));
+    };
+    let most = usize::try_from(account.limits().max_upstream_response_bytes).unwrap_or(usize::MAX);
+    let look = match form {
+        SpillForm::Stat => Look::Stat,
+        SpillForm::Head => Look::Head(number(cx, form, arguments.get(1), LINES)?),
+        SpillForm::Tail => Look::Tail(number(cx, form, arguments.get(1), LINES)?),
+        SpillForm::Slice => {
+            Look::Slice(number(cx, form, arguments.get(1), 1)?, number(cx, form, arguments.get(2), u64::MAX)?)
+        }
+        SpillForm::Grep => {
+            let context = number(cx, form, arguments.get(2), 0)?.min(CONTEXT);
+            Look::Grep {
+                pattern: text(cx, form, arguments.get(1))?,
+                context: usize::try_from(context).unwrap_or(0),
+            }
+        }
+        SpillForm::Read => {
+            let bytes = number(cx, form, arguments.get(1), u64::MAX)?;
+            Look::Read(usize::try_from(bytes).unwrap_or(usize::MAX))
+        }
+        SpillForm::JsonPath => {
+            let path = text(cx, form, arguments.get(1))?;
+            Look::Path(JsonPath::read(&path).map_err(|why| wrong(form, format_args!("{why}")))?)
+        }
+    };
+    cx.tick(100 + look.work(spilled.bytes(), most) / BYTES)?;
+    let bytes = spilled.bytes().min(most as u64);
+    let room = usize::try_from(bytes).ok().and_then(|bytes| account.hold(bytes));
+    match room {
+        Some(held) => Ok(PlannedLook { spilled, look, most, held }),
+        None => Err(over_memory(bytes, account)),
+    }
+}
+
+/// The name in the place of a result: itself, or the `:spill` of what a call gave.
+fn name_of(cx: &Context, handle: &Value) -> Option<String> {
+    let text = match handle {
+        Value::Map(map) => map.entries().find(|entry| cx.name(entry.key) == Some("spill"))?.value,
+        other => other,
+    };
+    match text {
+        Value::Str(text) => text.short(LONGEST_NAME).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn number(cx: &mut Context, form: SpillForm, given: Option<&Value>, default: u64) -> Result<u64, Box<Fault>> {
+    match given {
+        None | Some(Value::Nil) => Ok(default),
+        Some(Value::Int(number)) if *number >= 0 => Ok(number.unsigned_abs()),
+        Some(other) => {
+            let text = shown(cx, other)?;
+            Err(wrong(form, format_args!("takes numbers from 0, got {text}")))
+        }
+    }
+}
+
+fn text(cx: &mut Context, form: SpillForm, given: Option<&Value>) -> Result<String, Box<Fault>> {
+    match given {
+        Some(Value::Str(text)) if text.short(LONGEST_PATTERN).is_some() => Ok(text.as_str().to_owned()),
+        other => {
+            let text = shown(cx, other.unwrap_or(&Value::Nil))?;
+            Err(wrong(form, format_args!("takes a text of at most {LONGEST_PATTERN} bytes, got {text}")))
+        }
+    }
+}
+
+/// The fault of a form, with how it is written.
+fn wrong(form: SpillForm, what: std::fmt::Arguments<'_>) -> Box<Fault> {
+    let name = form.name();
+    let fault = Fault::new(Reason::RuntimeError, format_args!("{name}: {what}"));
+    match builtins::lookup(None, name) {
+        Some(builtin) => fault.hint(builtin.info().usage),
+        None => fault,
+    }
+}
+
+/// What a look has found, as a value of the program.
+pub(super) fn value(cx: &mut Context, looked: Result<Looked, LookError>) -> Result<Value, Box<Fault>> {
+    let looked = looked.map_err(|error| Fault::new(Reason::RuntimeError, error))?;
+    match looked {
+        Looked::Size(stat, top) => {
+            let keys = match top {
+                TopLevel::Object { keys, .. } => {
+                    let keys = keys.iter().map(|key| cx.host_text(key)).collect::<Result<Vec<_>, _>>()?;
+                    Some(Value::vector(keys))
+                }
+                TopLevel::List | TopLevel::Other => None,
+            };
+            map(cx, [("bytes", Some(count(stat.bytes))), ("lines", Some(count(stat.lines))), ("keys", keys)])
+        }
+        Looked::Lines(part) => {
+            cx.tick(part.text.len() as u64 / 16)?;
+            let mut lines = Vec::new();
+            for line in part.text.lines() {
+                lines.push(cx.host_text(line)?);
+            }
+            map(
+                cx,
+                [
+                    ("lines", Some(Value::vector(lines))),
+                    ("from_line", Some(count(part.from_line))),
+                    ("truncated", Some(Value::Bool(part.truncated))),
+                ],
+            )
+        }
+        Looked::Beginning(part) => {
+            let text = cx.host_text(&part.text)?;
+            map(cx, [("text", Some(text)), ("truncated", Some(Value::Bool(part.truncated)))])
+        }
+        Looked::Matches(found) => {
+            let text = cx.host_text(&found.text)?;
+            map(
+                cx,
+                [
+                    ("text", Some(text)),
+                    ("matches", Some(count(found.matches))),
+                    ("truncated", Some(Value::Bool(found.truncated))),
+                ],
+            )
+        }
+        Looked::Json(None) => Ok(Value::Nil),
+        Looked::Json(Some(json)) => decode(cx, &json).map_err(|failure| match failure {
+            DecodeFailure::Fault(fault) => fault,
+            DecodeFailure::Invalid(why) => {
+                Fault::new(Reason::RuntimeError, format_args!("what the path finds is not JSON: {why}"))
+            }
+        }),
+    }
+}
+
+fn count(number: u64) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn map<const N: usize>(cx: &mut Context, entries: [(&str, Option<Value>); N]) -> Result<Value, Box<Fault>> {
+    let mut map = MapNode::with_capacity(N);
+    for (name, value) in entries {
+        if let Some(value) = value {
+            let key = cx.keyword(name);
+            map = MapNode::insert(map, cx, key, value)?;
+        }
+    }
+    Ok(Value::Map(map))
+}
+
+/// The kept results that a program can name: its own, and those of its session.
+pub(super) struct KnownSpills<'e> {
+    pub(super) own: &'e OwnedSpills,
+    pub(super) session: Option<&'e SessionState>,
+}
+
+impl KnownSpills<'_> {
+    fn find(&self, name: &str) -> Option<Arc<Spilled>> {
+        self.own.find(name).or_else(|| self.session?.spills().find(name))
+    }
+}

@@ -1,0 +1,61 @@
+//! A store that is made when a result has to be kept for the first time.
+
+use super::store::{SpillOptions, SpillStore};
+use crate::secrets::SecretRegistry;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The store of a process, once it is needed. Clones share it.
+#[derive(Clone)]
+pub struct SpillPlace(Arc<SharedPlace>);
+
+struct SharedPlace {
+    secrets: SecretRegistry,
+    state: Mutex<PlaceState>,
+}
+
+#[derive(Default)]
+struct PlaceState {
+    options: SpillOptions,
+    store: Option<SpillStore>,
+}
+
+impl SpillPlace {
+    /// No store yet.
+    pub fn new(secrets: SecretRegistry) -> SpillPlace {
+        SpillPlace(Arc::new(SharedPlace { secrets, state: Mutex::default() }))
+    }
+
+    /// Most bytes of all results together, for a store that is not made yet.
+    pub fn set_most_bytes(&self, most: u64) {
+        self.lock().options.most_bytes = most;
+    }
+
+    /// The store.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn store(&self) -> io::Result<SpillStore> {
+        let mut state = self.lock();
+        if let Some(store) = &state.store {
+            return Ok(store.clone());
+        }
+        let store = SpillStore::open(&state.options, self.0.secrets.clone())?;
+        Ok(state.store.insert(store).clone())
+    }
+
+    /// Removes all that is kept.
+    pub fn close(&self) {
+        if let Some(store) = self.lock().store.take() {
+            store.close();
+        }
+    }
+
+    pub(super) fn existing(&self) -> Option<SpillStore> {
+        self.lock().store.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PlaceState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
