@@ -103,3 +103,57 @@ fn every_profile_and_upstreams() {
         }
     }
 }
+
+/// Each of them holds a session over fifty programs with upstream calls, one of which fails, and asks what was done.
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn every_client_holds_a_session() {
+    const PROGRAMS: u64 = 50;
+    let config = Upstreams::probe().write();
+    let scripts = workspace().join("tests/third_party");
+    let script = std::fs::read_to_string(scripts.join("session_client.mjs")).expect("the script");
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "-e", &script, "--"]);
+    let mut python = Command::new(python());
+    python.arg(scripts.join("session_client.py"));
+    for mut command in [python, node] {
+        command.current_dir(installed()).arg(PROGRAMS.to_string()).arg(binary::path()).arg("serve");
+        command.args(config.flags(&["--sessions", "--debug-tool"]));
+        command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("PTC_RUNNER_MCP_UPSTREAMS");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let finished = run(command, "");
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        let report: Value = serde_json::from_str(&finished.stdout).expect("a report");
+        // What the failed program defined is gone, and what it called is not undone.
+        let total = |upto: u64| (0..=upto).filter(|n| *n != 25).sum::<u64>();
+        for (number, text) in (0..PROGRAMS).zip(report["texts"].as_array().expect("texts")) {
+            let text = text.as_str().expect("a text");
+            match number {
+                25 => assert!(text.starts_with("fail: :not-this") && text.contains("[rolled back"), "{text}"),
+                _ => assert!(text.starts_with(&format!("{}\n[stored: ", total(number))), "{number}: {text}"),
+            }
+            assert!(text.ends_with("turn upstream calls: 1]"), "{text}");
+        }
+        assert_eq!(report["total"], format!("[{} 49 49]", total(49)));
+        let session = &report["session"];
+        assert_eq!(
+            (&session["session"]["turn"], &session["usage"]["binding_count"]),
+            (&json!(51), &json!(3))
+        );
+        let eval = &report["debug"]["by_tool"]["lisp_session_eval"];
+        assert_eq!((&eval["calls"], &eval["error"]), (&json!(52), &json!(1)));
+        assert_eq!(report["debug"]["upstream_calls"]["by_server"]["probe"]["ok"], 50);
+        assert_eq!(report["debug"]["payload_reduction"]["calls_with_metrics"], 50);
+        let recent: Vec<&str> = report["recent"]["calls"]
+            .as_array()
+            .expect("calls")
+            .iter()
+            .filter_map(|call| call["tool"].as_str())
+            .collect();
+        assert_eq!(recent, ["lisp_session_inspect", "lisp_session_eval", "lisp_session_eval"]);
+        assert_eq!(
+            (&report["closed"]["closed"], &report["after"]["reason"]),
+            (&json!(true), &json!("session_closed"))
+        );
+    }
+}

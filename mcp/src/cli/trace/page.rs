@@ -82,7 +82,7 @@ fn chart(out: &mut String, trace: &Trace) {
             out,
             "<line class=\"tick\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{height}\"/>\
              <text class=\"axis\" x=\"{x:.1}\" y=\"16\" text-anchor=\"{anchor}\">{}</text>",
-            time(all * tick / TICKS)
+            if tick == 0 { "0".to_owned() } else { time(all * tick / TICKS) }
         );
     }
     for (at, call) in calls.iter().enumerate() {

@@ -263,6 +263,7 @@ fn decorate<'r>(
             });
             memory.insert("changed".into(), Value::Object(changed.collect()));
         }
+        memory.insert("truncated".into(), false.into());
         let notice = contents.note.map(|note| {
             json!({
                 "field": "*1", "reason": "max_history_entry_bytes", "bytes": note.bytes, "max_bytes": note.most,
@@ -278,8 +279,8 @@ fn decorate<'r>(
         {
             map.insert("session".into(), view::summary(session).into());
             map.insert("memory".into(), memory.into());
-            if let Some(notice) = &notices {
-                map.insert("history_notices".into(), json!([notice]));
+            if !is_error {
+                map.insert("history_notices".into(), notices.iter().cloned().collect());
             }
         }
         structured
