@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
-//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
@@ -22,6 +22,7 @@ pub mod exec;
 pub mod flags;
 pub mod manual;
 mod reload;
+pub mod repl;
 pub mod serve;
 mod stop;
 pub mod task;
@@ -85,6 +86,8 @@ enum Commands<B: Bench> {
     Serve(Box<serve::ServeArgs>),
     /// Run one program
     Eval(eval::EvalArgs),
+    /// Type programs that build on each other
+    Repl(repl::ReplArgs),
     /// Run one Python script
     Exec(exec::ExecArgs),
     /// Solve a task in words: a model writes the programs
@@ -166,6 +169,7 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
     match cli.command {
         Commands::Serve(args) => serve::command(*args),
         Commands::Eval(args) => on_runtime(eval::run(args)),
+        Commands::Repl(args) => on_runtime(repl::run(args)),
         Commands::Exec(args) => on_runtime(exec::run(args)),
         Commands::Task(args) => on_runtime(task::run(args)),
         Commands::Batch(args) => on_runtime(batch::run(args)),

@@ -20,6 +20,11 @@ impl Style {
         Style { enabled: allowed() && edge::stderr_is_terminal() }
     }
 
+    /// True when there is colour.
+    pub fn is_enabled(self) -> bool {
+        self.enabled
+    }
+
     /// Headings.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)

@@ -1,0 +1,53 @@
+//! Commands: what is asked of the REPL and not of the language.
+
+/// All commands, with what they do.
+pub(super) const COMMANDS: [(&str, &str); 9] = [
+    ("help", "what there is"),
+    ("doc", "documentation of a name or a tool: :doc map, :doc fs/read_text_file"),
+    ("dir", "names of a namespace, tools of a server: :dir str"),
+    ("tools", "configured servers and their tools"),
+    ("calls", "upstream calls of the last program"),
+    ("table", "the last result as a table, if it is a list of maps"),
+    ("time", "say what each program costs; once more: do not"),
+    ("limits", "what a program may use"),
+    ("quit", "leave (Ctrl-D does as well)"),
+];
+
+/// A command, read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReplCommand<'t> {
+    Help,
+    Doc(&'t str),
+    Dir(&'t str),
+    Tools,
+    Calls,
+    Table,
+    Time,
+    Limits,
+    Quit,
+    /// No such command, or without what it needs.
+    Wrong(String),
+}
+
+/// Reads a command; `None` for a program. A keyword alone is a program that nobody needs.
+pub(super) fn read(text: &str) -> Option<ReplCommand<'_>> {
+    let text = text.trim();
+    let rest = text.strip_prefix(':')?;
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let argument = argument.trim();
+    let is_reference = !argument.is_empty()
+        && !argument.contains(|c: char| c.is_whitespace() || "()[]{}\"';,@^`~\\".contains(c));
+    Some(match name {
+        "help" | "h" | "?" => ReplCommand::Help,
+        "doc" if is_reference => ReplCommand::Doc(argument),
+        "dir" if is_reference => ReplCommand::Dir(argument),
+        "doc" | "dir" => ReplCommand::Wrong(format!(":{name} needs a name, as in :{name} str")),
+        "tools" => ReplCommand::Tools,
+        "calls" => ReplCommand::Calls,
+        "table" => ReplCommand::Table,
+        "time" => ReplCommand::Time,
+        "limits" => ReplCommand::Limits,
+        "quit" | "q" | "exit" => ReplCommand::Quit,
+        _ => ReplCommand::Wrong(format!("there is no command :{name}; :help lists them")),
+    })
+}

@@ -1,0 +1,122 @@
+//! Lines from a person: rustyline with what it has to know of the language.
+
+use super::balance::{Brackets, balance};
+use super::words::Words;
+use crate::console::exit::Abort;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// What a person wants.
+pub(super) enum Typed {
+    /// This text.
+    Text(String),
+    /// Nothing; Ctrl-C.
+    Nothing,
+    /// To leave; Ctrl-D.
+    End,
+}
+
+/// A terminal that lines are typed at. What is written to it is what is typed, and names that were cleaned of secrets
+/// when they were read.
+pub(super) struct Terminal {
+    editor: Editor<InputHelper, FileHistory>,
+    history: Option<PathBuf>,
+}
+
+struct InputHelper {
+    words: Words,
+    colour: bool,
+}
+
+impl Terminal {
+    /// Begins, with the lines of earlier times if there are any.
+    pub(super) fn open(colour: bool) -> Result<Terminal, Abort> {
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+        let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
+        editor.set_helper(Some(InputHelper { words: Words::default(), colour }));
+        let history = history_file();
+        if let Some(file) = &history {
+            // There is none the first time.
+            let _ = editor.load_history(file);
+        }
+        Ok(Terminal { editor, history })
+    }
+
+    /// Reads an input, of as many lines as it needs.
+    pub(super) fn read(&mut self, words: Words) -> Result<Typed, Abort> {
+        if let Some(language) = self.editor.helper_mut() {
+            language.words = words;
+        }
+        match self.editor.readline("ptc> ") {
+            Ok(text) => {
+                // A history that cannot be kept is no reason to stop.
+                let _ = self.editor.add_history_entry(text.as_str());
+                Ok(Typed::Text(text))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Typed::Nothing),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(error) => Err(std::io::Error::other(error).into()),
+        }
+    }
+
+    /// Keeps the lines for the next time.
+    pub(super) fn close(mut self) {
+        if let Some(file) = &self.history {
+            let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let _ = made.is_ok().then(|| self.editor.save_history(file));
+        }
+    }
+}
+
+fn history_file() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
+    Some(state.or_else(home)?.join("ptc/history"))
+}
+
+impl Helper for InputHelper {}
+
+impl Validator for InputHelper {
+    fn validate(&self, input: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match balance(input.input()) {
+            Brackets::Open if !input.input().starts_with(':') => ValidationResult::Incomplete,
+            _ => ValidationResult::Valid(None),
+        })
+    }
+}
+
+impl Completer for InputHelper {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(self.words.complete(&line[..at]))
+    }
+}
+
+impl Hinter for InputHelper {
+    type Hint = String;
+
+    fn hint(&self, line: &str, at: usize, _: &Context<'_>) -> Option<String> {
+        if at < line.len() {
+            return None;
+        }
+        Words::usage(line).map(|usage| format!("   {usage}"))
+    }
+}
+
+impl Highlighter for InputHelper {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        if self.colour { format!("\x1b[32m{prompt}\x1b[0m").into() } else { prompt.into() }
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        if self.colour { format!("\x1b[2m{hint}\x1b[0m").into() } else { hint.into() }
+    }
+}

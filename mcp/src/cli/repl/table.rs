@@ -1,0 +1,50 @@
+//! A list of maps as a table.
+
+use serde_json::Value;
+
+/// Longest cell.
+const CELL: usize = 40;
+
+/// Rows shown at most.
+const MOST_ROWS: usize = 100;
+
+/// The table; `None` for what is no list of maps.
+pub(super) fn table(value: &Value) -> Option<String> {
+    let rows: Vec<_> = value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
+    let mut columns: Vec<&String> = Vec::new();
+    for row in &rows {
+        columns.extend(row.keys().filter(|key| !columns.contains(key)).collect::<Vec<_>>());
+    }
+    if columns.is_empty() {
+        return None;
+    }
+    let cell = |value: Option<&Value>| {
+        let text = match value {
+            None => String::new(),
+            Some(Value::String(text)) => text.replace(['\n', '\t'], " "),
+            Some(other) => other.to_string(),
+        };
+        match text.chars().count() > CELL {
+            true => text.chars().take(CELL - 1).chain(['…']).collect(),
+            false => text,
+        }
+    };
+    let mut lines: Vec<Vec<String>> = vec![columns.iter().map(|name| name.to_string()).collect()];
+    lines.extend(
+        rows.iter().take(MOST_ROWS).map(|row| columns.iter().map(|key| cell(row.get(*key))).collect()),
+    );
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text: String = lines
+        .iter()
+        .map(|line| {
+            let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        })
+        .collect();
+    if rows.len() > MOST_ROWS {
+        text.push_str(&format!("… and {} more rows\n", rows.len() - MOST_ROWS));
+    }
+    Some(text)
+}

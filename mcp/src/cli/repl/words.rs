@@ -1,0 +1,99 @@
+//! What can be written next: names, tools, keys of arguments; and how what stands there is called.
+
+use super::commands::COMMANDS;
+use ptc_vm::builtins;
+
+/// What there is to write. Made anew before each input.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// Names of the session and of preludes.
+    pub(super) names: Vec<String>,
+    /// `server/tool` with the keys of its arguments.
+    pub(super) tools: Vec<(String, Vec<String>)>,
+    /// Servers.
+    pub(super) servers: Vec<String>,
+}
+
+/// Candidates shown at most.
+const MOST: usize = 200;
+
+/// Where the word begins that ends here.
+fn word_start(text: &str) -> usize {
+    text.rfind(|c: char| c.is_whitespace() || "()[]{}\"',;`@#^~".contains(c)).map_or(0, |at| at + 1)
+}
+
+impl Words {
+    /// Where the word begins that ends at the end of the text, and what it may become.
+    pub(super) fn complete(&self, text: &str) -> (usize, Vec<String>) {
+        let start = word_start(text);
+        let word = &text[start..];
+        let mut found: Vec<String> = if start == 0 && word.starts_with(':') {
+            COMMANDS.iter().map(|(name, _)| format!(":{name}")).collect()
+        } else if word.starts_with(':') {
+            self.keys(&text[..start]).iter().map(|key| format!(":{key}")).collect()
+        } else {
+            let tools = self.tools.iter().map(|(name, _)| name.clone());
+            let builtins = builtins::all().map(|(_, builtin)| builtin.name.to_owned());
+            self.names
+                .iter()
+                .cloned()
+                .chain(self.servers.iter().cloned())
+                .chain(tools)
+                .chain(builtins)
+                .collect()
+        };
+        found.retain(|candidate| candidate.starts_with(word) && candidate != word);
+        found.sort();
+        found.dedup();
+        found.truncate(if word.is_empty() && found.len() > MOST { 0 } else { MOST });
+        (start, found)
+    }
+
+    /// Keys of the tool that was named last.
+    fn keys(&self, before: &str) -> Vec<String> {
+        let last = self.tools.iter().filter_map(|(name, keys)| Some((before.rfind(name.as_str())?, keys)));
+        let keys = last.max_by_key(|(at, _)| *at).map(|(_, keys)| keys.clone()).unwrap_or_default();
+        let form = ["server", "tool", "args"].map(str::to_owned);
+        keys.into_iter().chain(form).collect()
+    }
+
+    /// How the function of the innermost open form is called, when its name has just been written.
+    pub(super) fn usage(text: &str) -> Option<&'static str> {
+        let open = text.rfind('(')?;
+        let name = text[open + 1..].strip_suffix(' ')?;
+        if name.contains(|c: char| c.is_whitespace() || ")]}".contains(c)) {
+            return None;
+        }
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) if !name.is_empty() => (Some(namespace), name),
+            _ => (None, name),
+        };
+        builtins::lookup(namespace, name).map(|id| id.info().usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_completed_where_they_stand() {
+        let words = Words {
+            names: vec!["rows".into(), "row-count".into()],
+            tools: vec![
+                ("fs/read_text_file".into(), vec!["path".into(), "head".into()]),
+                ("fs/list".into(), vec!["dir".into()]),
+            ],
+            servers: vec!["fs".into()],
+        };
+        let complete = |text: &str| words.complete(text).1;
+        assert_eq!(words.complete("(count ro"), (7, vec!["row-count".to_owned(), "rows".to_owned()]));
+        assert_eq!(complete("(tool/call 'fs/r"), ["fs/read_text_file"]);
+        assert_eq!(complete("(tool/call 'fs/list {:d"), [":dir"]);
+        assert_eq!(complete("(tool/call 'fs/read_text_file {:h"), [":head"]);
+        assert!(complete("(redu").contains(&"reduce".to_owned()));
+        assert_eq!(complete(":ti"), [":time"]);
+        assert_eq!(Words::usage("(map (nth "), Some("(nth coll index default?)"));
+        assert_eq!(Words::usage("(nth x "), None);
+    }
+}
