@@ -379,6 +379,28 @@ async fn a_child_inherits_no_servers_and_agents_nest_only_so_deep() {
 }
 
 #[tokio::test]
+async fn what_is_around_an_agent_says_how_deep_it_goes() {
+    let deep = Script::of(&["```clojure\n(return (tool/next))\n```"; 2]);
+    let limits = AgentLimits { max_depth: 0, max_turns: 1, ..AgentLimits::default() };
+    let step = run(&Agent::new("top").limits(limits).child("next", Agent::new("leaf")), &deep).await;
+    assert!(step.turns[0].feedback.contains("max_depth_exceeded"), "{}", step.turns[0].feedback);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_is_not_run_and_an_empty_one_is_told_as_such() {
+    let script = Script::of(&[]);
+    let cut = LlmReply { is_cut: true, ..LlmReply::from("```clojure\n(return (tool/pay))\n") };
+    let replies = [cut, LlmReply::from(" "), LlmReply::from("```clojure\n(return 1)\n```")];
+    script.replies.lock().expect("a whole list").extend(replies.map(Ok));
+    let step = run(&Agent::new("Pay.").tool(tool("pay", Effect::Write)), &script).await;
+    assert_eq!(step.result, Ok(json!(1)));
+    assert_eq!(step.calls.len(), 0);
+    assert!(script.last_messages()[1].contains("cut at the limit of tokens"), "{:?}", script.last_messages());
+    let told = script.told.lock().expect("a whole list");
+    assert!(told[2].1.iter().all(|message| !message.text.trim().is_empty()), "{:?}", told[2].1);
+}
+
+#[tokio::test]
 async fn a_compiled_agent_needs_no_model() {
     let runtime = runtime().await;
     let agent = Agent::new("What is the dearest of {{category}}?").output::<Product>();

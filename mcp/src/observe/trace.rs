@@ -5,7 +5,7 @@
 
 use super::entry::{CallEntry, timestamp};
 use super::payload::{PayloadPolicy, hex, sha256};
-use super::writer::{RecordSink, Taken, WrittenCall};
+use super::writer::{RecordSink, Taken, WrittenCall, private};
 use crate::answer::outcome::{fault_of, millis};
 use crate::edge::shapes;
 use ptc_runtime::outcome::CallRecord;
@@ -77,7 +77,11 @@ impl TraceFolder {
             let stem = format!("{}-{hash}", stem(ended));
             let pending = self.folder.join(format!("{stem}-pending.jsonl"));
             let path = self.folder.join(format!("{stem}-{}.jsonl", entry.status()));
-            let file = OpenOptions::new().write(true).create_new(true).open(&pending);
+            // Only we rename: the name is free until then.
+            let file = match path.try_exists()? {
+                true => Err(io::ErrorKind::AlreadyExists.into()),
+                false => private(OpenOptions::new().write(true).create_new(true)).open(&pending),
+            };
             let mut file = match file {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     ended += Duration::from_micros(1);
@@ -117,12 +121,26 @@ fn stem(ended: SystemTime) -> String {
     timestamp(ended).replace(':', "-")
 }
 
+/// Whether a file of this name is a trace: whatever else lies in the folder is somebody else's.
+fn is_trace(name: &str) -> bool {
+    let ends = ["-ok.jsonl", "-error.jsonl", "-pending.jsonl"];
+    let stem = ends.iter().find_map(|end| name.strip_suffix(end));
+    // 2026-11-23T02-20-11.123456Z-d4735e3a
+    stem.and_then(|stem| stem.rsplit_once('-')).is_some_and(|(time, hash)| {
+        time.as_bytes().get(10) == Some(&b'T')
+            && time.ends_with('Z')
+            && hash.len() == 8
+            && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
 /// The traces of a folder, oldest first.
 fn traces(folder: &Path) -> io::Result<VecDeque<PathBuf>> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.path().extension().is_some_and(|extension| extension == "jsonl") {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && entry.file_name().to_str().is_some_and(is_trace) {
             let modified = entry.metadata().and_then(|data| data.modified());
             found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
         }

@@ -2,7 +2,7 @@
 
 use super::entry::timestamp;
 use super::payload::{first_chars, hex};
-use super::writer::{RecordSink, Taken, WrittenCall};
+use super::writer::{RecordSink, Taken, WrittenCall, private};
 use crate::answer::TurnSummary;
 use crate::answer::outcome::{fault_of, millis};
 use crate::edge::shapes;
@@ -50,7 +50,7 @@ impl TurnLog {
         match &mut self.file {
             Some(file) => Ok(file),
             none => {
-                let file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+                let file = private(OpenOptions::new().append(true).create(true)).open(&self.path)?;
                 Ok(none.insert(file))
             }
         }

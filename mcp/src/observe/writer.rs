@@ -5,6 +5,7 @@
 use super::entry::RecordedCall;
 use crate::answer::TurnSummary;
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +42,13 @@ impl WrittenCall {
         let turn = self.turn.as_ref().map_or(0, |turn| turn.program.len());
         OTHERS + answer.len() + prints.iter().map(String::len).sum::<usize>() + arguments + turn
     }
+}
+
+/// Files of records are their owner's: programs and answers stand in them.
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }
 
 /// Where records are written.

@@ -26,8 +26,12 @@ impl Agent {
     pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, steps: &ChildSteps) -> HostTool {
         let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         let agent = Arc::new(self.clone());
-        let place =
-            AgentPlace { base: place.base.without_servers(), depth: place.depth + 1, ..place.clone() };
+        let place = AgentPlace {
+            base: place.base.without_servers(),
+            depth: place.depth + 1,
+            max_depth: place.max_depth.min(self.limits.max_depth),
+            ..place.clone()
+        };
         let (called, steps, left) = (name.clone(), steps.clone(), place.budget.left());
         let tool = HostTool::with_schema(name.clone(), schema, move |arguments: Json| {
             let (agent, place, steps, called) = (agent.clone(), place.clone(), steps.clone(), called.clone());

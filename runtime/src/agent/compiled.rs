@@ -62,7 +62,8 @@ impl Agent {
         let mission = prompt::mission(self, first)? + KEPT;
         let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
         let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-        let place = AgentPlace { base: runtime.base(), llm, budget, depth: 0 };
+        let place =
+            AgentPlace { base: runtime.base(), llm, budget, depth: 0, max_depth: self.limits.max_depth };
         let ground = Ground::Samples(samples.iter().map(Json::to_string).collect());
         Ok(AgentRun::on(self, place, &mission, first, |_| ground)?.finish().await)
     }

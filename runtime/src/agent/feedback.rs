@@ -39,6 +39,10 @@ pub(super) fn refused(why: &str, shape: &str, most: usize) -> String {
 pub(super) const NO_PROGRAM: &str = "There was no program in your reply. The mission goes on: reply with one program in a \
     ```clojure block, which ends it with (return v) once the answer is known.";
 
+/// A reply that the model could not end.
+pub(super) const CUT: &str = "Your reply was cut at the limit of tokens, and nothing of it was run: reply with a shorter \
+    program.";
+
 /// What every feedback ends with.
 pub(super) fn turns(left: TurnsLeft, was_failure: bool) -> String {
     match left {

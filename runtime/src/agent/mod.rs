@@ -319,7 +319,17 @@ impl Agent {
             Ok(context) => {
                 let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
                 let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-                self.run_at(turns::AgentPlace { base: runtime.base(), llm, budget, depth: 0 }, context).await
+                self.run_at(
+                    turns::AgentPlace {
+                        base: runtime.base(),
+                        llm,
+                        budget,
+                        depth: 0,
+                        max_depth: self.limits.max_depth,
+                    },
+                    context,
+                )
+                .await
             }
             Err(error) => AgentStep::failed(AgentFailure::new(
                 AgentReason::InvalidAgent,

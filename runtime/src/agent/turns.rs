@@ -30,6 +30,8 @@ pub(super) struct AgentPlace {
     pub(super) budget: Arc<SharedBudget>,
     /// How many agents are around it.
     pub(super) depth: u32,
+    /// How many there may be: the least that it and any of them says.
+    pub(super) max_depth: u32,
 }
 
 /// What the programs of a run are run in.
@@ -101,8 +103,8 @@ impl<'a> AgentRun<'a> {
         context: &Map<String, Json>,
         ground: impl FnOnce(&Scope) -> Ground,
     ) -> Result<AgentRun<'a>, AgentFailure> {
-        if place.depth > agent.limits.max_depth {
-            let text = format!("agents inside agents, more than {} deep", agent.limits.max_depth);
+        if place.depth > place.max_depth {
+            let text = format!("agents inside agents, more than {} deep", place.max_depth);
             return Err(AgentFailure::new(AgentReason::MaxDepthExceeded, text));
         }
         let children = ChildSteps::default();
@@ -165,6 +167,19 @@ impl<'a> AgentRun<'a> {
             program_time: Duration::ZERO,
         };
         let (verdict, calls) = match reply::program(&reply.text) {
+            // Half a program may be one too, and do half of what was meant.
+            Some(_) if reply.is_cut => {
+                let (reason, message) =
+                    (AgentReason::ProgramFailed, "the reply was cut at the limit of tokens");
+                (
+                    TurnEnd::Failed {
+                        feedback: feedback::CUT.to_owned(),
+                        reason,
+                        message: message.to_owned(),
+                    },
+                    Vec::new(),
+                )
+            }
             None => {
                 let (reason, message) = (AgentReason::ProgramFailed, "there was no program in the reply");
                 let feedback = feedback::NO_PROGRAM.to_owned();
@@ -221,7 +236,9 @@ impl<'a> AgentRun<'a> {
         if let (Ok(None), Continuation::Continue) = (&result, &guarded) {
             turn.feedback.push_str(&feedback::turns(self.left, self.last_failure.is_some()));
             let told = self.scope.secrets().scrub(&turn.feedback).into_owned();
-            self.messages.push(LlmMessage::assistant(turn.reply.clone()));
+            // Models refuse a conversation with an empty message in it.
+            let said = if turn.reply.trim().is_empty() { "(nothing)" } else { &*turn.reply };
+            self.messages.push(LlmMessage::assistant(said));
             self.messages.push(LlmMessage::user(told));
         }
         self.step.turns.push(turn);

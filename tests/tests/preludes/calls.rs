@@ -97,6 +97,18 @@ const FAILURES: &[(&str, &str, &str)] = &[
     ("(fn [math/area] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(loop [math/area 1] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     ("(for [math/area [1]] 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
+    ("(as-> 1 math/area (str math/area))", "unsupported_pattern", "cannot bind the qualified name math/area"),
+    (
+        "(let [{:as math/area} {}] math/area)",
+        "unsupported_pattern",
+        "cannot bind the qualified name math/area",
+    ),
+    (
+        "(let [[a :as math/area] [1]] math/area)",
+        "unsupported_pattern",
+        "cannot bind the qualified name math/area",
+    ),
+    ("((fn math/area [n] n) 2)", "unsupported_pattern", "cannot bind the qualified name math/area"),
     (
         "(defonce math/area 1)",
         "invalid_form",

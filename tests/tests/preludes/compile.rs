@@ -130,7 +130,15 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "(ns crm)\n(def x (vec (range 100000)))",
         "compile_error",
-        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts",
+        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
+         10 MiB of text",
+        "2:1",
+    ),
+    (
+        "(ns crm)\n(def x (let [s (apply str (repeat 4096 \"x\"))] (vec (repeat 60000 s))))",
+        "compile_error",
+        "prelude evaluation exceeded sandbox limits: the constant `x` has more than 65,536 parts or \
+         10 MiB of text",
         "2:1",
     ),
     (

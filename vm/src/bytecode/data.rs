@@ -10,4 +10,6 @@ pub struct PlainData {
     pub(crate) symbols: Vec<CompactString>,
     /// Parts before what they are part of; the last one is the value.
     pub(crate) rows: Vec<Const>,
+    /// Bytes of the texts among them.
+    pub(crate) text_bytes: usize,
 }

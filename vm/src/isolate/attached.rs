@@ -17,9 +17,15 @@ use std::sync::Arc;
 pub enum NotData {
     /// It holds something of this type, which lives in an isolate only.
     Holds(&'static str),
-    /// It has more parts than data may have.
+    /// It has more parts than data may have, or more text.
     TooLarge,
 }
+
+/// Bytes of texts that data may have. Texts that a value shares count each time: data has a copy for each place.
+const MOST_BYTES: usize = 10 << 20;
+
+/// Bits of an integer in data, about 10,000 digits: reading them takes a time that grows faster than they do.
+const MOST_BITS: u64 = 1 << 15;
 
 impl Isolate {
     /// Puts a function of a program under a name of a namespace. The program stays as one that is attached does
@@ -54,7 +60,7 @@ impl Isolate {
     pub fn attach_data(&mut self, namespace: &str, name: &str, data: &PlainData) -> Result<()> {
         self.scope(|world, _| {
             let cx = &mut world.cx;
-            cx.reserve(data.symbols.len() * 64 + data.rows.len() * size_of::<Value>())?;
+            cx.reserve(data.symbols.len() * 64 + data.rows.len() * size_of::<Value>() + data.text_bytes)?;
             let symbols: Vec<Symbol> = data.symbols.iter().map(|text| cx.symbols.intern(text)).collect();
             let mut values: Vec<Value> = Vec::with_capacity(data.rows.len());
             for row in &data.rows {
@@ -96,7 +102,7 @@ struct Freezing {
 
 impl Default for Freezing {
     fn default() -> Freezing {
-        let data = PlainData { symbols: Vec::new(), rows: Vec::new() };
+        let data = PlainData { symbols: Vec::new(), rows: Vec::new(), text_bytes: 0 };
         Freezing { data, symbols: HashMap::new(), open: Vec::new() }
     }
 }
@@ -140,8 +146,16 @@ impl Freezing {
             Value::Bool(value) => Const::Bool(*value),
             Value::Int(value) => Const::Int(*value),
             Value::Float(value) => Const::Float(*value),
-            Value::BigInt(node) => Const::BigInt(node.get().to_string().into()),
-            Value::Str(node) => Const::Str(node.as_str().into()),
+            Value::BigInt(node) if node.get().bits() > MOST_BITS => return Err(NotData::TooLarge),
+            Value::BigInt(node) => {
+                let digits = node.get().to_string();
+                self.count(digits.len())?;
+                Const::BigInt(digits.into())
+            }
+            Value::Str(node) => {
+                self.count(node.len())?;
+                Const::Str(node.as_str().into())
+            }
             Value::Keyword(symbol) => Const::Keyword(self.symbol(cx, *symbol)),
             Value::Symbol(symbol) => Const::Symbol(self.symbol(cx, *symbol)),
             Value::Var(symbol) => Const::Var(self.symbol(cx, *symbol)),
@@ -187,6 +201,11 @@ impl Freezing {
         let rows = Vec::with_capacity(left.len());
         self.open.push(OpenCollection { make, combinator, left, rows });
         Ok(None)
+    }
+
+    fn count(&mut self, text: usize) -> Result<(), NotData> {
+        self.data.text_bytes = self.data.text_bytes.saturating_add(text);
+        if self.data.text_bytes > MOST_BYTES { Err(NotData::TooLarge) } else { Ok(()) }
     }
 
     fn push(&mut self, row: Const) -> Result<u16, NotData> {

@@ -26,7 +26,10 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn fn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let (name, rest) = match rest {
-            [form, rest @ ..] if form.symbol().is_some() => (form.symbol(), rest),
+            [form, rest @ ..] if let Some(name) = form.symbol() => {
+                self.check_bindable(name, form.span)?;
+                (Some(name), rest)
+            }
             _ => (None, rest),
         };
         if rest.is_empty() {

@@ -98,7 +98,9 @@ impl<'a> Resolver<'a, '_> {
         if let [before @ .., mark, name] = items
             && mark.keyword().is_some_and(|keyword| self.names.text(keyword) == "as")
         {
-            let name = name.symbol().ok_or_else(|| unsupported(name.span, ":as needs a symbol"))?;
+            let place = name.span;
+            let name = name.symbol().ok_or_else(|| unsupported(place, ":as needs a symbol"))?;
+            self.check_bindable(name, place)?;
             (items, whole) = (before, Some(name));
         }
         let mut rest = None;
@@ -233,6 +235,7 @@ impl<'a> Resolver<'a, '_> {
                 Some("strs") => self.key_list(right, true, &mut parts)?,
                 Some("as") => {
                     let name = right.symbol().ok_or_else(|| unsupported(right.span, ":as needs a symbol"))?;
+                    self.check_bindable(name, right.span)?;
                     parts.whole = Some(name);
                 }
                 Some("or") => {

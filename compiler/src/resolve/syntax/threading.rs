@@ -171,7 +171,9 @@ impl<'a> Resolver<'a, '_> {
     #[inline(never)]
     pub(crate) fn thread_as(&mut self, span: Span, rest: &'a [Form<'a>], tail: bool) -> Resolved<'a> {
         let [first, name, steps @ ..] = rest else { return Err(invalid_thread(span, Special::ThreadAs)) };
-        let Some(name) = name.symbol() else { return Err(invalid_thread(name.span, Special::ThreadAs)) };
+        let place = name.span;
+        let Some(name) = name.symbol() else { return Err(invalid_thread(place, Special::ThreadAs)) };
+        self.check_bindable(name, place)?;
         let value = self.resolve(first, false);
         let Some((end, before)) = steps.split_last() else { return Ok(value) };
         let mark = self.scopes.mark();

@@ -9,7 +9,9 @@ use crate::observe::{CallRecorder, RecordOptions};
 use clap::ValueEnum;
 use ptc_runtime::limit_table;
 use ptc_runtime::secrets::SecretRegistry;
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 limit_table! {
@@ -101,11 +103,19 @@ fn folder(flag: &'static str, given: Option<&PathBuf>) -> Result<Option<PathBuf>
         None => variables::read(flag, |text| Ok(PathBuf::from(text)))?,
     };
     if let Some(folder) = &folder
-        && let Err(error) = std::fs::create_dir_all(folder)
+        && let Err(error) = make_private(folder)
     {
         tracing::warn!(flag, folder = %folder.display(), %error, "the folder cannot be made");
     }
     Ok(folder)
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 /// A number within its bounds; the log says when it was not.

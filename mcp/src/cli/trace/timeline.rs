@@ -23,12 +23,15 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
         (true, Some(reason)) => style.red(reason),
         (true, None) => style.red("error"),
     };
-    let head = format!("{}  {status}  {}", style.bold(&trace.tool), time(trace.micros));
-    let _ =
-        writeln!(out, "{head}   {}", style.dim(&format!("{}  request {}", trace.begun, trace.request_id)));
+    let head = format!("{}  {status}  {}", style.bold(&harmless(&trace.tool)), time(trace.micros));
+    let _ = writeln!(
+        out,
+        "{head}   {}",
+        style.dim(&format!("{}  request {}", trace.begun, harmless(&trace.request_id)))
+    );
     let _ = writeln!(out, "{}", numbers(trace).join("   "));
     if let Some(message) = &trace.message {
-        let _ = writeln!(out, "{}", style.red(message));
+        let _ = writeln!(out, "{}", style.red(&harmless(message)));
     }
     section(&mut out, "program", trace.program.text(), style);
     section(&mut out, "context", trace.context.text(), style);
@@ -38,6 +41,12 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
     section(&mut out, "prints", Some(trace.prints.join("\n")).filter(|lines| !lines.is_empty()), style);
     section(&mut out, "answer", trace.answer.text(), style);
     out
+}
+
+/// What others wrote, without what a terminal would obey.
+fn harmless(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(shown).collect()
 }
 
 /// What the call has cost, in words.
@@ -70,7 +79,7 @@ fn section(out: &mut String, title: &str, text: Option<String>, style: Style) {
     let _ = writeln!(out, "\n{}", style.bold(title));
     let lines: Vec<&str> = text.lines().collect();
     for line in lines.iter().take(MOST_LINES) {
-        let _ = writeln!(out, "  {line}");
+        let _ = writeln!(out, "  {}", harmless(line));
     }
     if lines.len() > MOST_LINES {
         let _ = writeln!(out, "  {}", style.dim(&format!("… {} more lines", lines.len() - MOST_LINES)));
@@ -105,11 +114,11 @@ fn chart(out: &mut String, trace: &Trace, width: usize, style: Style) {
             Some(_) => style.red(bar),
         };
         let said = match (&call.fault, call.bytes) {
-            (Some((reason, _)), _) => style.red(reason),
+            (Some((reason, _)), _) => style.red(&harmless(reason)),
             (None, Some(size)) => format!("{:>9}", bytes(size)),
             (None, None) => String::new(),
         };
-        let name = shortened(&format!("{:>3} {}", at + 1, call.name), NAME - 1);
+        let name = shortened(&format!("{:>3} {}", at + 1, harmless(&call.name)), NAME - 1);
         let line = format!(
             "{name:<NAME$}{}{bar}{} {:>8}  {said}",
             style.dim(before),

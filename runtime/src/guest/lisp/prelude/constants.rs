@@ -157,7 +157,7 @@ impl Evaluation<'_> {
             ),
             NotData::TooLarge => self.failure(
                 definition.span,
-                format!("prelude evaluation exceeded sandbox limits: the constant `{name}` has more than 65,536 parts"),
+                format!("prelude evaluation exceeded sandbox limits: the constant `{name}` has more than 65,536 parts or 10 MiB of text"),
                 "Use a cheaper constant, or compute it in a function.",
             ),
         }
