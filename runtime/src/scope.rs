@@ -7,6 +7,7 @@ use crate::guest::lisp::session::SessionLimits;
 use crate::handle::{Run, RunStream};
 use crate::host::{GrantedTools, HostTool};
 use crate::run::options::RunOptions;
+use crate::run::outcome::Failure;
 use crate::run::watcher::RunWatcher;
 use crate::secrets::SecretRegistry;
 use crate::session::Session;
@@ -45,6 +46,15 @@ impl Scope {
     #[must_use]
     pub fn without_servers(&self) -> Scope {
         Scope { lisp: Arc::new(self.lisp.without_servers()), ..self.clone() }
+    }
+
+    /// What the namespaces of this place need of servers and tools is there at this moment. Every program looks at
+    /// that before it begins; whoever has other work to do first may look before.
+    ///
+    /// # Errors
+    /// `prelude_attach_failed`: what is missing.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.lisp.check()
     }
 
     /// There are upstream servers.

@@ -516,3 +516,34 @@ async fn prompts_are_as_they_were_looked_at() {
     let _ = single.run(&runtime().await, script.clone(), &products()).await;
     golden("single_shot.txt", &conversation(&script));
 }
+
+#[tokio::test]
+async fn what_a_namespace_needs_is_looked_at_before_each_turn() {
+    let logs =
+        Prelude::compile("logs", "(ns logs)\n(defn all [] (tool/log_sessions {}))").expect("it compiles");
+    let agent = Agent::new("?").prelude(Arc::new(logs));
+    let script = Script::of(&["(return 1)"]);
+    let step = run(&agent, &script).await;
+    let want = "prelude_attach_failed: prelude attach failed: export `logs/all` requires granted tool `log_sessions`, but \
+                the host did not grant a tool of that name for this run";
+    assert_eq!(failure(&step).to_string(), want);
+    assert_eq!(script.requests(), 0, "no model is asked");
+    let granted = agent.tool(tool("log_sessions", Effect::Read));
+    assert_eq!(run(&granted, &Script::of(&["(return (logs/all))"])).await.result, Ok(json!(7)));
+
+    // The backing is there in the first turn, and gone in the second.
+    let runtime = Arc::new(with_server().await);
+    let servers = runtime.clone();
+    let swap = HostTool::new("swap", move |_: NoArguments| {
+        let swapped = servers.reconfigure(vec![common::entry("other", &[])]).map(drop);
+        async move { swapped.map_err(|error| error.to_string()) }
+    });
+    let crm = "(ns crm)\n(defn look [] (tool/call {:server \"fake\" :tool \"echo\" :args {}}))";
+    let crm = Arc::new(Prelude::compile("crm", crm).expect("it compiles"));
+    let agent = Agent::new("?").prelude(crm).tool(swap.effect(Effect::Read));
+    let script = Script::of(&["```clojure\n(tool/swap)\n```", "(return 1)"]);
+    let step = agent.run(&runtime, script.clone(), &json!({})).await;
+    assert_eq!((failure(&step).reason, step.turns.len()), (AgentReason::PreludeAttachFailed, 1));
+    assert!(failure(&step).message.contains("upstream server `fake` is not configured for this run"));
+    assert_eq!(script.requests(), 1, "a hard stop");
+}

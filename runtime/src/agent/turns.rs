@@ -149,6 +149,8 @@ impl<'a> AgentRun<'a> {
     /// One turn; its answer if it was the last.
     async fn turn(&mut self) -> Result<Option<Json>, AgentFailure> {
         let kind = self.take_turn()?;
+        // Before anything is asked: a backing may have gone since the last turn.
+        self.scope.check().map_err(|failure| failure_of(&failure))?;
         feedback::fit(&mut self.messages, self.agent.limits.prompt_bytes);
         let (reply, prompt_bytes, model_time) = self.ask().await?;
         let told = self.scope.secrets().scrub(&reply.text).into_owned();
@@ -455,7 +457,9 @@ pub(super) fn failure_of(failure: &Failure) -> AgentFailure {
         reason if reason == Reason::ValidationError => {
             return AgentFailure::new(AgentReason::ValidationFailed, failure.message.clone());
         }
-        reason if reason.raw() == AgentReason::PreludeAttachFailed.name() => AgentReason::PreludeAttachFailed,
+        reason if reason == Reason::PreludeAttachFailed => {
+            return AgentFailure::new(AgentReason::PreludeAttachFailed, failure.message.clone());
+        }
         _ => AgentReason::ProgramFailed,
     };
     AgentFailure::new(reason, format!("{}: {}", failure.reason.raw(), failure.message))

@@ -31,6 +31,7 @@ use super::MakeGuest;
 use crate::broker::ToolBroker;
 use crate::host::GrantedTools;
 use crate::run::options::RunOptions;
+use crate::run::outcome::Failure;
 use driver::Execution;
 use environment::CompileEnvironment;
 use prelude::Prelude;
@@ -77,6 +78,14 @@ impl Lisp {
         let broker = Arc::new(self.broker.without_servers());
         // Programs that were compiled without servers were checked against none.
         Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment: self.environment.clone() }
+    }
+
+    /// What the namespaces need is there.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.environment.check(&self.broker)
     }
 
     /// What prompts are told of the namespaces.

@@ -1,0 +1,67 @@
+//! Calls of a tool of the host, 1,000 in flight, beside the same async function called without any program. What a call
+//! costs over that is the difference of the two, less that of the program without calls, over 1,000.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use ptc_runtime::limits::Limits;
+use ptc_runtime::schemars::JsonSchema;
+use ptc_runtime::{Effect, HostTool, RunOptions, Runtime};
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::hint::black_box;
+
+const CALLS: u64 = 1_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "ptc_runtime::schemars")]
+struct Number {
+    n: u64,
+}
+
+/// It leaves its thread once, so that all calls are in flight before the first has ended.
+async fn next(number: u64) -> u64 {
+    tokio::task::yield_now().await;
+    number + 1
+}
+
+fn host_tools(criterion: &mut Criterion) {
+    let Ok(io) = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
+        return;
+    };
+    let tool =
+        HostTool::new("next", |Number { n }: Number| async move { Ok::<_, Infallible>(next(n).await) });
+    let started = io.block_on(Runtime::builder().workers(1).tool(tool.effect(Effect::Read)).start());
+    let Ok(runtime) = started else { return };
+    let limits = Limits { max_upstream_calls: CALLS, parallel_width: CALLS, ..Limits::with_upstreams() };
+    let options = RunOptions { limits, ..RunOptions::default() };
+    let run = |program: &'static str| {
+        let outcome = io.block_on(runtime.run(program, options.clone()));
+        assert!(outcome.result.is_ok(), "{outcome:?}");
+        black_box(outcome);
+    };
+    let mut group = criterion.benchmark_group("host tools");
+    group.throughput(Throughput::Elements(CALLS));
+    group.bench_function("spawned async calls", |bencher| {
+        bencher.iter_batched(
+            || (0..CALLS).map(next).collect::<Vec<_>>(),
+            |calls| {
+                io.block_on(async {
+                    let tasks: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+                    for task in tasks {
+                        black_box(task.await.is_ok());
+                    }
+                });
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    group.bench_function("pmap without calls", |bencher| {
+        bencher.iter(|| run("(reduce + (pmap (fn [n] (inc n)) (range 1000)))"));
+    });
+    group.bench_function("pmap of calls", |bencher| {
+        bencher.iter(|| run("(reduce + (pmap (fn [n] (tool/next n)) (range 1000)))"));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, host_tools);
+criterion_main!(benches);
