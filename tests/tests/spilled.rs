@@ -2,7 +2,7 @@
 //! transport.
 
 use ptc_tests::binary::{eval, value};
-use ptc_tests::serve::Server;
+use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{Upstreams, probe_server};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -207,6 +207,29 @@ fn it_goes_with_its_program() {
     let mut server = Server::start(&config.flags(&["--timeout", "120s"]));
     assert_eq!(server.text(&format!("(:lines (spill/stat {CALL}))")), "60002");
     assert!(server.text("(spill/stat \"r1\")").contains("there is no kept result"));
+    ptc_tests::processes::eventually("the result is gone", || files(&server) == 0);
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn it_goes_with_its_session() {
+    let config = Upstreams::probe().write();
+    let mut server = Server::start(&config.flags(&["--sessions", "--timeout", "120s"]));
+    let mut call = |tool: &str, arguments: Value| {
+        server.request("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
+    };
+    let started = call("lisp_session_start", json!({}));
+    let id = started["structuredContent"]["session_id"].clone();
+    let mut eval =
+        |program: &str| text_of(&call("lisp_session_eval", json!({ "session_id": id, "program": program })));
+    let keep = format!("(def r (:spill {CALL}))");
+    assert!(eval(&keep).contains("[stored: r;"));
+    assert_eq!(eval("[r (:lines (spill/stat r))]"), "[\"r1\" 60002]");
+    // What a program has kept that failed goes with it.
+    assert!(eval(&format!("(def r (:spill {CALL})) (fail r)")).contains("r2"));
+    assert_eq!(eval("(:lines (spill/stat r))"), "60002");
+    assert!(eval("(spill/stat \"r2\")").contains("there is no kept result"));
+    call("lisp_session_close", json!({ "session_id": id }));
     ptc_tests::processes::eventually("the result is gone", || files(&server) == 0);
     assert_eq!(server.end(), Some(0));
 }
