@@ -5,7 +5,7 @@ use crate::measure::overhead::WAYS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
 use crate::measure::{
-    delay_http, delay_server, fairness, latency, python, serve, spill, text_block, tool_list,
+    delay_http, delay_server, fairness, latency, prelude, python, serve, spill, text_block, tool_list,
 };
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
@@ -36,6 +36,7 @@ use std::time::Duration;
   ptc bench latency         source text to value, new and reused isolates
   ptc bench suspended       memory of programs that wait for a tool
   ptc bench session         memory and time of sessions, beside programs on their own
+  ptc bench prelude         what attaching a prelude costs a program, and calling it
   ptc bench values          memory of strings, maps, vectors …")]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -64,6 +65,12 @@ enum Bench {
     Suspended(SuspendedArgs),
     /// Sessions: memory of an empty one, time of its first program beside the same without a session
     Session(SessionArgs),
+    /// Preludes of 1, 50 and 1,000 exports: what attaching them and calling an export costs
+    Prelude {
+        /// Runs of each program
+        #[arg(long, default_value_t = 5_000)]
+        runs: usize,
+    },
     /// Memory of values, by the program's account and by the process
     Values(ValuesArgs),
     /// One workload of the peer benchmark: prints `RES name result ms ms …`
@@ -249,6 +256,10 @@ impl ptc_mcp::cli::Bench for BenchArgs {
             Bench::Workloads => workloads(),
             Bench::Latency(args) => latency(&args),
             Bench::Suspended(args) => suspended(&args),
+            Bench::Prelude { runs } => ptc_mcp::cli::on_runtime(async move {
+                console::write_line(&prelude::report(runs).await.map_err(program_failed)?)?;
+                Ok(Exit::Ok)
+            }),
             Bench::Session(args) => ptc_mcp::cli::on_runtime(session_cost(args)),
             Bench::Values(args) => value_sizes(&args),
             Bench::Workload(args) => workload(&args),

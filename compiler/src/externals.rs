@@ -29,6 +29,8 @@ pub struct Externals<'a> {
     pub session: &'a [SessionName<'a>],
     /// Tools the host granted (`tool/name`). When empty, a call of an unknown tool fails at run time only.
     pub tools: &'a [&'a str],
+    /// Tools that only namespaces of the host may call.
+    pub private_tools: &'a [&'a str],
     /// Names of the configured upstream servers, for suggestions; empty when not known.
     pub servers: &'a [&'a str],
     /// Judges literal tool calls.

@@ -33,6 +33,7 @@ fn outcome(result: Result<RenderedValue, Failure>) -> Outcome {
         result,
         prints: vec!["first line".into(), "second line".into()],
         notes: Vec::new(),
+        prelude_trace: None,
         upstream_calls: vec![call("list", CallStatus::Ok, Some(48_122)), call("get", timeout, None)],
         usage: Usage {
             fuel: Some(1_234),

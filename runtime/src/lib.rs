@@ -9,6 +9,7 @@
 //! - [`Scope`] (`scope`): places of a runtime with tools of their own.
 //! - [`session`]: programs that build on each other.
 //! - [`Run`], [`RunStream`] (`handle`): programs under way.
+//! - [`prelude_store`]: versions of preludes.
 //! - `exec`: runs on plain threads: queue, turns, deadlines, cancellation, memory of all together.
 //! - `guest`: what runs there; [`guest::lisp`]: PTC-Lisp programs.
 //! - [`HostTool`] (`host`): async functions of the application as tools.
@@ -35,6 +36,7 @@ pub mod guest;
 mod handle;
 mod host;
 pub mod net;
+pub mod prelude_store;
 #[doc(hidden)]
 pub mod probe;
 pub mod run;

@@ -16,7 +16,7 @@ use crate::handle::{Run, RunStream};
 use crate::host::{GrantedTools, HostTool};
 use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
-use crate::run::outcome::Outcome;
+use crate::run::outcome::{Failure, Outcome};
 use crate::run::watcher::RunWatcher;
 use crate::scope::{Scope, submit};
 use crate::secrets::{DocumentShape, SecretRegistry};
@@ -333,6 +333,14 @@ impl Runtime {
     /// Whom servers may ask through us.
     pub fn client(&self) -> &ClientFeatures {
         &self.supervision.client
+    }
+
+    /// What its prelude needs is there, as every program is about to be checked.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_prelude(&self) -> Result<(), Failure> {
+        self.lisp.check_prelude()
     }
 
     /// Who calls tools for guests.

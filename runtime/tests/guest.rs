@@ -67,7 +67,7 @@ impl CallList {
 impl Guest for CallList {
     fn advance(&mut self) -> Progress {
         if let Some(result) = self.ended() {
-            let ending = Ending { result, prints: vec!["ended".to_owned()], fuel: None, peak_bytes: 0 };
+            let ending = Ending { prints: vec!["ended".to_owned()], ..Ending::of(result) };
             return Progress::Finished(Box::new(ending));
         }
         if self.under_way.is_none()

@@ -6,6 +6,7 @@
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
 //! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
+//! - [`prelude`]: what attaching a prelude costs, and calling it
 //! - [`spill`]: a result that is too large to be carried
 //! - [`tool_list`]: bytes of the tool list beside those of the upstreams
 //! - [`workload`]: programs of the peer benchmark, timed by CPU; [`clock`]: CPU time
@@ -19,6 +20,7 @@ pub mod latency;
 pub mod memory;
 pub mod overhead;
 pub mod pmap;
+pub mod prelude;
 pub mod python;
 pub mod serve;
 pub mod spill;

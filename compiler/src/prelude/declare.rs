@@ -62,6 +62,8 @@ impl Declared<'_> {
 pub(super) struct Reading<'r, 'a> {
     pub(super) source: &'a str,
     pub(super) names: &'r Names<'a>,
+    /// A namespace that may be declared although it is reserved.
+    allowed: Option<&'r str>,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
@@ -82,15 +84,16 @@ pub(super) fn declare<'a>(
     source: &'a str,
     names: &Names<'a>,
     forms: &'a [Form<'a>],
+    allowed: Option<&str>,
 ) -> Declarations<'a> {
-    let mut reading = Reading { source, names, warnings: Vec::new() };
+    let mut reading = Reading { source, names, allowed, warnings: Vec::new() };
     let (mut namespaces, mut definitions, mut errors) = (Vec::new(), Vec::<Declared<'a>>::new(), Vec::new());
     let mut seen: HashMap<(usize, Name), Span> = HashMap::new();
     for form in forms {
         if meter.step().is_err() {
             break;
         }
-        let declared = match head(&reading, form) {
+        let declared = match head_of(names, form) {
             Some(("ns", rest)) => match namespace(&mut reading, form, rest, &namespaces) {
                 Ok(declared) => {
                     namespaces.push(declared);
@@ -133,9 +136,9 @@ pub(super) fn declare<'a>(
 }
 
 /// The name that a list begins with, and the rest.
-fn head<'a>(reading: &Reading<'_, 'a>, form: &Form<'a>) -> Option<(&'a str, &'a [Form<'a>])> {
+pub(super) fn head_of<'a>(names: &Names<'a>, form: &Form<'a>) -> Option<(&'a str, &'a [Form<'a>])> {
     let FormKind::List([head, rest @ ..]) = form.kind else { return None };
-    Some((reading.symbol(head)?, rest))
+    Some((names.text(head.symbol()?), rest))
 }
 
 fn unsupported(reading: &Reading<'_, '_>, form: &Form<'_>) -> Failed {
@@ -178,7 +181,7 @@ fn namespace<'a>(
         let shown = reading.shown(name_form);
         return Err(invalid(name_form.span, format!("namespace name must be a symbol, got: {shown}")));
     };
-    if is_reserved_namespace(name) {
+    if is_reserved_namespace(name) && reading.allowed != Some(name) {
         let message = format!("prelude cannot declare reserved namespace `{name}`");
         return Err(error(Reason::ReservedNamespace, name_form.span, message).hint_boxed(format!(
             "{name} belongs to the language or to the host: choose another name, such as my-{name}."

@@ -6,9 +6,10 @@
 //! # Layout
 //! - `declare`: the forms of the text as namespaces and definitions; `metadata`: what they say beside their code
 //! - `reach`: which definitions refer to which, and what they need of a host
-//! - `source`: a form on one line
+//! - `source`: a form on one line; `assertions`: tests of preludes
 //! - here: each definition through the passes of a program
 
+mod assertions;
 mod declare;
 mod metadata;
 mod reach;
@@ -20,6 +21,7 @@ use crate::ir::tables::Tables;
 use crate::namespace::CallArity;
 use crate::pipeline::{Pass, assemble, refuse, within_budget};
 use crate::{names, reader, resolve};
+pub use assertions::{Assertion, Expectation, PreludeTest, tests_in};
 use declare::{Declarations, Declared, DeclaredBody, parameters};
 pub use metadata::{ExportEffect, Visibility};
 use ptc_vm::bytecode::instruction::Instruction;
@@ -104,10 +106,22 @@ pub enum DefinitionBody {
 /// # Errors
 /// Everything that is wrong with the text, the most basic first; or that the budget is used up.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledPrelude, Rejection> {
-    within_budget(source, options, compile_in).0
+    within_budget(source, options, |pass| compile_in(pass, None)).0
 }
 
-fn compile_in(pass: Pass<'_, '_>) -> Result<CompiledPrelude, Rejection> {
+/// Compiles a prelude of the host itself, which may declare this namespace although it is reserved.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_reserved(
+    source: &str,
+    namespace: &str,
+    options: &CompileOptions,
+) -> Result<CompiledPrelude, Rejection> {
+    within_budget(source, options, |pass| compile_in(pass, Some(namespace))).0
+}
+
+fn compile_in(pass: Pass<'_, '_>, allowed: Option<&str>) -> Result<CompiledPrelude, Rejection> {
     let Pass { meter, arena, buffers, source, options } = pass;
     let mut names = names::Names::for_text(arena, source);
     let (forms, mut read) = reader::read(arena, meter, source, &mut names, options.max_symbols);
@@ -118,7 +132,7 @@ fn compile_in(pass: Pass<'_, '_>) -> Result<CompiledPrelude, Rejection> {
         return Err(read.errors.into());
     }
     let Declarations { namespaces, definitions, errors, mut warnings } =
-        declare::declare(meter, source, &names, forms);
+        declare::declare(meter, source, &names, forms, allowed);
     warnings.append(&mut read.warnings);
     refuse(read.errors, errors, 0)?;
 

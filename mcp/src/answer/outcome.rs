@@ -68,6 +68,8 @@ pub struct WholeOutcomeJson<'o> {
     upstream_calls: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ptc_metrics: Option<PtcMetrics>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prelude_trace: Option<&'o Value>,
     usage: Value,
 }
 
@@ -83,6 +85,7 @@ impl<'o> WholeOutcomeJson<'o> {
             diagnostics: outcome.result.as_ref().err().map(|failure| reports_json(&failure.reports)),
             upstream_calls: outcome.upstream_calls.iter().map(call_json).collect(),
             ptc_metrics: metrics(outcome, final_bytes),
+            prelude_trace: outcome.prelude_trace.as_deref(),
             usage: usage_json(outcome),
         }
     }

@@ -261,6 +261,13 @@ fn full(record: &Record<'_>, caps: &Caps) -> Map<String, Value> {
         let metrics = serde_json::to_value(metrics(run, final_bytes as u64)).unwrap_or_default();
         map.insert("ptc_metrics".into(), metrics);
         map.insert("usage".into(), usage_json(run));
+        if let Some(trace) = &run.prelude_trace {
+            // Which exports those are is known where the prelude is.
+            let kept = ["source_hash", "artifact_hash", "protected_namespaces"];
+            let trace: Map<String, Value> =
+                kept.map(|key| (key.to_owned(), trace[key].clone())).into_iter().collect();
+            map.insert("prelude_trace".into(), trace.into());
+        }
     }
     map
 }

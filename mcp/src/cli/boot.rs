@@ -307,6 +307,17 @@ fn configuration(
     Ok(BootSettings { config, has_upstreams, execution })
 }
 
+/// Starts servers that no configuration names.
+pub async fn boot_servers(servers: Vec<ServerEntry>, prelude: Option<Arc<Prelude>>) -> Result<Booted, Abort> {
+    let runtime = start_runtime(RuntimeConfig {
+        servers,
+        preludes: prelude.into_iter().collect(),
+        ..RuntimeConfig::default()
+    })
+    .await?;
+    Ok(Booted { runtime: Arc::new(runtime), has_upstreams: true, execution: ScriptSettings::default() })
+}
+
 /// Starts the sample servers of the demo.
 pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
     let servers = samples
@@ -315,8 +326,7 @@ pub async fn boot_demo(samples: &[Sample]) -> Result<Booted, Abort> {
             ServerEntry::own_binary(sample.name(), sample.description(), &["demo-server", sample.name()])
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let runtime = start_runtime(RuntimeConfig { servers, ..RuntimeConfig::default() }).await?;
-    Ok(Booted { runtime: Arc::new(runtime), has_upstreams: true, execution: ScriptSettings::default() })
+    boot_servers(servers, None).await
 }
 
 /// How long a program is looked at to find out which servers it names.

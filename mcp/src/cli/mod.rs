@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - One file or folder a command: [`serve`], [`eval`], [`mod@exec`], [`task`], [`call`], [`batch`], [`check`], [`disasm`], [`tools`],
-//!   [`doctor`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
+//!   [`doctor`], [`prelude`], [`demo`](mod@demo) for `ptc demo`; [`trace`], a call as a picture; [`repl`]; [`config`] with `add`, `remove` and `install`; [`manual`] for
 //!   completions and man pages. `ptc bench` comes from above ([`Bench`]).
 //! - [`boot`]: flags of upstream servers, configuration lookup, start of the runtime.
 //! - [`flags`]: what several commands take: limits, programs and contexts, flags as environment variables.
@@ -21,6 +21,7 @@ pub mod eval;
 pub mod exec;
 pub mod flags;
 pub mod manual;
+pub mod prelude;
 mod reload;
 pub mod repl;
 pub mod serve;
@@ -110,6 +111,8 @@ enum Commands<B: Bench> {
     Install(config::install::InstallArgs),
     /// Gather the servers of other hosts; show the schema of the configuration
     Config(config::ConfigArgs),
+    /// Check, document and test preludes: files that define namespaces for programs
+    Prelude(prelude::PreludeArgs),
     /// Compile a program without running it
     Check(check::CheckArgs),
     /// Print the bytecode of a program
@@ -125,6 +128,9 @@ enum Commands<B: Bench> {
     /// One of the sample servers of `ptc demo`
     #[command(hide = true)]
     DemoServer(demo::DemoServerArgs),
+    /// A server of `ptc prelude test --replay`
+    #[command(hide = true)]
+    ReplayServer(prelude::ReplayServerArgs),
 }
 
 /// How a command writes its answer.
@@ -188,6 +194,8 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
         Commands::Demo(args) => on_runtime(demo::run(args)),
         Commands::Bench(args) => args.run(),
         Commands::DemoServer(args) => demo::serve(&args),
+        Commands::Prelude(args) => on_runtime(prelude::run(args)),
+        Commands::ReplayServer(args) => prelude::replay(&args),
     }
 }
 

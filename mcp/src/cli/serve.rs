@@ -6,7 +6,7 @@ use super::flags::catalog::CatalogFlags;
 use super::flags::debug::{DebugFlags, Recording};
 use super::flags::http::{HttpFlags, HttpPlan};
 use super::flags::limits::LimitFlags;
-use super::flags::prelude::PreludeFlags;
+use super::flags::prelude::{PreludeFlags, StoreFlags};
 use super::flags::proxy::ProxyFlags;
 use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
@@ -83,6 +83,8 @@ pub struct ServeArgs {
     catalog: CatalogFlags,
     #[command(flatten)]
     preludes: PreludeFlags,
+    #[command(flatten)]
+    store: StoreFlags,
     #[command(flatten)]
     upstreams: UpstreamFlags,
     #[command(flatten)]
@@ -161,6 +163,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let stop = Stop::listen(is_http);
     let files = ConfigFiles::followed(&args.upstreams)?;
     let prelude = args.preludes.prelude()?;
+    let stores = args.store.access(prelude.is_some())?;
     let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
     let launched = launch(&args.upstreams, prelude)?;
     let booted = &launched.booted;
@@ -201,7 +204,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     }
     if session::NAMES.into_iter().any(wants) {
         let (quotas, kept) = args.sessions.bounds()?;
-        more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits));
+        more.sessions = Some(SessionTable::new(booted.runtime.clone(), quotas, kept, limits, stores));
     }
     let servers = TaskServers { has_upstreams: booted.has_upstreams, read_only };
     more.tasks = args.agentic.tasks(&booted.runtime, limits, servers)?;

@@ -1,6 +1,7 @@
 //! What `ptc demo` prints.
 
-use super::{PROGRAM, server::CALL_TIME};
+use super::server::SampleServer;
+use super::{PROGRAM, Sample};
 use crate::console::style::Style;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallRecord, CallStatus, Outcome};
@@ -20,7 +21,7 @@ pub fn introduction(style: Style) -> String {
         style.bold("ptc demo"),
         style.cyan("shop"),
         style.cyan("desk"),
-        CALL_TIME.as_millis(),
+        Sample::CALL_TIME.as_millis(),
     );
     let _ = writeln!(text, "{}", style.bold("Program"));
     for line in PROGRAM.lines() {

@@ -1,7 +1,9 @@
 //! The tools of the two sample servers.
 
 use super::data;
+use super::server::SampleServer;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Which sample server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -31,9 +33,17 @@ impl Sample {
             Sample::Desk => "Tickets of a help desk",
         }
     }
+}
 
-    /// Entries of `tools/list`.
-    pub fn tools(self) -> Vec<Value> {
+impl SampleServer for Sample {
+    /// As long as a remote one might take.
+    const CALL_TIME: Duration = Duration::from_millis(30);
+
+    fn name(&self) -> &str {
+        Sample::name(*self)
+    }
+
+    fn tools(&self) -> Value {
         let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
             json!({
                 "name": name, "description": description,
@@ -42,7 +52,7 @@ impl Sample {
             })
         };
         let text = |description: &str| json!({ "type": "string", "description": description });
-        match self {
+        let tools = match self {
             Sample::Shop => vec![
                 tool("get_customer", "One customer", json!({ "id": text("for example c-07") }), &["id"]),
                 tool(
@@ -58,11 +68,11 @@ impl Sample {
                 json!({ "status": { "type": "string", "enum": ["open", "waiting", "closed"] } }),
                 &[],
             )],
-        }
+        };
+        tools.into()
     }
 
-    /// Runs a tool; the error is the text of an `isError` result.
-    pub fn call(self, tool: &str, arguments: &Value) -> Result<Value, String> {
+    fn call(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
         let customer = |key: &str| {
             let id = arguments[key].as_str().unwrap_or_default();
             data::customer_index(id).ok_or_else(|| format!("no customer {id:?}"))

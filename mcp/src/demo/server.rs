@@ -1,6 +1,5 @@
 //! A small MCP server over stdio for one [`Sample`]; each call takes as long as a remote one might.
 
-use super::Sample;
 use crate::protocol::params::Params;
 use crate::protocol::version::Version;
 use crate::protocol::{Frame, Message, RpcError, ServerMessage};
@@ -10,11 +9,27 @@ use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What one call takes.
-pub const CALL_TIME: Duration = Duration::from_millis(30);
+/// What such a server serves.
+pub trait SampleServer: Clone + Send + 'static {
+    /// What one call takes.
+    const CALL_TIME: Duration;
+
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The entries of `tools/list`.
+    fn tools(&self) -> Value;
+
+    /// Runs a tool; the error is the text of an `isError` result.
+    fn call(&self, tool: &str, arguments: &Value) -> Result<Value, String>;
+}
 
 /// Serves until the input ends.
-pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
+pub fn serve<S: SampleServer>(
+    sample: S,
+    mut input: impl BufRead,
+    output: impl Write + Send + 'static,
+) -> io::Result<()> {
     let output = Arc::new(Mutex::new(output));
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
@@ -28,15 +43,15 @@ pub fn serve(sample: Sample, mut input: impl BufRead, output: impl Write + Send 
                         params.and_then(|params| params.name.as_deref()).unwrap_or_default().to_owned();
                     let arguments = params.map(Params::arguments_value).unwrap_or_default();
                     let id = id.into_owned();
-                    let output = Arc::clone(&output);
+                    let (output, sample) = (Arc::clone(&output), sample.clone());
                     // A thread a call, so that calls overlap as they would on a real server.
                     std::thread::spawn(move || {
-                        std::thread::sleep(CALL_TIME);
-                        write(&output, &ServerMessage::result(&id, &call(sample, &name, &arguments)))
+                        std::thread::sleep(S::CALL_TIME);
+                        write(&output, &ServerMessage::result(&id, &call(&sample, &name, &arguments)))
                     });
                     None
                 } else {
-                    Some(match answer(sample, method) {
+                    Some(match answer(&sample, method) {
                         Some(result) => ServerMessage::result(&id, &result),
                         None => ServerMessage::error(Some(&id), &RpcError::method_not_found()),
                     })
@@ -58,7 +73,7 @@ fn write(output: &Mutex<impl Write>, reply: &ServerMessage) -> io::Result<()> {
     output.flush()
 }
 
-fn answer(sample: Sample, method: &str) -> Option<Value> {
+fn answer(sample: &impl SampleServer, method: &str) -> Option<Value> {
     match method {
         "initialize" => Some(json!({
             "protocolVersion": Version::LATEST_WITH_HANDSHAKE.name(),
@@ -71,8 +86,12 @@ fn answer(sample: Sample, method: &str) -> Option<Value> {
     }
 }
 
-fn call(sample: Sample, name: &str, arguments: &Value) -> Value {
+fn call(sample: &impl SampleServer, name: &str, arguments: &Value) -> Value {
     match sample.call(name, arguments) {
+        // Only an object is structured content.
+        Ok(value) if !value.is_object() => {
+            json!({ "content": [{ "type": "text", "text": value.to_string() }], "isError": false })
+        }
         Ok(value) => json!({
             "content": [{ "type": "text", "text": "see structuredContent" }],
             "structuredContent": value, "isError": false,
@@ -84,6 +103,7 @@ fn call(sample: Sample, name: &str, arguments: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::Sample;
 
     #[derive(Clone, Default)]
     struct DemoState(Arc<Mutex<Vec<u8>>>);
@@ -113,8 +133,8 @@ mod tests {
 
     #[test]
     fn calls_answer_with_structured_content() {
-        let result = call(Sample::Shop, "get_customer", &json!({ "id": "c-07" }));
+        let result = call(&Sample::Shop, "get_customer", &json!({ "id": "c-07" }));
         assert_eq!(result["structuredContent"]["id"], "c-07");
-        assert_eq!(call(Sample::Shop, "nope", &Value::Null)["isError"], true);
+        assert_eq!(call(&Sample::Shop, "nope", &Value::Null)["isError"], true);
     }
 }

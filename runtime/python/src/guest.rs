@@ -45,7 +45,7 @@ impl ScriptRun {
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);
                 let answer = RenderedValue { truncated: printed.cut, ..RenderedValue::of(text) };
-                Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+                Ending::of(Ok(answer))
             }
         }
     }

@@ -61,14 +61,20 @@ impl GrantedTools {
         self.tools.get(name).map(|(tool, listing)| (listing, tool.timeout))
     }
 
-    /// Their names, sorted.
+    /// The names of all, sorted.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.tools.keys().map(|name| &**name).collect()
     }
 
-    /// All of them, in name order.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<UpstreamTool>> {
-        self.tools.values().map(|(_, listing)| listing)
+    /// The names of those that programs may call, or of the others, sorted.
+    pub(crate) fn names_of(&self, are_private: bool) -> Vec<&str> {
+        let those = self.tools.iter().filter(|(_, (tool, _))| tool.is_private == are_private);
+        those.map(|(name, _)| &**name).collect()
+    }
+
+    /// Those that programs may call, in name order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<UpstreamTool>> {
+        self.tools.values().filter(|(tool, _)| !tool.is_private).map(|(_, listing)| listing)
     }
 }
 

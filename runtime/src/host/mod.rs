@@ -55,6 +55,7 @@ type Function = dyn Fn(&str) -> Answering + Send + Sync;
 pub struct HostTool {
     listing: UpstreamTool,
     timeout: Option<Duration>,
+    is_private: bool,
     function: Arc<Function>,
 }
 
@@ -96,7 +97,12 @@ impl HostTool {
             annotations: Annotations::default(),
             meta: None,
         };
-        HostTool { listing, timeout: None, function: Arc::new(move |text| answering(&function, text)) }
+        HostTool {
+            listing,
+            timeout: None,
+            is_private: false,
+            function: Arc::new(move |text| answering(&function, text)),
+        }
     }
 
     /// What it does, for whoever writes programs. The default is the description of its schema.
@@ -138,6 +144,13 @@ impl HostTool {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> HostTool {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Only preludes call it: programs can neither call nor find it.
+    #[must_use]
+    pub fn private(mut self) -> HostTool {
+        self.is_private = true;
         self
     }
 

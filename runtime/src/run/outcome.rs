@@ -4,6 +4,8 @@ use super::account::RunAccount;
 use super::unseen;
 pub use ptc_compiler::diagnostic::{Palette, Place, Position, Report};
 use ptc_vm::{Class, Reason};
+use serde_json::Value as Json;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The full record of one run. Response profiles are applied at the edge, never here.
@@ -19,6 +21,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// What the run cost.
     pub usage: Usage,
+    /// Which prelude was attached to it: hashes, namespaces, components and exports.
+    pub prelude_trace: Option<Arc<Json>>,
 }
 
 /// How a run ended, as whatever ran in it knows.
@@ -32,12 +36,19 @@ pub struct Ending {
     pub fuel: Option<u64>,
     /// Most logical bytes alive at once.
     pub peak_bytes: u64,
+    /// Which prelude was attached.
+    pub prelude_trace: Option<Arc<Json>>,
 }
 
 impl Ending {
+    /// A run of which nothing is known but its answer.
+    pub fn of(result: Result<RenderedValue, Failure>) -> Ending {
+        Ending { result, prints: Vec::new(), fuel: None, peak_bytes: 0, prelude_trace: None }
+    }
+
     /// A run that failed before anything is known about it.
     pub fn failed(failure: Failure) -> Ending {
-        Ending { result: Err(failure), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+        Ending::of(Err(failure))
     }
 }
 
@@ -50,6 +61,7 @@ impl Default for Outcome {
             upstream_calls: Vec::new(),
             notes: Vec::new(),
             usage: Usage::default(),
+            prelude_trace: None,
         }
     }
 }
@@ -57,12 +69,12 @@ impl Default for Outcome {
 impl Outcome {
     /// The record of a run that has ended: how it did, and what is on its account.
     pub(crate) fn of(ending: Ending, account: &RunAccount) -> Outcome {
-        let Ending { result, prints, fuel, peak_bytes } = ending;
+        let Ending { result, prints, fuel, peak_bytes, prelude_trace } = ending;
         let usage =
             Usage { fuel, peak_bytes, duration: account.elapsed(), upstream_calls: account.calls_made() };
         let (upstream_calls, mut notes) = (account.take_ledger(), account.take_notes());
         notes.extend(unseen::remark(&result, &prints, &upstream_calls, account.limits()));
-        Outcome { result, prints, upstream_calls, notes, usage }
+        Outcome { result, prints, upstream_calls, notes, usage, prelude_trace }
     }
 }
 

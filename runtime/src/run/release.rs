@@ -18,7 +18,8 @@ pub(crate) fn release(outcome: &mut Outcome, secrets: &SecretRegistry) {
 }
 
 fn clean(outcome: &mut Outcome, secrets: &SecretRegistry) {
-    let Outcome { result, prints, upstream_calls, notes, usage } = outcome;
+    // What the host itself has written about its prelude is cleaned where it leaves.
+    let Outcome { result, prints, upstream_calls, notes, usage, prelude_trace: _ } = outcome;
     let Usage { fuel: _, peak_bytes: _, duration: _, upstream_calls: _ } = usage;
     match result {
         Ok(answer) => clean_answer(answer, secrets),

@@ -2,13 +2,18 @@
 //!
 //! - `compile`: texts that are none; `attach`: what they need of a host
 //! - `calls`: programs that call into one; `discovery`: programs that look for what there is
-//! - `served`: preludes as files of the command line
+//! - `model`: random ones, against the same definitions in a program
+//! - `served`: preludes as files of the command line; `command`: `ptc prelude`
+//! - `store`: versions of them
 
 mod attach;
 mod calls;
+mod command;
 mod compile;
 mod discovery;
+mod model;
 mod served;
+mod store;
 
 use ptc_runtime::outcome::Outcome;
 use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy, options::RunOptions};

@@ -113,6 +113,11 @@ impl<'a> Resolver<'a, '_> {
 
     /// A granted tool, or one of the two that always exist.
     fn check_tool(&self, tool: &str, span: Span) -> Result<(), Failed> {
+        if self.externals.private_tools.contains(&tool) {
+            let message = format!("Private tool '{tool}' cannot be called directly");
+            return Err(error(Reason::UnknownTool, span, message)
+                .hint_boxed("A namespace of the host calls it for programs: (all-ns) lists them."));
+        }
         let granted = self.externals.tools;
         if matches!(tool, "call" | "servers") || granted.is_empty() || granted.contains(&tool) {
             return Ok(());

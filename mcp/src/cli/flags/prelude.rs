@@ -3,7 +3,9 @@
 use crate::console;
 use crate::console::exit::Abort;
 use crate::console::style::Style;
+use crate::tools::session::StoreAccess;
 use ptc_runtime::outcome::Report;
+use ptc_runtime::prelude_store::PreludeStore;
 use ptc_runtime::{Prelude, PreludeError, PreludeSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,36 @@ pub struct PreludeFlags {
     /// File that defines namespaces for programs (`ns`, `defn`, `defn-`, `def`); may be given several times, in order
     #[arg(short, long, value_name = "FILE")]
     prelude: Vec<PathBuf>,
+}
+
+/// Which store of preludes there is.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct StoreFlags {
+    /// File with versions of preludes, which sessions take by `preludes`; made if it is not there
+    #[arg(long, value_name = "FILE")]
+    prelude_store: Option<PathBuf>,
+    /// Sessions that start as `write_capable` may write preludes of the store, with the namespace `prelude/`
+    #[arg(long)]
+    sessions_allow_prelude_write: bool,
+}
+
+impl StoreFlags {
+    /// What sessions have of it.
+    pub fn access(&self, has_prelude: bool) -> Result<StoreAccess, Abort> {
+        let path = match &self.prelude_store {
+            Some(path) => Some(path.clone()),
+            None => super::variables::read("prelude-store", |text| Ok(PathBuf::from(text)))?,
+        };
+        let variable = || super::variables::read("sessions-allow-prelude-write", super::variables::boolean);
+        let may_write = self.sessions_allow_prelude_write || variable()?.unwrap_or(false);
+        let store = path.map(|path| open_store(&path).map(Arc::new)).transpose()?;
+        Ok(StoreAccess { store, may_write, has_prelude })
+    }
+}
+
+/// Opens a store.
+pub fn open_store(path: &Path) -> Result<PreludeStore, Abort> {
+    PreludeStore::open(path).map_err(|error| Abort::usage(error.message))
 }
 
 impl PreludeFlags {
@@ -34,13 +66,18 @@ impl PreludeFlags {
             return Ok(None);
         }
         let sources = files.iter().map(|file| source(file)).collect::<Result<Vec<_>, _>>()?;
-        let prelude = Prelude::compose(sources).map_err(|error| wrong(&error))?;
-        for (source, warning) in prelude.warnings() {
-            let report = Report::of_diagnostic(warning, &source.text);
-            console::complain(&report.text(&source.name, Style::stderr().palette()));
-        }
-        Ok(Some(Arc::new(prelude)))
+        compose(sources).map(Some)
     }
+}
+
+/// Texts as one prelude; what is odd about them is said.
+pub fn compose(sources: Vec<PreludeSource>) -> Result<Arc<Prelude>, Abort> {
+    let prelude = Prelude::compose(sources).map_err(|error| wrong(&error))?;
+    for (source, warning) in prelude.warnings() {
+        let report = Report::of_diagnostic(warning, &source.text);
+        console::complain(&report.text(&source.name, Style::stderr().palette()));
+    }
+    Ok(Arc::new(prelude))
 }
 
 /// Reads a file.
@@ -54,7 +91,7 @@ pub fn source(file: &Path) -> Result<PreludeSource, Abort> {
 }
 
 /// What is wrong with a text.
-pub fn wrong(error: &PreludeError) -> Abort {
+fn wrong(error: &PreludeError) -> Abort {
     let text = error.failure.text(&error.source, Style::stderr().palette());
     Abort::usage(format!("the prelude {} does not compile\n{text}", error.source))
 }

@@ -61,7 +61,7 @@ impl ProxyAnswer {
         // String keys only, so this cannot fail.
         let json = serde_json::to_string(&self).unwrap_or_default();
         let answer = RenderedValue { json: Some(Ok(json)), ..RenderedValue::of(self.text) };
-        Ending { result: Ok(answer), prints: Vec::new(), fuel: None, peak_bytes: 0 }
+        Ending::of(Ok(answer))
     }
 
     /// What came of a run.

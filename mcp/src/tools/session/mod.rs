@@ -9,10 +9,12 @@
 
 pub mod arguments;
 mod eval;
+mod preludes;
 mod table;
 mod view;
 
 pub use eval::SessionEval;
+pub use preludes::StoreAccess;
 pub use table::{SessionQuotas, SessionTable};
 
 use super::job::{Cancel, Job};
@@ -20,6 +22,7 @@ use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, T
 use crate::answer::{CallSummary, Content, ToolResult};
 use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
+use preludes::AskedPreludes;
 use ptc_runtime::session::{Bindings, Forget, SessionBusy};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -28,14 +31,18 @@ use table::Closed;
 /// The tools, in the order of `tools/list`.
 pub fn tools(table: &Arc<SessionTable>) -> Vec<Box<dyn Tool>> {
     let simple = |tool: SimpleTool| Box::new(BoundTool { tool, table: table.clone() }) as Box<dyn Tool>;
-    vec![
+    let mut tools = vec![
         simple(SimpleTool::Start),
         simple(SimpleTool::List),
         Box::new(SessionEval::new(table.clone())),
         simple(SimpleTool::Inspect),
         simple(SimpleTool::Forget),
         simple(SimpleTool::Close),
-    ]
+    ];
+    if table.stores.store.is_some() {
+        tools.push(simple(SimpleTool::ListPreludes));
+    }
+    tools
 }
 
 /// A tool that runs no program.
@@ -46,6 +53,7 @@ enum SimpleTool {
     Inspect,
     Forget,
     Close,
+    ListPreludes,
 }
 
 struct BoundTool {
@@ -59,13 +67,14 @@ const LONGEST_TITLE: usize = 200;
 const SESSION_ID: &str = "As lisp_session_start gave it.";
 
 /// Names of the tools, in the same order.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     SimpleTool::Start.name(),
     SimpleTool::List.name(),
     eval::NAME,
     SimpleTool::Inspect.name(),
     SimpleTool::Forget.name(),
     SimpleTool::Close.name(),
+    SimpleTool::ListPreludes.name(),
 ];
 
 impl SimpleTool {
@@ -76,6 +85,7 @@ impl SimpleTool {
             SimpleTool::Inspect => "lisp_session_inspect",
             SimpleTool::Forget => "lisp_session_forget",
             SimpleTool::Close => "lisp_session_close",
+            SimpleTool::ListPreludes => "lisp_session_list_preludes",
         }
     }
 
@@ -86,6 +96,7 @@ impl SimpleTool {
             SimpleTool::Inspect => "Look into a session",
             SimpleTool::Forget => "Forget parts of a session",
             SimpleTool::Close => "End a session",
+            SimpleTool::ListPreludes => "List preludes",
         }
     }
 
@@ -107,6 +118,10 @@ impl SimpleTool {
             SimpleTool::Close => {
                 "Ends a session and frees what it holds; a program under way in it is cancelled."
             }
+            SimpleTool::ListPreludes => {
+                "Lists the preludes of the store with their versions, for preludes of lisp_session_start; with a \
+                 session_id, those that the session was started with."
+            }
         }
     }
 
@@ -119,6 +134,15 @@ impl SimpleTool {
                     "ttl_ms": {
                         "type": "integer", "minimum": 1,
                         "description": "How long it lives; at most, and by default, what the server allows.",
+                    },
+                    "preludes": {
+                        "type": "array", "items": { "type": ["string", "object"] },
+                        "description": "Preludes of the server's store that its programs have: id, id@7 or {id, version, \
+                            checksum}; they stay what they are until it ends.",
+                    },
+                    "mode": {
+                        "type": "string", "enum": ["read_only", "write_capable"],
+                        "description": "write_capable: where the server allows it, its programs write preludes with prelude/.",
                     },
                 }),
                 &[],
@@ -139,6 +163,7 @@ impl SimpleTool {
                     &["session_id"],
                 )
             }
+            SimpleTool::ListPreludes => (json!({ "session_id": id }), &[]),
             SimpleTool::Close => {
                 (json!({ "session_id": id, "reason": { "type": "string" } }), &["session_id"])
             }
@@ -148,7 +173,7 @@ impl SimpleTool {
     const fn annotations(self) -> ToolAnnotations {
         let (read, destroys, idempotent) = match self {
             SimpleTool::Start => (false, false, false),
-            SimpleTool::List | SimpleTool::Inspect => (true, false, true),
+            SimpleTool::List | SimpleTool::Inspect | SimpleTool::ListPreludes => (true, false, true),
             SimpleTool::Forget | SimpleTool::Close => (false, true, true),
         };
         ToolAnnotations {
@@ -191,6 +216,7 @@ impl Tool for BoundTool {
                 SimpleTool::List => self.list(owner, &fields),
                 SimpleTool::Inspect => self.inspect(owner, &fields),
                 SimpleTool::Close => self.close(owner, &fields),
+                SimpleTool::ListPreludes => self.list_preludes(owner, &fields),
                 SimpleTool::Forget => return self.forget(owner, &fields).map(SimpleAnswer::Later),
             }
             .map(SimpleAnswer::Now)
@@ -210,10 +236,22 @@ enum SimpleAnswer {
 
 impl BoundTool {
     fn start(&self, owner: CallOwner, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
-        fields.only("lisp_session_start", &["title", "ttl_ms"])?;
+        fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
+        let preludes = AskedPreludes::read(&fields)?;
         let title = fields.text("title").map(|title| title.chars().take(LONGEST_TITLE).collect());
-        let started = SessionTable::start(&self.table, owner, title, fields.whole("ttl_ms"))?;
+        let started = SessionTable::start(&self.table, owner, title, fields.whole("ttl_ms"), preludes)?;
         Ok(view::started(&started))
+    }
+
+    fn list_preludes(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
+        fields.only("lisp_session_list_preludes", &["session_id"])?;
+        if fields.is_empty() {
+            return Ok(ok([("preludes", self.table.stores.list()?)]));
+        }
+        let session = self.table.find(owner, fields.session_id()?)?;
+        session.touch();
+        let references = session.preludes().references.clone().unwrap_or_else(|| json!([]));
+        Ok(ok([("session_id", session.id().into()), ("prelude_refs", references)]))
     }
 
     fn list(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {

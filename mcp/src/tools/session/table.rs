@@ -1,6 +1,7 @@
 //! Which sessions there are, and when they end: closed, too old, or idle for too long.
 
 use super::arguments::{SessionFault, SessionReason};
+use super::preludes::{AskedPreludes, FrozenPreludes, StoreAccess};
 use crate::observe::entry::moment;
 use crate::tools::CallOwner;
 use base64::Engine as _;
@@ -39,6 +40,8 @@ pub struct SessionTable {
     limits: SessionLimits,
     /// Of each program.
     pub(super) programs: Limits,
+    /// Where preludes of sessions come from.
+    pub(super) stores: StoreAccess,
     open: Mutex<OpenSessions>,
 }
 
@@ -54,6 +57,7 @@ pub(super) struct OpenSession {
     owner: CallOwner,
     title: Option<String>,
     session: Session,
+    preludes: FrozenPreludes,
     quotas: SessionQuotas,
     created: Timestamp,
     expires: (Timestamp, Instant),
@@ -70,8 +74,9 @@ impl SessionTable {
         quotas: SessionQuotas,
         limits: SessionLimits,
         programs: Limits,
+        stores: StoreAccess,
     ) -> Arc<SessionTable> {
-        Arc::new(SessionTable { runtime, quotas, limits, programs, open: Mutex::default() })
+        Arc::new(SessionTable { runtime, quotas, limits, programs, stores, open: Mutex::default() })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSessions> {
@@ -84,8 +89,10 @@ impl SessionTable {
         owner: CallOwner,
         title: Option<String>,
         ttl_ms: Option<u64>,
+        preludes: AskedPreludes,
     ) -> Result<Arc<OpenSession>, SessionFault> {
         let quotas = table.quotas;
+        let (place, preludes) = table.stores.place(&table.runtime, preludes)?;
         let mut open = table.open();
         if open.sessions.len() as u64 >= quotas.sessions {
             return Err(SessionFault::new(SessionReason::TooMany, "maximum number of sessions reached"));
@@ -107,7 +114,8 @@ impl SessionTable {
             id: id.clone(),
             owner,
             title,
-            session: table.runtime.session(table.limits),
+            session: place.session(table.limits),
+            preludes,
             quotas,
             created,
             expires: (expires, begun.checked_add(ttl).unwrap_or(begun)),
@@ -190,6 +198,10 @@ impl OpenSession {
 
     pub(super) fn title(&self) -> Option<&str> {
         self.title.as_deref()
+    }
+
+    pub(super) fn preludes(&self) -> &FrozenPreludes {
+        &self.preludes
     }
 
     pub(super) fn session(&self) -> &Session {

@@ -15,11 +15,18 @@ const LARGEST: usize = 10;
 
 /// The answer of `lisp_session_start`.
 pub(super) fn started(session: &OpenSession) -> Map<String, Value> {
-    ok([
+    let mut started = ok([
         ("session_id", session.id().into()),
         ("expires_at", session.expires().to_string().into()),
         ("limits", limits(session)),
-    ])
+    ]);
+    let preludes = session.preludes();
+    for (key, value) in [("prelude_refs", &preludes.references), ("preludes", &preludes.namespaces)] {
+        if let Some(value) = value {
+            started.insert(key.to_owned(), value.clone());
+        }
+    }
+    started
 }
 
 fn limits(session: &OpenSession) -> Value {

@@ -70,9 +70,13 @@ impl Execution {
         let interrupt = seat.account.interrupt_flag();
         let of_session = session.as_ref().and_then(|run| kept::environment(&run.state));
         let environment = of_session.unwrap_or_else(|| lisp.environment.clone());
-        environment.check(&lisp.broker).map_err(|failure| Box::new(Ending::failed(failure)))?;
+        let refused = |failure| {
+            let prelude_trace = environment.prelude().map(|prelude| prelude.trace().clone());
+            Box::new(Ending { prelude_trace, ..Ending::failed(failure) })
+        };
+        environment.check(&lisp.broker).map_err(refused)?;
         let compiled = compile(&lisp, &environment, &source, &options, interrupt, seat.preemption);
-        let program = compiled.map_err(|failure| Box::new(Ending::failed(failure)))?;
+        let program = compiled.map_err(refused)?;
         let mut budget = Budget { preemption: seat.preemption, ..run_budget(&options, interrupt.clone()) };
         let kept = session.as_ref().and_then(|run| kept::take(&run.state));
         let (isolate, empty_bytes, attached) = match kept {
@@ -326,7 +330,8 @@ impl Execution {
             }
             None => result,
         };
-        let ending = Ending { result, prints, fuel, peak_bytes };
+        let prelude_trace = self.environment.prelude().map(|prelude| prelude.trace().clone());
+        let ending = Ending { result, prints, fuel, peak_bytes, prelude_trace };
         self.program.set_tiny(fast_path::was_tiny(&ending, &self.options, self.host_calls));
         Box::new(ending)
     }

@@ -84,8 +84,17 @@ impl CompileEnvironment {
             self.prelude.iter().flat_map(|prelude| prelude.namespaces()).collect();
         let session: Vec<SessionName<'_>> =
             self.session.iter().map(|known| SessionName { name: &known.name, arity: known.arity }).collect();
-        let tools = self.tools.as_ref().map(|tools| tools.names()).unwrap_or_default();
-        compile(&Externals { namespaces: &namespaces, session: &session, tools: &tools, servers, catalog })
+        let of =
+            |are_private| self.tools.as_ref().map(|tools| tools.names_of(are_private)).unwrap_or_default();
+        let (tools, private_tools) = (of(false), of(true));
+        compile(&Externals {
+            namespaces: &namespaces,
+            session: &session,
+            tools: &tools,
+            private_tools: &private_tools,
+            servers,
+            catalog,
+        })
     }
 
     /// The prelude.

@@ -98,6 +98,11 @@ impl Lisp {
         &self.broker
     }
 
+    /// What the prelude of its programs needs is there.
+    pub(crate) fn check_prelude(&self) -> Result<(), Failure> {
+        self.environment.check(&self.broker)
+    }
+
     /// A program as a guest.
     pub(crate) fn guest(self: &Arc<Lisp>, source: Arc<str>, options: RunOptions) -> MakeGuest {
         let lisp = self.clone();

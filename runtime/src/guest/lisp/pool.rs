@@ -75,7 +75,8 @@ impl Prepared {
         lisp.environment.attach(&mut isolate, &program.needed, &mut Attached::default()).ok()?;
         let unit = isolate.attach(program.program.clone()).ok()?;
         isolate.commit(u64::MAX).ok()?;
-        let outcome = Outcome::default();
+        let prelude_trace = lisp.environment.prelude().map(|prelude| prelude.trace().clone());
+        let outcome = Outcome { prelude_trace, ..Outcome::default() };
         Some(Box::new(Prepared { source: source.into(), allowance, program, isolate, unit, outcome }))
     }
 

@@ -40,8 +40,8 @@ impl Provider for GrantedTools {
 
     fn find(&self, reference: &str) -> Vec<NameRecord> {
         let name = reference.split_once('/').filter(|(namespace, _)| *namespace == HOST);
-        let tool = name.and_then(|(_, name)| self.get(name));
-        tool.map(|(tool, _)| record(tool)).into_iter().collect()
+        let tool = name.and_then(|(_, name)| self.iter().find(|tool| *tool.name == *name));
+        tool.map(|tool| record(tool)).into_iter().collect()
     }
 
     fn search(&self, query: &Query) -> Vec<(u32, NameRecord)> {
@@ -53,6 +53,6 @@ impl Provider for GrantedTools {
     }
 
     fn references(&self) -> Vec<String> {
-        self.names().into_iter().map(|name| format!("{HOST}/{name}")).collect()
+        self.names_of(false).into_iter().map(|name| format!("{HOST}/{name}")).collect()
     }
 }

@@ -6,9 +6,10 @@
 //! # Layout
 //! - here: what a prelude is, and how it is made of texts; `constants`: values that are computed then
 //! - `link`: what a program needs of it in its isolate; `requirements`: what it needs of the host
-//! - `provider`: how discovery sees it; `inventory`: what prompts say of it; `trace`: what a record of a run says of it
+//! - `provider`: how discovery sees it; `inventory`, `document`: what prompts and people are told of it; `trace`: what a record of a run says of it
 
 mod constants;
+mod document;
 mod inventory;
 mod link;
 mod provider;
@@ -22,6 +23,7 @@ use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition};
 use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
 use ptc_vm::bytecode::PlainData;
 use ptc_vm::{Reason, Span};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A text of a prelude, and where it is from.
@@ -57,6 +59,7 @@ pub struct Prelude {
     warnings: Vec<(usize, Diagnostic)>,
     source_hash: String,
     artifact_hash: String,
+    trace: Arc<Value>,
 }
 
 /// One text that a prelude is made of.
@@ -111,22 +114,36 @@ impl Prelude {
         Prelude::compose(vec![PreludeSource::new(name, text)])
     }
 
+    /// Compiles a text of this program itself, which may declare this namespace although it is reserved.
+    pub(crate) fn of_host(namespace: &str, text: &str) -> Result<Prelude, PreludeError> {
+        let source = PreludeSource { origin: Some("host".to_owned()), ..PreludeSource::new(namespace, text) };
+        let mut prelude = Prelude::empty(hash_of(text));
+        prelude.add(source, Some(namespace))?;
+        prelude.complete();
+        Ok(prelude)
+    }
+
+    fn empty(source_hash: String) -> Prelude {
+        Prelude {
+            components: Vec::new(),
+            namespaces: Vec::new(),
+            definitions: Vec::new(),
+            warnings: Vec::new(),
+            source_hash,
+            artifact_hash: String::new(),
+            trace: Arc::default(),
+        }
+    }
+
     /// Compiles texts, each on its own, and puts them together in this order.
     ///
     /// # Errors
     /// What is wrong with the first one that is wrong; a namespace that two of them declare.
     pub fn compose(sources: Vec<PreludeSource>) -> Result<Prelude, PreludeError> {
         let source_hash = hash_of_all(&sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>());
-        let mut prelude = Prelude {
-            components: Vec::with_capacity(sources.len()),
-            namespaces: Vec::new(),
-            definitions: Vec::new(),
-            warnings: Vec::new(),
-            source_hash,
-            artifact_hash: String::new(),
-        };
+        let mut prelude = Prelude::empty(source_hash);
         for source in sources {
-            prelude.add(source)?;
+            prelude.add(source, None)?;
         }
         prelude.complete();
         Ok(prelude)
@@ -179,13 +196,19 @@ impl Prelude {
     fn complete(&mut self) {
         self.namespaces.sort_by(|a, b| a.namespace.name().cmp(b.namespace.name()));
         self.artifact_hash = hash_of(&self.facts().to_string());
+        self.trace = Arc::new(self.make_trace());
     }
 
-    fn add(&mut self, source: PreludeSource) -> Result<(), PreludeError> {
+    fn add(&mut self, source: PreludeSource, reserved: Option<&str>) -> Result<(), PreludeError> {
         let failed =
             |failure: Failure| PreludeError { source: source.name.clone(), failure: Box::new(failure) };
-        let compiled = ptc_compiler::prelude::compile(&source.text, &CompileOptions::default())
-            .map_err(|rejection| failed(rendering::rejection(&rejection, &source.text)))?;
+        let options = CompileOptions::default();
+        let compiled = match reserved {
+            None => ptc_compiler::prelude::compile(&source.text, &options),
+            Some(namespace) => ptc_compiler::prelude::compile_reserved(&source.text, namespace, &options),
+        };
+        let compiled =
+            compiled.map_err(|rejection| failed(rendering::rejection(&rejection, &source.text)))?;
         let data = constants::evaluate(&compiled, &source.text).map_err(|failure| failed(*failure))?;
         let CompiledPrelude { namespaces, definitions, warnings } = compiled;
         let component = self.components.len();

@@ -2,10 +2,15 @@
 
 use super::{LinkedDefinition, Prelude};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 impl Prelude {
     /// Hashes, namespaces, components and exports, as JSON. The same for the same texts, on every machine.
-    pub fn trace(&self) -> Value {
+    pub fn trace(&self) -> &Arc<Value> {
+        &self.trace
+    }
+
+    pub(super) fn make_trace(&self) -> Value {
         let mut trace = self.facts();
         trace["source_hash"] = self.source_hash().into();
         trace["artifact_hash"] = self.artifact_hash().into();

@@ -22,7 +22,7 @@ pub(crate) fn reserve(
     account: &Arc<RunAccount>,
     name: &str,
 ) -> Result<Reserved, Box<Fault>> {
-    let names = || tools.map(|tools| tools.names()).unwrap_or_default();
+    let names = || tools.map(|tools| tools.names_of(false)).unwrap_or_default();
     let Some((tools, (tool, timeout))) = tools.and_then(|tools| Some((tools, tools.get(name)?))) else {
         let mut fault = programmer_fault(not_granted(name, &names()));
         fault.reason = Reason::UnknownTool;

@@ -1,0 +1,84 @@
+//! Preludes: what attaching one costs a program, and what a call of an export costs beside a call of its own function.
+
+use ptc_runtime::options::RunOptions;
+use ptc_runtime::{Prelude, Runtime, RuntimeConfig};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Numbers of exports.
+const SIZES: [usize; 3] = [1, 50, 1_000];
+
+/// Calls of one loop.
+const CALLS: usize = 100_000;
+
+/// A program that names no export, one that names one, and a loop of calls.
+const PLAIN: &str = "(+ 1 (* 2 3))";
+const NAMING: &str = "(m/f0 1)";
+
+/// Times runs in turns, without a prelude and with some of several sizes, and writes a table.
+///
+/// # Errors
+/// A program that fails.
+pub async fn report(runs: usize) -> Result<String, String> {
+    let mut runtimes = vec![(None, start(None).await?)];
+    for size in SIZES {
+        runtimes.push((Some(size), start(Some(prelude(size)?)).await?));
+    }
+    let mut times: Vec<[Vec<Duration>; 2]> = vec![Default::default(); runtimes.len()];
+    for _ in 0..runs {
+        for ((size, runtime), times) in runtimes.iter().zip(&mut times) {
+            times[0].push(timed(runtime, PLAIN).await?);
+            if size.is_some() {
+                times[1].push(timed(runtime, NAMING).await?);
+            }
+        }
+    }
+    let micros = |times: &mut Vec<Duration>| {
+        times.sort();
+        times.get(times.len() / 2).map_or(0.0, |time| time.as_secs_f64() * 1e6)
+    };
+    let bare = micros(&mut times[0][0]);
+    let mut text = format!(
+        "| exports | a program that names none, us | more than without, us | one that names one, us |\n|---|---|---|---|\n\
+         | no prelude | {bare:.2} | | |\n"
+    );
+    for ((size, _), times) in runtimes.iter().zip(&mut times).skip(1) {
+        let (plain, naming) = (micros(&mut times[0]), micros(&mut times[1]));
+        let size = size.unwrap_or_default();
+        let _ = writeln!(text, "| {size} | {plain:.2} | {:.2} | {naming:.2} |", plain - bare);
+    }
+    let calls = |name: &str| format!("(loop [i 0] (if (< i {CALLS}) (do ({name} i) (recur (inc i))) i))");
+    let own = format!("(defn f0 [x] [x 0]) {}", calls("f0"));
+    let (_, runtime) = &runtimes[1];
+    let mut looped = [Vec::new(), Vec::new()];
+    for _ in 0..runs.min(50) {
+        looped[0].push(timed(runtime, &own).await?);
+        looped[1].push(timed(runtime, &calls("m/f0")).await?);
+    }
+    let [own, export] = looped.map(|mut times| micros(&mut times) * 1e3 / CALLS as f64);
+    let _ = write!(text, "a call of a function of the program: {own:.1} ns, of an export: {export:.1} ns");
+    for (_, runtime) in runtimes {
+        runtime.shutdown().await;
+    }
+    Ok(text)
+}
+
+fn prelude(size: usize) -> Result<Prelude, String> {
+    let definitions: String =
+        (0..size).map(|n| format!("(defn f{n} \"Makes a pair.\" [x] [x {n}])\n")).collect();
+    Prelude::compile("m.clj", &format!("(ns m)\n{definitions}")).map_err(|error| error.failure.message)
+}
+
+async fn start(prelude: Option<Prelude>) -> Result<Runtime, String> {
+    let preludes = prelude.map(Arc::new).into_iter().collect();
+    let config = RuntimeConfig { workers: 1, preludes, ..RuntimeConfig::default() };
+    Runtime::start(config).await.map_err(|error| error.to_string())
+}
+
+async fn timed(runtime: &Runtime, program: &str) -> Result<Duration, String> {
+    let begun = Instant::now();
+    let outcome = runtime.run(program, RunOptions::default()).await;
+    let elapsed = begun.elapsed();
+    outcome.result.map(|_| elapsed).map_err(|failure| failure.message)
+}

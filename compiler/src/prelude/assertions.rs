@@ -1,0 +1,137 @@
+//! Tests of a prelude: `(deftest name …)` with `(is …)` in it, taken apart into programs.
+//!
+//! Each assertion is a program of its own: what the file defines, what stands before it in its test, and its expression, all
+//! of it where it stands in the file, so that places of errors are places of the file. Everything else is blanks.
+
+use super::declare::head_of;
+use crate::diagnostic::{Diagnostic, Failed, HintBoxed, error};
+use crate::externals::{CompileOptions, Rejection};
+use crate::form::{Form, FormKind};
+use crate::names::{Name, Names};
+use crate::pipeline::{Pass, refuse, within_budget};
+use crate::reader;
+use ptc_vm::{Reason, Span};
+use std::collections::HashSet;
+
+/// A test.
+#[derive(Clone, Debug)]
+pub struct PreludeTest {
+    /// Its name.
+    pub name: String,
+    /// What it asserts, in order.
+    pub assertions: Vec<Assertion>,
+}
+
+/// `(is …)`.
+#[derive(Clone, Debug)]
+pub struct Assertion {
+    /// Where it stands.
+    pub span: Span,
+    /// What its expression has to do.
+    pub expects: Expectation,
+    /// A program whose value is that of the expression.
+    pub program: String,
+    /// For `(= a b)`: each side as it is written, and a program with its value.
+    pub sides: Vec<(String, String)>,
+}
+
+/// What an assertion expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// A value that is neither nil nor false.
+    Truth,
+    /// Any failure, of `(is (thrown? expr))`.
+    Failure,
+}
+
+/// The tests of a file.
+///
+/// # Errors
+/// What is wrong with the text, as far as reading it shows.
+pub fn tests_in(source: &str) -> Result<Vec<PreludeTest>, Rejection> {
+    within_budget(source, &CompileOptions::default(), tests_of).0
+}
+
+fn tests_of(pass: Pass<'_, '_>) -> Result<Vec<PreludeTest>, Rejection> {
+    let Pass { meter, arena, source, options, .. } = pass;
+    let mut names = Names::for_text(arena, source);
+    let (forms, read) = reader::read(arena, meter, source, &mut names, options.max_symbols);
+    refuse(read.errors, Vec::new(), 0)?;
+    let (mut shared, mut tests, mut errors) = (Vec::new(), Vec::new(), Vec::<Diagnostic>::new());
+    let mut seen: HashSet<Name> = HashSet::new();
+    for form in forms {
+        match head_of(&names, form) {
+            Some(("deftest", rest)) => tests.push((form, rest)),
+            _ => shared.push(form.span),
+        }
+    }
+    let mut found = Vec::with_capacity(tests.len());
+    for (form, rest) in tests {
+        match test(source, &names, &shared, form, rest, &mut seen) {
+            Ok(test) => found.push(test),
+            Err(failed) => errors.push(*failed),
+        }
+    }
+    refuse(errors, Vec::new(), 0)?;
+    Ok(found)
+}
+
+fn test<'a>(
+    source: &str,
+    names: &Names<'a>,
+    shared: &[Span],
+    form: &Form<'a>,
+    rest: &'a [Form<'a>],
+    seen: &mut HashSet<Name>,
+) -> Result<PreludeTest, Failed> {
+    const USAGE: &str = "Write (deftest name (is (= expected actual)) …).";
+    let invalid = |span, message: &str| error(Reason::InvalidForm, span, message).hint_boxed(USAGE);
+    let Some((name_form, body)) = rest.split_first() else {
+        return Err(invalid(form.span, "a test needs a name"));
+    };
+    let Some(name) = name_form.symbol() else {
+        return Err(invalid(name_form.span, "the name of a test must be a symbol"));
+    };
+    if !seen.insert(name) {
+        return Err(invalid(name_form.span, "there is a test of this name already"));
+    }
+    // What is defined after the test would be the last form of its programs.
+    let before = shared.iter().copied().filter(|shared| shared.start < form.span.start);
+    let (mut kept, mut assertions) = (before.collect::<Vec<Span>>(), Vec::new());
+    for form in body {
+        let Some(("is", parts)) = head_of(names, form) else {
+            kept.push(form.span);
+            continue;
+        };
+        let expression = match parts {
+            [expression] => expression,
+            [expression, Form { kind: FormKind::Str(_), .. }] => expression,
+            _ => return Err(invalid(form.span, "(is …) takes one expression, and perhaps a text")),
+        };
+        let program = |part: Span| -> String {
+            let mut spans = kept.clone();
+            spans.push(part);
+            only(source, &spans)
+        };
+        let text = |span: Span| source.get(span.start as usize..span.end as usize).unwrap_or("").to_owned();
+        let (expects, of, sides) = match head_of(names, expression) {
+            Some(("thrown?", [.., thrown])) => (Expectation::Failure, thrown.span, Vec::new()),
+            Some(("=", sides)) => {
+                let sides = sides.iter().map(|side| (text(side.span), program(side.span)));
+                (Expectation::Truth, expression.span, sides.collect())
+            }
+            _ => (Expectation::Truth, expression.span, Vec::new()),
+        };
+        assertions.push(Assertion { span: form.span, expects, program: program(of), sides });
+    }
+    if assertions.is_empty() {
+        return Err(invalid(form.span, "a test without (is …) asserts nothing"));
+    }
+    Ok(PreludeTest { name: names.text(name).to_owned(), assertions })
+}
+
+/// The text with blanks for all but these parts.
+fn only(source: &str, parts: &[Span]) -> String {
+    let is_kept = |at: usize| parts.iter().any(|part| (part.start as usize..part.end as usize).contains(&at));
+    source.char_indices().map(|(at, c)| if c == '\n' || is_kept(at) { c } else { ' ' }).collect()
+}

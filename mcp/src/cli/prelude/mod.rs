@@ -1,0 +1,154 @@
+//! `ptc prelude`: preludes as code that people write, check, read and test.
+
+mod replay;
+mod store;
+mod test;
+
+use super::OutputFormat;
+use super::boot::{Need, UpstreamFlags, boot_with};
+use super::flags::prelude::{self as flags, compose};
+use crate::answer::report::reports_json;
+use crate::console;
+use crate::console::exit::{Abort, Exit};
+use crate::console::style::Style;
+use clap::Subcommand;
+use ptc_runtime::outcome::Report;
+use ptc_runtime::{Prelude, PreludeError, PreludeSource};
+pub use replay::{ReplayServerArgs, serve as replay};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of `ptc prelude`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ptc prelude check crm.clj --upstreams-config upstreams.json
+  ptc prelude inventory crm.clj
+  ptc prelude doc crm.clj > crm.md
+  ptc prelude test crm_test.clj --prelude crm.clj --replay crm_calls.json")]
+pub struct PreludeArgs {
+    #[command(subcommand)]
+    command: PreludeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PreludeCommand {
+    /// Compile preludes, and check what they need against the configured servers
+    Check(CheckPreludeArgs),
+    /// Print what prompts say of preludes
+    Inventory(FilesArgs),
+    /// Write the documentation of preludes as Markdown
+    Doc(FilesArgs),
+    /// Run tests: (deftest name (is (= expected actual)) …)
+    Test(Box<test::TestPreludeArgs>),
+    #[command(flatten)]
+    Store(store::StoreCommand),
+}
+
+#[derive(Debug, clap::Args)]
+struct FilesArgs {
+    /// Files, in order
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "JSON: {\"ok\", \"diagnostics\": as `ptc check` writes them, \"prelude\": hashes, components and exports}.
+
+Exit codes: 0 no errors, 1 errors or something is missing, 2 unreadable file or configuration. Warnings do not change the
+exit code."
+)]
+struct CheckPreludeArgs {
+    #[command(flatten)]
+    files: FilesArgs,
+    /// How to write the findings
+    #[arg(long, value_enum, default_value_t)]
+    output: OutputFormat,
+    #[command(flatten)]
+    upstreams: UpstreamFlags,
+}
+
+impl FilesArgs {
+    fn sources(&self) -> Result<Vec<PreludeSource>, Abort> {
+        self.files.iter().map(|file| flags::source(file)).collect()
+    }
+
+    fn prelude(&self) -> Result<Arc<Prelude>, Abort> {
+        compose(self.sources()?)
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: PreludeArgs) -> Result<Exit, Abort> {
+    match args.command {
+        PreludeCommand::Check(args) => check(args).await,
+        PreludeCommand::Inventory(files) => {
+            match files.prelude()?.inventory() {
+                Some(inventory) => console::write_line(&inventory)?,
+                None => console::complain("note: no export is meant for prompts"),
+            }
+            Ok(Exit::Ok)
+        }
+        PreludeCommand::Doc(files) => {
+            console::write(&files.prelude()?.markdown())?;
+            Ok(Exit::Ok)
+        }
+        PreludeCommand::Test(args) => test::run(*args).await,
+        PreludeCommand::Store(command) => store::run(command),
+    }
+}
+
+async fn check(args: CheckPreludeArgs) -> Result<Exit, Abort> {
+    let sources = args.files.sources()?;
+    let (ok, reports, prelude) = match Prelude::compose(sources) {
+        Err(PreludeError { source, failure }) => {
+            (false, failure.reports.into_iter().map(|report| (source.clone(), report)).collect(), None)
+        }
+        Ok(prelude) => {
+            let prelude = Arc::new(prelude);
+            let mut reports: Vec<(String, Report)> = prelude
+                .warnings()
+                .map(|(source, warning)| (source.name.clone(), Report::of_diagnostic(warning, &source.text)))
+                .collect();
+            let booted = boot_with(&args.upstreams, Some(prelude.clone()), Need::State, 1).await?;
+            let missing = booted.runtime.check_prelude().err();
+            booted.runtime.shutdown().await;
+            let ok = missing.is_none();
+            reports.extend(
+                missing.into_iter().flat_map(|failure| failure.reports).map(|it| (String::new(), it)),
+            );
+            (ok, reports, Some(prelude))
+        }
+    };
+    match args.output {
+        OutputFormat::Text => {
+            let palette = Style::stdout().palette();
+            let mut text: String =
+                reports.iter().map(|(name, report)| format!("{}\n\n", report.text(name, palette))).collect();
+            if let Some(prelude) = prelude.filter(|_| ok) {
+                text.push_str(&summary(&prelude));
+            }
+            console::write(&text)?;
+        }
+        OutputFormat::Json => {
+            let reports: Vec<Report> = reports.into_iter().map(|(_, report)| report).collect();
+            let trace = prelude.as_ref().map(|prelude| prelude.trace());
+            console::write_json(
+                &json!({ "ok": ok, "diagnostics": reports_json(&reports), "prelude": trace }),
+            )?;
+        }
+    }
+    Ok(if ok { Exit::Ok } else { Exit::ProgramFailed })
+}
+
+/// One line for each namespace.
+fn summary(prelude: &Prelude) -> String {
+    let style = Style::stdout();
+    let of = |namespace: &ptc_compiler::Namespace| {
+        let count = namespace.exports().len();
+        let word = if count == 1 { "export" } else { "exports" };
+        format!("{}: {} ({count} {word})\n", namespace.name(), style.green("ok"))
+    };
+    prelude.namespaces().map(of).collect()
+}

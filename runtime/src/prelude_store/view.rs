@@ -1,0 +1,81 @@
+//! What models are shown of stored preludes: bounded, and of metadata only what is documented.
+
+use super::{PreludeCandidate, PreludeVersion, StoreError, StoredPrelude};
+use serde_json::{Map, Value, json};
+
+/// Bytes of a source text that are shown.
+const SHOWN_SOURCE: usize = 64 << 10;
+
+/// Bytes of a text in metadata.
+const SHOWN_TEXT: usize = 1 << 10;
+
+/// Keys of metadata that are shown.
+const SHOWN_KEYS: [&str; 5] =
+    ["reason", "parent_version", "parent_checksum", "source_session_id", "created_by"];
+
+impl PreludeVersion {
+    /// Without its text.
+    pub fn public_view(&self) -> Value {
+        json!({
+            "id": self.id, "version": self.version, "checksum": self.checksum,
+            "source_bytes": self.source_bytes, "exports": self.exports,
+            "metadata": public_metadata(&self.metadata), "created_at": timestamp(self.created_ms),
+        })
+    }
+}
+
+impl PreludeCandidate {
+    /// With as much of its text as is shown.
+    pub fn public_view(&self) -> Value {
+        let mut view = self.version.public_view();
+        let source = &self.source[..self.source.floor_char_boundary(SHOWN_SOURCE.min(self.source.len()))];
+        view["namespaces"] = json!([self.version.id]);
+        view["source_truncated"] = (source.len() < self.source.len()).into();
+        view["source"] = source.into();
+        view
+    }
+}
+
+impl StoredPrelude {
+    /// The id, its current and its latest version.
+    pub fn public_view(&self) -> Value {
+        let mut view = self.current.public_view();
+        view["current_version"] = self.current_version.into();
+        view["latest_version"] = self.latest_version.into();
+        view["selected"] = self.selected.as_ref().map_or(Value::Null, |selection| {
+            json!({ "version": selection.version, "metadata": public_metadata(&selection.metadata),
+                "selected_at": timestamp(selection.selected_ms) })
+        });
+        view
+    }
+}
+
+impl StoreError {
+    /// As a result of a tool.
+    pub fn public_view(&self) -> Value {
+        let mut view = json!({ "status": "error", "reason": self.reason, "message": self.message });
+        if let Some(failure) = &self.compile {
+            view["compile_reason"] = failure.reason.raw().into();
+            view["detail"] = failure.compact().into();
+        }
+        view
+    }
+}
+
+/// What is documented, and no lists or maps.
+pub(super) fn public_metadata(metadata: &Map<String, Value>) -> Map<String, Value> {
+    let shown = metadata.iter().filter(|(key, _)| SHOWN_KEYS.contains(&key.as_str()));
+    let scalar = |(key, value): (&String, &Value)| match value {
+        Value::Array(_) | Value::Object(_) => None,
+        Value::String(text) => {
+            let text = &text[..text.floor_char_boundary(SHOWN_TEXT.min(text.len()))];
+            Some((key.clone(), text.into()))
+        }
+        value => Some((key.clone(), value.clone())),
+    };
+    shown.filter_map(scalar).collect()
+}
+
+fn timestamp(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string()
+}
