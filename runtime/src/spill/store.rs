@@ -4,6 +4,7 @@ use super::folder::SpillFolder;
 use crate::secrets::SecretRegistry;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
@@ -67,6 +68,8 @@ struct SharedSpills {
     folder: SpillFolder,
     most_bytes: u64,
     secrets: SecretRegistry,
+    /// A keyed hash (SipHash), whose key is this store's alone.
+    names: RandomState,
     state: Mutex<SpillState>,
 }
 
@@ -125,6 +128,7 @@ impl SpillStore {
             folder,
             most_bytes: options.most_bytes,
             secrets,
+            names: RandomState::new(),
             state: Mutex::default(),
         })))
     }
@@ -201,7 +205,9 @@ impl SpillStore {
     fn new_path(&self, kind: &str) -> PathBuf {
         let mut state = self.lock();
         state.made += 1;
-        self.0.folder.path().join(format!("r{}.{kind}", state.made))
+        // Whoever knows the name of a result can read it, so nobody can know that of another one's.
+        let secret = self.0.names.hash_one(state.made);
+        self.0.folder.path().join(format!("r{}-{secret:016x}.{kind}", state.made))
     }
 
     fn lock(&self) -> MutexGuard<'_, SpillState> {

@@ -191,6 +191,11 @@ impl HttpFlags {
             if !settings.is_local() && !unsafe_network {
                 return Err(Abort::usage("HTTP auth token is required for non-loopback binds"));
             }
+            if !disabled && variables::is_empty("http-auth-token") {
+                return Err(Abort::usage(
+                    "PTC_RUNNER_MCP_HTTP_AUTH_TOKEN is set and empty; use --http-disable-auth if nobody is to need a token",
+                ));
+            }
             if disabled {
                 tracing::warn!("http_auth_disabled_loopback: whoever is on this machine may ask");
             }

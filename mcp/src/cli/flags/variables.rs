@@ -16,6 +16,11 @@ pub fn read<T>(flag: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<
     }
 }
 
+/// True when the variable of a flag is set to nothing that can be read.
+pub fn is_empty(flag: &str) -> bool {
+    std::env::var_os(name(flag)).is_some_and(|text| text.to_str().is_none_or(|text| text.trim().is_empty()))
+}
+
 /// The variable of a flag.
 pub fn name(flag: &str) -> String {
     format!("PTC_RUNNER_MCP_{}", flag.replace('-', "_").to_ascii_uppercase())

@@ -5,7 +5,7 @@ use super::body::{self, BodyFault};
 use super::clients::{NoSession, TooManySessions, WebSession};
 use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
-use super::{HttpServer, events, revision};
+use super::{HttpServer, ServerStage, events, revision};
 use crate::answer::EdgeReason;
 use crate::protocol::params::Params;
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
@@ -66,7 +66,7 @@ async fn post(
     request: Request<Body>,
 ) -> Response {
     if server.is_draining() {
-        return reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "server draining");
+        return draining();
     }
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
@@ -80,8 +80,12 @@ async fn post(
         );
     }
     let settings = &server.settings;
-    let body = match body::read(&head.headers, body, settings.body_bytes(), settings.request_timeout()).await
-    {
+    let body = tokio::select! {
+        biased;
+        () = server.reached(ServerStage::Ending) => return draining(),
+        body = body::read(&head.headers, body, settings.body_bytes(), settings.request_timeout()) => body,
+    };
+    let body = match body {
         Ok(body) if body.is_empty() => return reply::text(StatusCode::BAD_REQUEST, "empty body"),
         Ok(body) => body,
         Err(BodyFault::TooLarge) => return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "payload too large"),
@@ -91,7 +95,10 @@ async fn post(
     if !server.handler.is_ready() {
         let must_wait = Frame::default().read(&body).is_ok_and(|message| server.handler.must_wait(&message));
         if must_wait {
-            server.ready().await;
+            tokio::select! {
+                () = server.ready() => {}
+                () = server.reached(ServerStage::Ending) => return draining(),
+            }
         }
     }
     let asked = Post { server, gate, holder, headers: &head.headers, wish, bytes: body.len() };
@@ -104,8 +111,16 @@ async fn post(
     };
     match call {
         Answer::Done(response) => response,
-        Answer::Later(call, wish) => call.answer(wish).await,
+        Answer::Later(call, wish) => {
+            // The call has what it needs of them, and may take long.
+            drop((head, body));
+            call.answer(wish).await
+        }
     }
+}
+
+fn draining() -> Response {
+    reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "server draining")
 }
 
 /// How a POST is answered.

@@ -26,7 +26,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower_service::Service as _;
 
 /// Bytes of the head of a request.
@@ -60,6 +60,7 @@ impl HttpListener {
     /// # Errors
     /// The address is taken, or not ours.
     pub async fn bind(mut settings: HttpSettings) -> io::Result<HttpListener> {
+        raise_descriptors(settings.limits.connections);
         let listener = TcpListener::bind(settings.address).await?;
         settings.address = listener.local_addr()?;
         Ok(HttpListener { listener, settings })
@@ -102,6 +103,7 @@ impl HttpListener {
             () = &mut stop => {}
         }
         server.stage.send_replace(ServerStage::Draining);
+        let end = Instant::now() + grace;
         let drained = async {
             sleep(FAREWELL.min(grace)).await;
             while server.in_flight() > 0 {
@@ -116,8 +118,28 @@ impl HttpListener {
             }
         }
         server.stage.send_replace(ServerStage::Ending);
-        connections.close().await;
+        connections.close(end).await;
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+/// Takes descriptors for so many connections, as far as the system lets us: the usual limit of 1,024 is a default for
+/// programs that do not ask.
+fn raise_descriptors(connections: u64) {
+    const OTHERS: u64 = 1_024;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both functions are given a valid `rlimit`, and change nothing but the limit of this process.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return;
+        }
+        let wanted = connections.saturating_add(OTHERS).min(limit.rlim_max);
+        if limit.rlim_cur < wanted {
+            limit.rlim_cur = wanted;
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) != 0 {
+                tracing::warn!(wanted, "the limit of open files could not be raised");
+            }
+        }
     }
 }
 
@@ -199,11 +221,12 @@ impl Connections {
         });
     }
 
-    /// Closes connections that are idle, and the others after their answers; waits for that a moment.
-    async fn close(&self) {
+    /// Closes connections that are idle, and the others after their answers, which clients may still be reading; waits for
+    /// that until then, and a moment at least.
+    async fn close(&self, end: Instant) {
         self.closing.send_replace(true);
         // Each connection holds a receiver.
-        let _ = timeout(FAREWELL, self.closing.closed()).await;
+        let _ = timeout_at(end.max(Instant::now() + FAREWELL), self.closing.closed()).await;
     }
 }
 

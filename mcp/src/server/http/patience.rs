@@ -62,7 +62,8 @@ pub(super) struct Patient<S> {
 
 impl<S> Patient<S> {
     pub(super) fn new(inner: S, worked: Worked, timeout: Duration) -> Patient<S> {
-        Patient { inner, worked, begun: 0, timeout, head: None, stuck: None, clock: None }
+        // A connection that says nothing at all holds its place no longer than one whose first head never ends.
+        Patient { inner, worked, begun: 0, timeout, head: Some(Instant::now()), stuck: None, clock: None }
     }
 
     /// Ready when the time is over that began then.
