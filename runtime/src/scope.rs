@@ -57,6 +57,12 @@ impl Scope {
         self.lisp.check()
     }
 
+    /// The same workers with nothing that programs could reach.
+    #[cfg(feature = "agent")]
+    pub(crate) fn bare(&self) -> Scope {
+        Scope { lisp: Arc::new(self.lisp.bare()), ..self.clone() }
+    }
+
     /// There are upstream servers.
     pub fn has_servers(&self) -> bool {
         self.catalog().servers().len() > 0

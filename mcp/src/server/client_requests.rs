@@ -65,7 +65,8 @@ impl ClientRequests {
         if state.is_closed {
             return Err(unanswered("the client has gone"));
         }
-        if state.waiting.len() >= MOST {
+        // Those that were taken back before the client could be told wait, too.
+        if state.waiting.len() >= MOST || state.outgoing.len() >= 2 * MOST {
             return Err(unanswered("too many requests wait for the client"));
         }
         state.next += 1;

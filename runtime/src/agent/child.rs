@@ -27,7 +27,7 @@ impl Agent {
         let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         let agent = Arc::new(self.clone());
         let place = AgentPlace {
-            base: place.base.without_servers(),
+            base: place.base.bare(),
             depth: place.depth + 1,
             max_depth: place.max_depth.min(self.limits.max_depth),
             ..place.clone()

@@ -5,6 +5,7 @@
 
 use super::{Agent, AgentFailure, AgentMode, AgentReason, feedback};
 use crate::guest::lisp::card;
+use crate::secrets::SecretRegistry;
 use crate::tools::text::{one_line, signature};
 use crate::tools::{Catalog, HOST, UpstreamTool, typed};
 use serde_json::{Map, Value as Json};
@@ -14,6 +15,10 @@ const DESCRIPTION: usize = 200;
 /// Keys of a context that are shown, and characters of the sample of each.
 const KEYS: usize = 40;
 const SAMPLE: usize = 120;
+/// Characters of a key.
+const KEY: usize = 80;
+/// Bytes of a value that are looked at for its sample.
+const LOOKED_AT: usize = 64 << 10;
 
 const ROLE: &str = "You solve missions by writing PTC-Lisp, a small, eager subset of Clojure. A reply of yours holds \
     one program, in a ```clojure block. It is run for you in a sandbox; data and the answers of tools stay there, and you \
@@ -108,6 +113,7 @@ pub(super) fn first_message(
     catalog: Option<&Catalog>,
     mission: &str,
     context: &Map<String, Json>,
+    secrets: &SecretRegistry,
 ) -> String {
     let mut text = format!("# Mission\n{}", mission.trim());
     if !tools.is_empty() {
@@ -135,7 +141,7 @@ pub(super) fn first_message(
         }
     }
     if !context.is_empty() {
-        part(&mut text, "# Data\n", &data(context));
+        part(&mut text, "# Data\n", &data(context, secrets));
     }
     if let Some(schema) = &agent.output_schema {
         let shape = typed::typed(schema, schema);
@@ -159,12 +165,14 @@ fn tool_line(tool: &UpstreamTool) -> String {
     format!("({}){gives}{description}", signature(HOST, tool))
 }
 
-/// The keys of a context with their kinds and the beginnings of their values.
-fn data(context: &Map<String, Json>) -> String {
+/// The keys of a context with their kinds and the beginnings of their values: without secrets before they are cut, since a
+/// part of one is not known as such.
+fn data(context: &Map<String, Json>, secrets: &SecretRegistry) -> String {
     let mut lines: Vec<String> = context
         .iter()
         .take(KEYS)
         .map(|(key, value)| {
+            let key = one_line(key, KEY);
             let (kind, sample) = match value {
                 Json::Null => return format!("data/{key}  nil"),
                 Json::Bool(value) => return format!("data/{key}  {value}"),
@@ -177,6 +185,7 @@ fn data(context: &Map<String, Json>) -> String {
                 Json::Object(entries) => (format!("map of {}", entries.len()), value.to_string()),
             };
             let begins = if matches!(value, Json::Array(_)) { "first" } else { "it begins" };
+            let sample = secrets.scrub_cut(&sample[..sample.floor_char_boundary(LOOKED_AT)]).into_owned();
             let sample = feedback::marked(&one_line(&sample, SAMPLE), usize::MAX);
             format!("data/{key}  {kind}, {begins}: {sample}")
         })

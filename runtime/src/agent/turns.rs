@@ -112,11 +112,26 @@ impl<'a> AgentRun<'a> {
         let listed: Vec<&UpstreamTool> = tools.iter().map(HostTool::listing).collect();
         let catalog = scope.has_servers().then(|| scope.catalog());
         let secrets = scope.secrets().clone();
-        let mut first =
-            prompt::first_message(agent, &listed, &scope.inventory(), catalog.as_deref(), mission, context);
+        let mut first = prompt::first_message(
+            agent,
+            &listed,
+            &scope.inventory(),
+            catalog.as_deref(),
+            mission,
+            context,
+            &secrets,
+        );
         let left = TurnsLeft { work: agent.limits.max_turns, retry: agent.limits.retry_turns };
         if agent.mode == AgentMode::Loop {
             first.push_str(&feedback::turns(left, false));
+        }
+        if first.len() > agent.limits.prompt_bytes {
+            let why = format!(
+                "mission and data take {} bytes, prompt_bytes is {}",
+                first.len(),
+                agent.limits.prompt_bytes
+            );
+            return Err(AgentFailure::new(AgentReason::InvalidAgent, why));
         }
         let system = prompt::system(agent, scope.has_servers());
         Ok(AgentRun {

@@ -105,7 +105,8 @@ impl Clients {
         getrandom::fill(&mut random).map_err(|_| TooManySessions::NoChance)?;
         let name = format!("mcp_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
         let now = Instant::now();
-        let is_full = |open: &HashMap<_, _>| open.len() >= self.most || self.of(open, owner) >= self.most_of_one;
+        let is_full =
+            |open: &HashMap<_, _>| open.len() >= self.most || self.of(open, owner) >= self.most_of_one;
         if is_full(&self.open()) {
             self.sweep();
         }

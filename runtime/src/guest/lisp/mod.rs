@@ -77,7 +77,17 @@ impl Lisp {
     pub(crate) fn without_servers(&self) -> Lisp {
         let broker = Arc::new(self.broker.without_servers());
         // Programs that were compiled without servers were checked against none.
-        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment: self.environment.clone() }
+        // And what namespaces need was looked for at other servers.
+        let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
+        let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
+        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment }
+    }
+
+    /// Neither servers nor tools of the host nor namespaces.
+    #[cfg(feature = "agent")]
+    pub(crate) fn bare(&self) -> Lisp {
+        let environment = Arc::new(CompileEnvironment::new(None, None, Vec::new()));
+        Lisp { environment, ..self.without_servers() }
     }
 
     /// What the namespaces need is there.
