@@ -242,7 +242,6 @@ async fn defects_of_the_program_are_faults_with_hints() {
             "no tool 'get_prs' in upstream 'github'. Known tools: get_pr, search_issues",
             "\"get_pr\"",
         ),
-        ("(doc 'fs)", "doc requires upstream/tool ref, got 'fs", "(dir 'fs)"),
         ("(doc 'get_pr)", "doc requires upstream/tool ref, got 'get_pr", "'github/get_pr"),
         ("(doc 'str/jion)", "doc: unknown name \"str/jion\"", "`str/join`"),
         ("(meta 'redduce)", "meta requires upstream/tool ref, got 'redduce", "'reduce"),

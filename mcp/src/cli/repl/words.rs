@@ -87,7 +87,8 @@ mod tests {
             servers: vec!["fs".into()],
         };
         let complete = |text: &str| words.complete(text).1;
-        assert_eq!(words.complete("(count ro"), (7, vec!["row-count".to_owned(), "rows".to_owned()]));
+        assert_eq!(words.complete("(count row"), (7, vec!["row-count".to_owned(), "rows".to_owned()]));
+        assert_eq!(complete("(count ro"), ["round", "row-count", "rows"]);
         assert_eq!(complete("(tool/call 'fs/r"), ["fs/read_text_file"]);
         assert_eq!(complete("(tool/call 'fs/list {:d"), [":dir"]);
         assert_eq!(complete("(tool/call 'fs/read_text_file {:h"), [":head"]);
