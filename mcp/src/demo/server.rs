@@ -1,4 +1,4 @@
-//! A small MCP server over stdio for one [`Sample`]; each call takes as long as a remote one might.
+//! A small MCP server over stdio for one `Sample`; each call takes as long as a remote one might.
 
 use crate::protocol::params::Params;
 use crate::protocol::version::Version;

@@ -48,7 +48,7 @@ pub struct HttpFlags {
     /// Listen elsewhere than on this machine without a token, where something else keeps strangers out
     #[arg(long, help_heading = "HTTP")]
     http_allow_unsafe_network: bool,
-    /// Web pages that may ask (https://example.com), with commas; may be given several times [default: those of this
+    /// Web pages that may ask (`https://example.com`), with commas; may be given several times [default: those of this
     /// machine]
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',', help_heading = "HTTP")]
     http_allowed_origin: Vec<String>,
