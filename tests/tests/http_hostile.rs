@@ -50,6 +50,26 @@ fn a_body_that_does_not_come_is_a_timeout() {
 }
 
 #[test]
+fn a_connection_that_says_nothing_ends() {
+    let server = start();
+    let mut silent: Vec<Browser> = (0..20).map(|_| server.connect()).collect();
+    for browser in &mut silent {
+        assert!(browser.head().is_none(), "it is closed");
+    }
+    is_well(&server);
+}
+
+#[test]
+fn all_bodies_together_are_bounded() {
+    let server = WebServer::start(&["--http-max-body-bytes", "1M", "--http-max-bodies-bytes", "64k"]);
+    let mut large = server.connect();
+    let body = [head("Content-Length: 100000\r\n\r\n"), vec![b' '; 100_000]].concat();
+    assert_eq!(status(&mut large, [body]), Some(503));
+    drop(large);
+    is_well(&server);
+}
+
+#[test]
 fn a_body_without_end_is_too_large() {
     let server = start();
     // It says so, and nothing of it is read.

@@ -1,10 +1,12 @@
-//! The body of a request, bounded in bytes and time while it arrives.
+//! The body of a request, bounded in bytes and time while it arrives; all bodies together are bounded as well.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use http_body::Body as _;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// Why there is no body.
@@ -12,32 +14,42 @@ use tokio::time::timeout;
 pub(super) enum BodyFault {
     /// It has, or says that it has, more bytes than it may.
     TooLarge,
+    /// There are too many bytes of others at the moment.
+    NoRoom,
     /// It did not arrive in time.
     Slow,
     /// The client has gone, or what it sends is no body.
     Broken,
 }
 
-/// Reads a body to its end.
+/// A body, and its part of the bytes that all of them may have.
+pub(super) struct RequestBody {
+    pub(super) bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a body to its end. `room` has a permit for each byte.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
     most: usize,
     time: Duration,
-) -> Result<Bytes, BodyFault> {
+    room: &Arc<Semaphore>,
+) -> Result<RequestBody, BodyFault> {
     let said =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if said.is_some_and(|said| said > most as u64) {
         return Err(BodyFault::TooLarge);
     }
-    timeout(time, gather(body, most)).await.unwrap_or(Err(BodyFault::Slow))
+    timeout(time, gather(body, most, room)).await.unwrap_or(Err(BodyFault::Slow))
 }
 
-async fn gather(body: Body, most: usize) -> Result<Bytes, BodyFault> {
+async fn gather(body: Body, most: usize, room: &Arc<Semaphore>) -> Result<RequestBody, BodyFault> {
     let mut body = pin!(body);
     // Mostly there is one piece, which is not copied.
     let mut first = Bytes::new();
     let mut rest: Vec<u8> = Vec::new();
+    let mut held: Option<OwnedSemaphorePermit> = None;
     loop {
         let frame = match std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
             None => break,
@@ -47,6 +59,12 @@ async fn gather(body: Body, most: usize) -> Result<Bytes, BodyFault> {
         if first.len() + rest.len() + piece.len() > most {
             return Err(BodyFault::TooLarge);
         }
+        let bytes = u32::try_from(piece.len()).map_err(|_| BodyFault::TooLarge)?;
+        let more = room.clone().try_acquire_many_owned(bytes).map_err(|_| BodyFault::NoRoom)?;
+        match &mut held {
+            Some(held) => held.merge(more),
+            None => held = Some(more),
+        }
         if first.is_empty() && rest.is_empty() {
             first = piece;
         } else {
@@ -54,5 +72,5 @@ async fn gather(body: Body, most: usize) -> Result<Bytes, BodyFault> {
             rest.extend_from_slice(&piece);
         }
     }
-    Ok(if rest.is_empty() { first } else { rest.into() })
+    Ok(RequestBody { bytes: if rest.is_empty() { first } else { rest.into() }, _room: held })
 }

@@ -83,17 +83,23 @@ async fn post(
     let body = tokio::select! {
         biased;
         () = server.reached(ServerStage::Ending) => return draining(),
-        body = body::read(&head.headers, body, settings.body_bytes(), settings.request_timeout()) => body,
+        body = body::read(&head.headers, body, settings.body_bytes(), settings.request_timeout(), &server.bodies) => body,
     };
     let body = match body {
-        Ok(body) if body.is_empty() => return reply::text(StatusCode::BAD_REQUEST, "empty body"),
+        Ok(body) if body.bytes.is_empty() => return reply::text(StatusCode::BAD_REQUEST, "empty body"),
         Ok(body) => body,
         Err(BodyFault::TooLarge) => return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "payload too large"),
+        Err(BodyFault::NoRoom) => {
+            let busy =
+                reply::unavailable(StatusCode::SERVICE_UNAVAILABLE, None, "busy: http-max-bodies-bytes");
+            return reply::retry_after(busy, 1);
+        }
         Err(BodyFault::Slow) => return reply::text(StatusCode::REQUEST_TIMEOUT, "request timeout"),
         Err(BodyFault::Broken) => return reply::text(StatusCode::BAD_REQUEST, "broken body"),
     };
     if !server.handler.is_ready() {
-        let must_wait = Frame::default().read(&body).is_ok_and(|message| server.handler.must_wait(&message));
+        let must_wait =
+            Frame::default().read(&body.bytes).is_ok_and(|message| server.handler.must_wait(&message));
         if must_wait {
             tokio::select! {
                 () = server.ready() => {}
@@ -101,10 +107,10 @@ async fn post(
             }
         }
     }
-    let asked = Post { server, gate, holder, headers: &head.headers, wish, bytes: body.len() };
+    let asked = Post { server, gate, holder, headers: &head.headers, wish, bytes: body.bytes.len() };
     let call = {
         let mut frame = Frame::default();
-        match frame.read(&body) {
+        match frame.read(&body.bytes) {
             Ok(message) => asked.message(message),
             Err(error) => Answer::Done(reply::error(StatusCode::BAD_REQUEST, None, &error.into())),
         }

@@ -58,7 +58,10 @@ pub(super) struct HttpServer {
     boot: u64,
     /// Requests so far, for names of those that have none.
     requests: AtomicUsize,
+    /// A permit for each connection.
     room: Arc<Semaphore>,
+    /// A permit for each byte of a body.
+    bodies: Arc<Semaphore>,
     counts: Option<HttpCounts>,
 }
 
@@ -81,7 +84,10 @@ struct ToolsSeen {
 
 impl HttpServer {
     fn new(handler: Arc<Handler>, settings: HttpSettings, access: Access) -> HttpServer {
-        let most = usize::try_from(settings.limits.connections).unwrap_or(usize::MAX);
+        let permits = |most: u64| {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
+        };
         let mut boot = [0; 8];
         // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
         let _ = getrandom::fill(&mut boot);
@@ -94,7 +100,8 @@ impl HttpServer {
             in_flight: AtomicUsize::new(0),
             boot: u64::from_le_bytes(boot),
             requests: AtomicUsize::new(0),
-            room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
+            room: permits(settings.limits.connections),
+            bodies: permits(settings.limits.all_bodies_bytes),
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
         }

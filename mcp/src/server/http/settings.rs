@@ -19,6 +19,8 @@ limit_table! {
     grace_ms: Millis = 10_000, "http-shutdown-grace", "cancelled";
     /// Longest body of a request; 0: as --max-frame-bytes.
     body_bytes: Bytes = 0, "http-max-body-bytes", "413";
+    /// Bytes of the bodies of all requests that are being read or handled.
+    all_bodies_bytes: Bytes = 256 << 20, "http-max-bodies-bytes", "503";
     /// How long a session of the handshake era lives at most.
     session_ttl_ms: Millis = 3_600_000, "http-session-ttl", "404";
     /// How long one lives in which nothing is asked.
