@@ -320,7 +320,7 @@ pub struct CallRecord {
     /// What the call may have changed.
     pub effect: Effect,
     /// SHA-256 of its arguments as canonical JSON; only where somebody asked for it
-    /// ([`ToolBroker::hash_arguments`](crate::broker::ToolBroker::hash_arguments)).
+    /// (`ToolBroker::hash_arguments`).
     pub arguments_hash: Option<ArgumentsHash>,
 }
 
