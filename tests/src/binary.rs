@@ -26,15 +26,26 @@ pub fn path() -> &'static Path {
         if let Some(given) = std::env::var_os("PTC_BIN") {
             return given.into();
         }
-        let path = build_dir().join("ptc");
-        let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
-        let sources = ["vm", "compiler", "runtime", "runtime/python", "mcp", "benches", "ptc"]
-            .map(|member| workspace().join(member).join("src"));
-        if built.is_none_or(|built| sources.iter().any(|dir| newest(dir) > built)) {
-            build();
-        }
-        path
+        build(
+            build_dir().join("ptc"),
+            &[
+                "vm/src",
+                "compiler/src",
+                "runtime/src",
+                "runtime/python/src",
+                "mcp/src",
+                "benches/src",
+                "ptc/src",
+            ],
+            ["--bin", "ptc"],
+        )
     })
+}
+
+/// An example of the library of the server; built first when it is absent or older than its sources.
+pub fn server_example(name: &str) -> PathBuf {
+    let sources = ["vm/src", "compiler/src", "runtime/src", "runtime/python/src", "mcp/src", "mcp/examples"];
+    build(build_dir().join("examples").join(name), &sources, ["--example", name])
 }
 
 fn newest(dir: &Path) -> SystemTime {
@@ -48,19 +59,25 @@ fn newest(dir: &Path) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-fn build() {
+/// Builds what is absent or older than its sources.
+fn build(path: PathBuf, sources: &[&str], target: [&str; 2]) -> PathBuf {
+    let built = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
+    if built.is_some_and(|built| sources.iter().all(|dir| newest(&workspace().join(dir)) <= built)) {
+        return path;
+    }
     let dir = build_dir();
     let profile = match dir.file_name().unwrap().to_str().unwrap() {
         "debug" => "dev",
         other => other,
     };
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--workspace", "--bin", "ptc", "--profile", profile, "--target-dir"])
+        .args(["build", "--workspace", target[0], target[1], "--profile", profile, "--target-dir"])
         .arg(dir.parent().unwrap())
         .current_dir(workspace())
         .status()
         .unwrap();
-    assert!(built.success(), "the ptc binary does not build");
+    assert!(built.success(), "{} does not build", path.display());
+    path
 }
 
 /// A `ptc` command, away from the user's own configuration.

@@ -38,6 +38,11 @@ pub fn python_with_old_sdk() -> String {
     installed().join("venv-sqlite/bin/python").to_str().unwrap().to_owned()
 }
 
+/// The Python that has `langchain-mcp-adapters`.
+pub fn python_with_langchain() -> String {
+    installed().join("venv-langchain/bin/python").to_str().unwrap().to_owned()
+}
+
 /// A Node script of an installed package.
 fn node(script: &str, arguments: &[&str]) -> Value {
     let script = installed().join("node_modules").join(script);
@@ -143,6 +148,11 @@ pub fn new_node() -> PathBuf {
 /// The script of the inspector's command line.
 pub fn inspector() -> PathBuf {
     installed().join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+}
+
+/// The script of the official conformance suite.
+pub fn conformance_suite() -> PathBuf {
+    installed().join("node_modules/@modelcontextprotocol/conformance/dist/index.js")
 }
 
 /// The script of mcporter.

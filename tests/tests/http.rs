@@ -29,7 +29,7 @@ fn both_eras_at_one_path() {
             client.ask(&server, "tools/list", json!({})).json()["result"]["tools"][0]["name"],
             "lisp_eval"
         );
-        assert_eq!(server.ask("DELETE", &client.headers(), "").status, 202);
+        assert_eq!(server.ask("DELETE", &client.headers(), "").status, 204);
         assert_eq!(client.ask(&server, "ping", json!({})).status, 404, "{version}");
     }
 }
@@ -47,7 +47,9 @@ fn sessions_are_named_and_each_has_its_own_ids() {
     other.retain(|(name, _)| *name != "MCP-Protocol-Version");
     assert_eq!(server.ask("POST", &other, &body).status, 200);
     other.push(("MCP-Protocol-Version", "2025-06-18"));
-    assert_eq!(server.ask("POST", &other, &body).status, 400);
+    for method in ["POST", "GET", "DELETE"] {
+        assert_eq!(server.ask(method, &other, &body).status, 400, "{method}");
+    }
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }).to_string();
     assert_eq!(server.ask("POST", &client.headers(), &initialize).status, 400);
     // A running call is answered when it is cancelled, and its id is taken until then.

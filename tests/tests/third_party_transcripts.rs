@@ -163,6 +163,7 @@ fn fastmcp_speaks_the_stateless_era_and_hears_of_progress() {
     let mut command = Command::new(python());
     command
         .arg(workspace().join("tests/third_party/fastmcp_client.py"))
+        .arg("auto")
         .args(desk.server(&config.flags(&[])));
     let report: Value = serde_json::from_str(&desk.drive(command).stdout).expect("JSON");
     assert_eq!(report["tools"], json!(["lisp_eval"]));

@@ -1,15 +1,21 @@
 // Drives an MCP server with the TypeScript SDK, which opens with initialize, and prints what it saw as JSON.
 //
-// usage: node --input-type=module -e "$(cat client.mjs)" COMMAND [ARGUMENT ...]   in the folder of node_modules
+// usage: node --input-type=module -e "$(cat client.mjs)" COMMAND|URL [ARGUMENT ...]   in the folder of node_modules
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 const [command, ...args] = process.argv.slice(1);
 const client = new Client({ name: "tests", version: "1" }, { capabilities: {} });
-const transport = new StdioClientTransport({ command, args });
+const isRemote = command.startsWith("http");
+const transport = isRemote
+  ? new StreamableHTTPClientTransport(new URL(command))
+  : new StdioClientTransport({ command, args });
 let protocol = null;
+const keep = transport.setProtocolVersion?.bind(transport);
 transport.setProtocolVersion = (version) => {
   protocol = version;
+  keep?.(version);
 };
 await client.connect(transport);
 const report = {
@@ -48,5 +54,6 @@ if (args.includes("--upstreams-config")) {
     '(reduce + (pmap (fn [n] (:value (tool/call {:server "probe" :tool "echo" :args {:v n}}))) (range 10)))',
   );
 }
+if (isRemote) await transport.terminateSession();
 await client.close();
 process.stdout.write(JSON.stringify(report));

@@ -1,6 +1,6 @@
 """Drives an MCP server with the Python client `mcp` 2.x, and prints what it saw as JSON.
 
-usage: client.py MODE COMMAND [ARGUMENT ...]    (MODE: auto opens with server/discover, legacy with initialize)
+usage: client.py MODE COMMAND|URL [ARGUMENT ...]    (MODE: auto opens with server/discover, legacy with initialize)
 """
 
 import json
@@ -20,7 +20,8 @@ def seen(result):
 
 async def main(mode, command, arguments):
     report = {}
-    server = StdioServerParameters(command=command, args=arguments)
+    is_remote = command.startswith("http")
+    server = command if is_remote else StdioServerParameters(command=command, args=arguments)
     async with Client(server, mode=mode, read_timeout_seconds=120) as client:
         report["protocol"] = client.protocol_version
         report["server"] = client.server_info.name

@@ -1,6 +1,6 @@
 """Drives an MCP server with the client of fastmcp, and prints what it saw as JSON.
 
-usage: fastmcp_client.py COMMAND [ARGUMENT ...]
+usage: fastmcp_client.py MODE COMMAND|URL [ARGUMENT ...]    (MODE: auto opens with server/discover, legacy with initialize)
 """
 
 import asyncio
@@ -8,10 +8,10 @@ import json
 import sys
 
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 
 
-async def main(command, arguments):
+async def main(mode, command, arguments):
     report = {"progress": [], "log": []}
 
     async def progress(done, total, message):
@@ -27,8 +27,9 @@ async def main(command, arguments):
             "structured": result.structured_content,
         }
 
-    transport = StdioTransport(command=command, args=arguments)
-    async with Client(transport, progress_handler=progress, log_handler=log, timeout=120) as client:
+    is_remote = command.startswith("http")
+    transport = StreamableHttpTransport(command) if is_remote else StdioTransport(command=command, args=arguments)
+    async with Client(transport, mode=mode, progress_handler=progress, log_handler=log, timeout=120) as client:
         report["tools"] = [tool.name for tool in await client.list_tools()]
 
         async def program(text, **more):
@@ -46,4 +47,4 @@ async def main(command, arguments):
     json.dump(report, sys.stdout)
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2:]))
+asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -14,7 +14,7 @@ stamp="$target/installed"
 say() { echo "third_party: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/requirements-sqlite.txt" "$pins/install.sh" | cksum)"
+wanted="$(cat "$pins/package-lock.json" "$pins/requirements.txt" "$pins/requirements-sqlite.txt" "$pins/requirements-langchain.txt" "$pins/install.sh" | cksum)"
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
   exit 0
 fi
@@ -53,6 +53,7 @@ environment() {
 say "Python packages"
 environment "$target/venv" "$pins/requirements.txt"
 environment "$target/venv-sqlite" "$pins/requirements-sqlite.txt"
+environment "$target/venv-langchain" "$pins/requirements-langchain.txt"
 
 echo "$wanted" >"$stamp"
 say "installed in $target"

@@ -70,6 +70,13 @@ pub enum Content<'a> {
         /// Further members.
         members: Map<String, Value>,
     },
+    /// None yet: the client is to answer these requests and to repeat its call (2026-07-28 only).
+    InputRequired {
+        /// Requests by names that the answers will have.
+        requests: Map<String, Value>,
+        /// What the client is to send back with them.
+        state: Option<String>,
+    },
 }
 
 impl<'a> Content<'a> {
@@ -95,6 +102,7 @@ impl ToolResult<'_> {
             Content::Text(text) => Content::Text(text.into_owned().into()),
             Content::Blocks(blocks) => Content::Blocks(blocks),
             Content::Extended { blocks, members } => Content::Extended { blocks, members },
+            Content::InputRequired { requests, state } => Content::InputRequired { requests, state },
         };
         ToolResult { is_error: self.is_error, content, structured: self.structured }
     }

@@ -212,6 +212,7 @@ impl BegunCall {
             let answer = match content {
                 Some(Content::Text(text)) => text.to_string(),
                 Some(Content::Blocks(blocks) | Content::Extended { blocks, .. }) => blocks.get().to_owned(),
+                Some(Content::InputRequired { .. }) => "input required".into(),
                 None => String::new(),
             };
             let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();

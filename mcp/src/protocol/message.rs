@@ -25,6 +25,8 @@ pub enum ErrorCode {
     Unavailable = -32000,
     /// Headers of the request do not say what its body says (2026-07-28, over HTTP).
     HeaderMismatch = -32020,
+    /// The request needs something of its client that it has not declared (2026-07-28).
+    MissingCapability = -32021,
     /// The request names a protocol version that we do not speak (2026-07-28).
     UnsupportedVersion = -32022,
 }
@@ -65,6 +67,15 @@ impl RpcError {
     /// -32603.
     pub fn internal() -> RpcError {
         RpcError::new(ErrorCode::Internal, "Internal error")
+    }
+
+    /// -32021, with what the client would have to declare: an object of capabilities.
+    pub fn missing_capability(required: serde_json::Value) -> RpcError {
+        RpcError {
+            code: ErrorCode::MissingCapability,
+            message: "Missing required client capability".into(),
+            data: Some(json!({ "requiredCapabilities": required })),
+        }
     }
 
     /// -32022, with the versions that a client may use instead.

@@ -32,6 +32,15 @@ pub struct Params<'a> {
     /// `subscriptions/listen`: what to hear of.
     #[serde(default)]
     pub notifications: Option<Wanted>,
+    /// `resources/read` and its like: which resource.
+    #[serde(borrow, default)]
+    pub uri: Option<Raw<'a>>,
+    /// What the client answers to an answer that asked for input (2026-07-28).
+    #[serde(borrow, default, rename = "inputResponses")]
+    pub input_responses: Option<Raw<'a>>,
+    /// What such an answer told the client to send back.
+    #[serde(borrow, default, rename = "requestState")]
+    pub request_state: Option<Raw<'a>>,
     /// Metadata; of the stateless era most of all.
     #[serde(borrow, default, rename = "_meta")]
     pub meta: Option<Meta<'a>>,

@@ -52,6 +52,9 @@ fn params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> 
             b"cursor" => fill(&mut params.cursor, present(scanner)?),
             b"capabilities" => fill(&mut params.capabilities, present(scanner)?),
             b"protocolVersion" => fill(&mut params.protocol_version, present(scanner)?),
+            b"uri" => fill(&mut params.uri, present(scanner)?),
+            b"inputResponses" => fill(&mut params.input_responses, present(scanner)?),
+            b"requestState" => fill(&mut params.request_state, present(scanner)?),
             b"level" | b"notifications" => None,
             _ => scanner.skip_value(),
         }

@@ -2,6 +2,7 @@
 //!
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
+use super::client_requests::ClientRequests;
 use super::gate::{Full, JobPlace, Membership, Party, PlaceRequest};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
@@ -24,6 +25,8 @@ pub(super) struct Calls {
     next: u64,
     /// Calls whose clients have not been told of the latest progress.
     unreported: Vec<Slot>,
+    /// Where the client is asked by jobs, if it can be.
+    client: Option<Arc<ClientRequests>>,
 }
 
 struct Accepted {
@@ -58,7 +61,13 @@ impl Calls {
             ids: HashMap::new(),
             next: 0,
             unreported: Vec::new(),
+            client: None,
         }
+    }
+
+    /// From now on jobs may ask the client.
+    pub(super) fn pass_to_client(&mut self, client: Arc<ClientRequests>) {
+        self.client = Some(client);
     }
 
     /// Where jobs report.
@@ -194,6 +203,7 @@ impl Calls {
             handler: self.handler.clone(),
             mailbox: self.mailbox.clone(),
             tells_progress: call.progress.is_some(),
+            client: self.client.clone(),
             permit,
             answered: false,
         };

@@ -5,6 +5,7 @@ use super::mailbox::Mailbox;
 use crate::protocol::{Raw, ServerMessage, notify};
 use ptc_runtime::upstream::{ClientAnswer, ErrorObject, ServedClient};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
@@ -18,6 +19,8 @@ type Answer = Result<String, ErrorObject>;
 
 /// The requests to one client.
 pub(super) struct ClientRequests {
+    /// What the ids of these requests begin with.
+    name: String,
     state: Mutex<RequestState>,
     /// Wakes the connection.
     mailbox: Arc<Mailbox>,
@@ -32,13 +35,20 @@ struct RequestState {
 }
 
 impl ClientRequests {
-    pub(super) fn new(mailbox: Arc<Mailbox>) -> ClientRequests {
-        ClientRequests { state: Mutex::default(), mailbox }
+    /// No requests; their ids begin with this.
+    pub(super) fn new(name: String, mailbox: Arc<Mailbox>) -> ClientRequests {
+        ClientRequests { name, state: Mutex::default(), mailbox }
     }
 
     /// What is to be sent.
     pub(super) fn take(&self) -> Vec<ServerMessage> {
         std::mem::take(&mut self.lock().outgoing)
+    }
+
+    /// True when a request with this id waits.
+    pub(super) fn awaits(&self, id: Option<Raw<'_>>) -> bool {
+        let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
+        id.is_some_and(|id| self.lock().waiting.contains_key(&id))
     }
 
     /// The client has answered. An answer that nobody waits for is ignored.
@@ -70,7 +80,7 @@ impl ClientRequests {
             return Err(unanswered("too many requests wait for the client"));
         }
         state.next += 1;
-        let id = format!("ptc-{}", state.next);
+        let id = format!("{}-{}", self.name, state.next);
         let (sender, answer) = oneshot::channel();
         state.outgoing.push(ServerMessage::request(&id, method, params));
         state.waiting.insert(id.clone(), sender);
@@ -81,6 +91,12 @@ impl ClientRequests {
 
     fn lock(&self) -> MutexGuard<'_, RequestState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ClientRequests {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("ClientRequests").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -181,7 +181,7 @@ impl<O: Outbox> ClientConnection<O> {
                 self.client = None;
                 return;
             }
-            let requests = Arc::new(ClientRequests::new(self.mailbox.clone()));
+            let requests = Arc::new(ClientRequests::new("ptc".into(), self.mailbox.clone()));
             client.serve(offered, requests.clone());
             self.asked = Some(ServedConnection { requests, client: client.clone() });
         }

@@ -1,6 +1,7 @@
 //! Method dispatch. It does no I/O and knows no transport and no tool: a message goes in, answers go to an outbox, an
 //! [`Action`] comes out, and whoever was told to run a job hands its answer back to [`Handler::finish`].
 
+use super::offerings::Offerings;
 use super::outbox::{Outbox, Route};
 use super::tool_lists::ToolLists;
 use crate::answer::caps::Profile;
@@ -11,10 +12,10 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
-use crate::tools::{Begun, CallContext, CallOwner, Facts, Job, Registry, Responder, ToolAnswer};
+use crate::tools::{Begun, CallContext, CallInputs, CallOwner, Facts, Job, Registry, Responder, ToolAnswer};
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -170,6 +171,7 @@ pub struct Handler {
     ready: AtomicBool,
     recorder: Option<Arc<CallRecorder>>,
     client: ClientFeatures,
+    offerings: Option<Box<dyn Offerings>>,
 }
 
 impl Handler {
@@ -196,7 +198,14 @@ impl Handler {
             ready: AtomicBool::new(ready),
             recorder,
             client: ClientFeatures::default(),
+            offerings: None,
         })
+    }
+
+    /// The same, which offers more than tools.
+    #[must_use]
+    pub fn with_offerings(self, offerings: impl Offerings + 'static) -> Handler {
+        Handler { offerings: Some(Box::new(offerings)), ..self }
     }
 
     /// The same, for a process with one client, which requests of servers are passed to.
@@ -274,6 +283,9 @@ impl Handler {
     /// costs as much as what is in it.
     fn write_result(&self, id: &Id<'_>, era: Era, result: &ToolResult<'_>, out: &mut Vec<u8>) {
         ServerMessage::begin_result(id, out);
+        if let Content::InputRequired { requests, state } = &result.content {
+            return self.write_input_required(requests, state.as_deref(), out);
+        }
         out.extend_from_slice(match era {
             Era::Handshake => br#"{"content":"#,
             Era::Stateless => br#"{"resultType":"complete","content":"#,
@@ -285,6 +297,8 @@ impl Handler {
                 b"}]"
             }
             Content::Blocks(blocks) | Content::Extended { blocks, .. } => blocks.get().as_bytes(),
+            // Written above.
+            Content::InputRequired { .. } => b"[]",
         };
         out.extend_from_slice(end_of_content);
         if let Content::Extended { members, .. } = &result.content {
@@ -304,6 +318,17 @@ impl Handler {
             Era::Handshake => b"}}",
             Era::Stateless => self.complete.as_bytes(),
         });
+    }
+
+    fn write_input_required(&self, requests: &Map<String, Value>, state: Option<&str>, out: &mut Vec<u8>) {
+        let mut result = json!({
+            "resultType": "input_required", "inputRequests": requests, "_meta": self.result_meta,
+        });
+        if let Some(state) = state {
+            result["requestState"] = state.into();
+        }
+        write_json(&result, out);
+        out.push(b'}');
     }
 
     /// Answers a call that was not started, because `in_flight` others are.
@@ -336,7 +361,7 @@ impl Handler {
         out: &mut impl Outbox,
     ) -> Result<Action, RpcError> {
         if !METHODS.contains(&method) {
-            return Err(RpcError::method_not_found());
+            return self.offered(id, method, params, out);
         }
         let params = params.map_err(|error| *error)?;
         let era = Era::of(params)?;
@@ -383,6 +408,28 @@ impl Handler {
         Ok(Action::None)
     }
 
+    /// Answers a method of what is offered beside tools.
+    fn offered(
+        &self,
+        id: &Id<'_>,
+        method: &str,
+        params: Result<&Params<'_>, Box<RpcError>>,
+        out: &mut impl Outbox,
+    ) -> Result<Action, RpcError> {
+        let offerings = self.offerings.as_deref().ok_or_else(RpcError::method_not_found)?;
+        let era = params.as_ref().map_or(Ok(Era::Handshake), |params| Era::of(params))?;
+        if !offerings.has(method, era) {
+            return Err(RpcError::method_not_found());
+        }
+        let mut result = offerings.answer(method, params.map_err(|error| *error)?, era)?;
+        if era == Era::Stateless {
+            result.entry("resultType").or_insert_with(|| "complete".into());
+            result.insert("_meta".into(), json!(self.result_meta));
+        }
+        out.send(Route::Request(id), ServerMessage::result(id, &result));
+        Ok(Action::None)
+    }
+
     fn initialize(&self, version: Version) -> Value {
         json!({
             "protocolVersion": version.name(),
@@ -393,7 +440,11 @@ impl Handler {
     }
 
     fn capabilities(&self) -> Value {
-        json!({ "tools": { "listChanged": self.changes }, "logging": {} })
+        let mut all = json!({ "tools": { "listChanged": self.changes }, "logging": {} });
+        if let (Some(offerings), Some(all)) = (&self.offerings, all.as_object_mut()) {
+            all.extend(offerings.capabilities());
+        }
+        all
     }
 
     fn discover(&self) -> Value {
@@ -457,10 +508,19 @@ impl Handler {
                     frame_bytes,
                     logs_turns,
                 };
-                tool.begin(params.arguments, &call, Responder::new(&mut write))
+                let inputs = CallInputs {
+                    responses: params.input_responses,
+                    state: params.request_state,
+                    capabilities: meta.and_then(|meta| meta.client_capabilities),
+                };
+                tool.begin_with_inputs(params.arguments, &inputs, &call, Responder::new(&mut write))
             }
         };
-        let Begun::Run(job) = begun else { return Ok(Action::None) };
+        let job = match begun {
+            Begun::Answered(_) => return Ok(Action::None),
+            Begun::Refused(error) => return Err(*error),
+            Begun::Run(job) => job,
+        };
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
         let ticket = Ticket { id: id.clone().into_owned(), era, record };
         Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress })))

@@ -1,8 +1,10 @@
 //! What jobs and the gate tell a connection: gathered under one lock, one wake-up for many.
 
+use super::client_requests::ClientRequests;
 use super::gate::JobPlace;
 use super::handler::{Finished, Handler, Ticket};
 use crate::tools::{Reporter, ToolAnswer};
+use ptc_runtime::upstream::ServedClient;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
@@ -71,6 +73,8 @@ pub(super) struct JobReporter {
     pub(super) mailbox: Arc<Mailbox>,
     /// The client wishes to hear of progress.
     pub(super) tells_progress: bool,
+    /// Where the client is asked, if it can be.
+    pub(super) client: Option<Arc<ClientRequests>>,
     pub(super) permit: JobPlace,
     pub(super) answered: bool,
 }
@@ -78,6 +82,10 @@ pub(super) struct JobReporter {
 impl Reporter for JobReporter {
     fn begun(&mut self) {
         self.permit.begun();
+    }
+
+    fn client(&self) -> Option<Arc<dyn ServedClient>> {
+        self.client.clone().map(|client| client as Arc<dyn ServedClient>)
     }
 
     fn progress(&mut self, done: u64, part: &'static str) {

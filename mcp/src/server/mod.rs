@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras.
+//! - [`handler`]: method dispatch. `tool_lists`: `tools/list` of both eras. [`offerings`]: what there is beside tools.
 //! - [`connection`]: one connection without its transport. `calls`: its calls in flight. `client_requests`: what
 //!   servers ask its client. [`progress`]: what a
 //!   client is told meanwhile. [`mailbox`]: what jobs tell.
@@ -20,6 +20,7 @@ pub mod handler;
 pub mod http;
 pub mod lines;
 pub mod mailbox;
+pub mod offerings;
 pub mod outbox;
 pub mod output;
 pub mod progress;
@@ -29,4 +30,5 @@ mod tool_lists;
 pub use connection::ClientConnection;
 pub use gate::{Gate, Load};
 pub use handler::{Action, Handler, HandshakeState, Surface};
+pub use offerings::Offerings;
 pub use outbox::{Outbox, Route};

@@ -1,7 +1,9 @@
 //! Work that takes a while: what a server needs to admit, start and cancel it, and nothing of what it does.
 
 use super::ToolAnswer;
+use ptc_runtime::upstream::ServedClient;
 use std::fmt;
+use std::sync::Arc;
 
 /// Stops a job, which reports its end all the same. Without effect once it has ended.
 pub type Cancel = Box<dyn FnOnce() + Send>;
@@ -43,6 +45,11 @@ impl fmt::Debug for Job {
 pub trait Reporter: Send {
     /// The job has really begun; until then it counts among those that were started ahead.
     fn begun(&mut self);
+
+    /// The client, to be asked while the job runs; `None` where it cannot be.
+    fn client(&self) -> Option<Arc<dyn ServedClient>> {
+        None
+    }
 
     /// So many parts are done, each a `part` ("upstream call").
     fn progress(&mut self, done: u64, part: &'static str);

@@ -37,7 +37,7 @@ pub use registry::Registry;
 
 use crate::answer::caps::Profile;
 use crate::protocol::borrowed::Raw;
-use crate::protocol::{Era, log_level::LogLevel};
+use crate::protocol::{Era, RpcError, log_level::LogLevel};
 use std::fmt;
 
 /// A tool of the server.
@@ -51,6 +51,17 @@ pub trait Tool: Send + Sync {
     /// Whether its calls are recorded.
     fn is_recorded(&self) -> bool {
         true
+    }
+
+    /// [`Tool::begin`] for a tool that asks its client for input: what has come of that is in `inputs`.
+    fn begin_with_inputs(
+        &self,
+        arguments: Option<Raw<'_>>,
+        _: &CallInputs<'_>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
+        self.begin(arguments, call, reply)
     }
 
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
@@ -86,6 +97,17 @@ pub struct CallContext {
     pub logs_turns: bool,
 }
 
+/// What a client of 2026-07-28 sends with a call beside its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallInputs<'a> {
+    /// Its answers to [`crate::answer::Content::InputRequired`], by the names of the requests.
+    pub responses: Option<Raw<'a>>,
+    /// The state that it was told to send back; it may have been changed on the way.
+    pub state: Option<Raw<'a>>,
+    /// What it declares to be able to do.
+    pub capabilities: Option<Raw<'a>>,
+}
+
 /// How a call goes on.
 #[derive(Debug)]
 pub enum Begun {
@@ -93,6 +115,8 @@ pub enum Begun {
     Answered(Answered),
     /// It takes a while.
     Run(Job),
+    /// It is no call that could be answered: an error of the protocol.
+    Refused(Box<RpcError>),
 }
 
 /// A call was answered; only [`Responder::with`] can say so.

@@ -3,14 +3,17 @@
 
 use super::reply::SESSION;
 use super::settings::HttpSettings;
+use crate::protocol::borrowed::Raw;
 use crate::protocol::{Id, Version};
+use crate::server::client_requests::ClientRequests;
 use crate::server::handler::HandshakeState;
+use crate::server::mailbox::Mailbox;
 use crate::tools::CallOwner;
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -37,6 +40,10 @@ struct WebSessionState {
     used: Instant,
     /// Requests without an answer yet; each is told when it is cancelled.
     requests: HashMap<Id<'static>, Arc<Notify>>,
+    /// What calls ask the client, while they run.
+    asking: Vec<Weak<ClientRequests>>,
+    /// Calls that could ask, so far.
+    asked: u64,
 }
 
 /// Why there is no new session.
@@ -122,7 +129,13 @@ impl Clients {
             version: handshake.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             tools_seen,
             created: now,
-            state: Mutex::new(WebSessionState { handshake, used: now, requests: HashMap::new() }),
+            state: Mutex::new(WebSessionState {
+                handshake,
+                used: now,
+                requests: HashMap::new(),
+                asking: Vec::new(),
+                asked: 0,
+            }),
             closed: watch::Sender::new(false),
         });
         open.insert(name.clone(), session.clone());
@@ -144,12 +157,10 @@ impl Clients {
         Ok(session)
     }
 
-    /// Ends the session that a request names.
-    pub(super) fn close(&self, owner: CallOwner, headers: &HeaderMap) -> Result<(), NoSession> {
-        let session = self.find(owner, headers)?;
-        self.open().retain(|_, open| !Arc::ptr_eq(open, &session));
+    /// Ends a session.
+    pub(super) fn close(&self, session: &Arc<WebSession>) {
+        self.open().retain(|_, open| !Arc::ptr_eq(open, session));
         session.close();
-        Ok(())
     }
 
     /// Ends those whose time is over.
@@ -207,6 +218,14 @@ impl WebSession {
         }
     }
 
+    /// The client has answered something that it was asked. An answer that nobody waits for is ignored.
+    pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
+        let asking: Vec<_> = self.state().asking.iter().filter_map(Weak::upgrade).collect();
+        if let Some(asking) = asking.iter().find(|asking| asking.awaits(id)) {
+            asking.answer(id, answer);
+        }
+    }
+
     /// Waits until it has ended.
     pub(super) async fn closed(&self) {
         let mut closed = self.closed.subscribe();
@@ -230,6 +249,16 @@ pub(super) struct SessionRequest {
 }
 
 impl SessionRequest {
+    /// Where whoever works on it asks the client; `mailbox` is told when somebody does.
+    pub(super) fn asking(&self, mailbox: Arc<Mailbox>) -> Arc<ClientRequests> {
+        let mut state = self.session.state();
+        state.asked += 1;
+        let asking = Arc::new(ClientRequests::new(format!("ptc-{}", state.asked), mailbox));
+        state.asking.retain(|asking| asking.strong_count() > 0);
+        state.asking.push(Arc::downgrade(&asking));
+        asking
+    }
+
     /// Waits until somebody cancels it.
     pub(super) async fn cancelled(&self) {
         self.cancelled.notified().await;

@@ -7,6 +7,7 @@ use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
 use super::{HttpServer, ServerStage, events, revision};
 use crate::answer::EdgeReason;
+use crate::protocol::borrowed::Raw;
 use crate::protocol::params::Params;
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
@@ -30,9 +31,12 @@ pub(super) async fn answer(
     match *request.method() {
         Method::POST => post(server, gate, holder, request).await,
         Method::GET => get(server, holder, request.headers()),
-        Method::DELETE => match server.clients.close(holder.owner, request.headers()) {
-            Ok(()) => reply::empty(StatusCode::ACCEPTED),
-            Err(none) => no_session(none),
+        Method::DELETE => match session_of(server, holder, request.headers()) {
+            Ok(session) => {
+                server.clients.close(&session);
+                reply::empty(StatusCode::NO_CONTENT)
+            }
+            Err(response) => *response,
         },
         _ => {
             const ALLOWED: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
@@ -50,12 +54,12 @@ fn get(server: &Arc<HttpServer>, holder: &Arc<TokenHolder>, headers: &HeaderMap)
     if !accepts(headers).events {
         return reply::text(StatusCode::NOT_ACCEPTABLE, "text/event-stream must be acceptable");
     }
-    match server.clients.find(holder.owner, headers) {
+    match session_of(server, holder, headers) {
         Ok(session) => {
             let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
             events::listen(server, session, last)
         }
-        Err(none) => no_session(none),
+        Err(response) => *response,
     }
 }
 
@@ -150,6 +154,9 @@ impl Post<'_> {
         let refuse = |id: Option<&Id<'_>>, error: &RpcError| {
             Answer::Done(reply::error(reply::status_of(Some(error.code)), id, error))
         };
+        if let Message::Response { id, answer } = &message {
+            return self.response(*id, *answer);
+        }
         let no_params = Params::default();
         let (id, method, params) = match &message {
             Message::Request { id, method, params } => (Some(id.clone()), *method, params.as_ref().ok()),
@@ -166,16 +173,10 @@ impl Post<'_> {
             (Era::Stateless, None) => Answer::Done(reply::empty(StatusCode::ACCEPTED)),
             (Era::Handshake, Some(id)) if method == "initialize" => self.initialize(&id, message),
             (Era::Handshake, id) => {
-                let session = match self.server.clients.find(self.holder.owner, self.headers) {
+                let session = match session_of(self.server, self.holder, self.headers) {
                     Ok(session) => session,
-                    Err(none) => return Answer::Done(no_session(none)),
+                    Err(response) => return Answer::Done(*response),
                 };
-                if let Some(said) = self.headers.get(reply::REVISION)
-                    && said != session.version.name()
-                {
-                    let response = reply::text(StatusCode::BAD_REQUEST, "bad MCP-Protocol-Version");
-                    return Answer::Done(response);
-                }
                 match id {
                     Some(id) => self.request(&id, message, Some(session), era),
                     None => {
@@ -190,6 +191,17 @@ impl Post<'_> {
                 }
             }
         }
+    }
+
+    /// The client has answered what it was asked while a call of it runs.
+    fn response(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) -> Answer {
+        Answer::Done(match session_of(self.server, self.holder, self.headers) {
+            Ok(session) => {
+                session.answered(id, answer);
+                reply::empty(StatusCode::ACCEPTED)
+            }
+            Err(response) => *response,
+        })
     }
 
     fn initialize(&self, id: &Id<'_>, message: Message<'_, '_>) -> Answer {
@@ -266,7 +278,7 @@ impl Post<'_> {
         match action {
             Action::Run(call) => {
                 let calls = Calls::new(server.handler.clone(), &self.holder.party(self.gate));
-                let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered);
+                let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered, wish);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), wish),
                     Err(told) => Answer::Done(reply::retry_after(told.answer(wish), reply::SOON)),
@@ -284,11 +296,26 @@ impl Post<'_> {
     }
 }
 
-fn no_session(none: NoSession) -> Response {
-    match none {
+/// The session that a request names, in the revision that was agreed on; else what its client is told.
+fn session_of(
+    server: &HttpServer,
+    holder: &TokenHolder,
+    headers: &HeaderMap,
+) -> Result<Arc<WebSession>, Box<Response>> {
+    let session = server.clients.find(holder.owner, headers).map_err(no_session)?;
+    match headers.get(reply::REVISION) {
+        Some(said) if said != session.version.name() => {
+            Err(reply::text(StatusCode::BAD_REQUEST, "bad MCP-Protocol-Version").into())
+        }
+        _ => Ok(session),
+    }
+}
+
+fn no_session(none: NoSession) -> Box<Response> {
+    Box::new(match none {
         NoSession::Unnamed => reply::text(StatusCode::BAD_REQUEST, "missing MCP-Session-Id"),
         NoSession::Unknown => reply::empty(StatusCode::NOT_FOUND),
-    }
+    })
 }
 
 /// A body without a type is taken for JSON.

@@ -7,6 +7,7 @@ use crate::answer::EdgeReason;
 use crate::edge::CleanBytes;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
 use crate::server::calls::Calls;
+use crate::server::client_requests::ClientRequests;
 use crate::server::gate::Full;
 use crate::server::handler::{AcceptedCall, Ticket};
 use crate::server::mailbox::Mailbox;
@@ -82,7 +83,17 @@ pub(super) struct PostedCall {
     mailbox: Arc<Mailbox>,
     ticket: Ticket,
     request: Option<SessionRequest>,
+    /// What jobs ask the client, over the stream of this request.
+    asked: Option<Arc<ClientRequests>>,
     told: ReplyBox,
+}
+
+impl Drop for PostedCall {
+    fn drop(&mut self) {
+        if let Some(asked) = &self.asked {
+            asked.close();
+        }
+    }
 }
 
 impl PostedCall {
@@ -94,14 +105,19 @@ impl PostedCall {
         bytes: usize,
         mut told: ReplyBox,
         request: Option<SessionRequest>,
+        wish: Wish,
     ) -> Result<PostedCall, ReplyBox> {
+        let asked = request.as_ref().filter(|_| wish.events).map(|request| request.asking(calls.mailbox()));
+        if let Some(asked) = &asked {
+            calls.pass_to_client(asked.clone());
+        }
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes) {
             server.handler.refuse(ticket, EdgeReason::Busy, busy(full), &mut told);
             return Err(told);
         }
         let mailbox = calls.mailbox();
-        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request, told })
+        Ok(PostedCall { server: server.clone(), calls, mailbox, ticket, request, asked, told })
     }
 
     /// Answers as the client wishes: by one JSON text if it is soon over and nothing is told before, else by a stream.
@@ -115,7 +131,7 @@ impl PostedCall {
             })
             .await;
             if over.is_ok() && self.is_over() {
-                return self.told.answer(wish);
+                return std::mem::take(&mut self.told).answer(wish);
             }
         }
         reply::events(unfold(self, |mut call| async move {
@@ -160,6 +176,9 @@ impl PostedCall {
         tokio::select! {
             () = self.mailbox.arrival() => {
                 let now = Instant::now();
+                for message in self.asked.iter().flat_map(|asked| asked.take()) {
+                    self.told.send(Route::Connection, message);
+                }
                 for (slot, event) in self.mailbox.take() {
                     self.calls.handle(slot, event, now, &mut self.told);
                 }

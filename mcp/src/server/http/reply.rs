@@ -108,6 +108,7 @@ pub(super) fn status_of(code: Option<ErrorCode>) -> StatusCode {
             | ErrorCode::InvalidRequest
             | ErrorCode::InvalidParams
             | ErrorCode::HeaderMismatch
+            | ErrorCode::MissingCapability
             | ErrorCode::UnsupportedVersion,
         ) => StatusCode::BAD_REQUEST,
     }

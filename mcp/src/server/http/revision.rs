@@ -34,8 +34,13 @@ pub(super) fn era(headers: &HeaderMap, method: &str, params: &Params<'_>) -> Res
         ))),
         (Some(_), Some(_)) => {
             matches(headers, &METHOD, "Mcp-Method", method)?;
-            if let ("tools/call" | "prompts/get", Some(name)) = (method, params.name.as_deref()) {
-                matches(headers, &NAME, "Mcp-Name", name)?;
+            let name = match method {
+                "tools/call" | "prompts/get" => params.name.as_deref().map(Cow::Borrowed),
+                "resources/read" => params.uri.and_then(|uri| serde_json::from_str(uri.get()).ok()),
+                _ => None,
+            };
+            if let Some(name) = name {
+                matches(headers, &NAME, "Mcp-Name", &name)?;
             }
             Ok(Era::Stateless)
         }

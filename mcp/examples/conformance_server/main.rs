@@ -1,0 +1,63 @@
+//! A server with the tools, resources and prompts that the official conformance suite of MCP asks for, behind the
+//! handler and the listener that `ptc serve --http` has. It runs no programs.
+//!
+//!     cargo run --package ptc-mcp --example conformance_server -- 127.0.0.1:7398
+//!
+//! `tests/third_party/conformance_server.py` lets the suite loose on it; docs/conformance.md has the results.
+//!
+//! # Layout
+//!
+//! - `plain`: tools that answer. `asking`: tools that ask their client while they run (with a session).
+//! - `rounds`: tools that ask by an answer, and are called again (2026-07-28).
+//! - `beside`: prompts, resources, completions.
+
+mod asking;
+mod beside;
+mod plain;
+mod rounds;
+
+use ptc_mcp::console;
+use ptc_mcp::server::http::{Access, HttpLimits, HttpListener, HttpSettings};
+use ptc_mcp::server::{Gate, Handler, Load, Surface};
+use ptc_mcp::tools::{Facts, Registry};
+use std::error::Error;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7398".into());
+    let limits = HttpLimits { body_bytes: 8 << 20, ..HttpLimits::default() };
+    let listener = HttpListener::bind(HttpSettings {
+        address: address.parse()?,
+        path: "/mcp".into(),
+        origins: Vec::new(),
+        instance: "conformance".into(),
+        metrics: None,
+        limits,
+    })
+    .await?;
+    console::complain(&format!("listening at {}", listener.url()));
+    let (facts, changes) = watch::channel(Arc::new(Facts::default()));
+    let registry = Registry::default()
+        .with_all(plain::tools(&facts))
+        .with_all(asking::tools())
+        .with_all(rounds::tools()?);
+    let surface = Surface {
+        registry,
+        facts: Facts::default(),
+        changes: true,
+        instructions: "Tools of the conformance suite of MCP.".into(),
+        ready: true,
+        recorder: None,
+    };
+    let handler = Handler::new(surface)?.with_offerings(beside::Beside);
+    let gate = Gate::new(Load { jobs: 64, memory_bytes: 1 << 30, queued: 1_024, queued_bytes: 16 << 20 });
+    listener
+        .serve(Arc::new(handler), &gate, Access::open(&limits), changes, async {
+            // Without it the process ends at once, which is an end as well.
+            let _ = tokio::signal::ctrl_c().await;
+        })
+        .await;
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Tools that answer: at once, after a while, or with an error.
+
+use ptc_mcp::answer::{Content, ToolAnswer, ToolResult};
+use ptc_mcp::protocol::RpcError;
+use ptc_mcp::protocol::borrowed::Raw;
+use ptc_mcp::protocol::log_level::LogLevel;
+use ptc_mcp::protocol::notify::LogMessage;
+use ptc_mcp::tools::{
+    Begun, CallContext, CallInputs, Definition, Facts, Job, Responder, Tool, ToolAnnotations,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A red pixel, and a moment of silence.
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAAAAA==";
+
+/// Longer than progress is held back.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// A definition of a tool that changes nothing.
+pub(crate) fn definition(description: &str, input_schema: Value) -> Definition {
+    Definition {
+        title: description.into(),
+        description: description.into(),
+        input_schema,
+        annotations: ToolAnnotations {
+            read_only_hint: true,
+            destructive_hint: false,
+            idempotent_hint: true,
+            open_world_hint: false,
+        },
+        output_schema: None,
+    }
+}
+
+/// A schema of arguments, all of them texts that are required.
+pub(crate) fn texts(names: &[&str]) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+    json!({ "type": "object", "properties": properties, "required": names })
+}
+
+/// An answer of these blocks.
+pub(crate) fn blocks(blocks: &Value, is_error: bool) -> ToolAnswer<'static> {
+    // A tree can always be written.
+    let blocks = to_raw_value(blocks).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    ToolResult { is_error, content: Content::Blocks(blocks), structured: None }.into()
+}
+
+/// An answer of one text.
+pub(crate) fn text(text: &str) -> ToolAnswer<'static> {
+    blocks(&json!([{ "type": "text", "text": text }]), false)
+}
+
+/// What a tool does.
+enum Deed {
+    /// Answers these blocks.
+    Say(Value),
+    /// Fails.
+    Fail(&'static str),
+    /// Answers later, and tells of its progress meanwhile.
+    Work,
+    /// Answers, and has something to log.
+    Log,
+    /// Needs something of its client before anything else.
+    Need(Value),
+    /// Makes the tool list another one.
+    Change(watch::Sender<Arc<Facts>>),
+}
+
+struct PlainTool {
+    name: &'static str,
+    description: &'static str,
+    schema: Value,
+    deed: Deed,
+}
+
+/// All of them. `facts` is what the tool list is made of.
+pub(crate) fn tools(facts: &watch::Sender<Arc<Facts>>) -> impl Iterator<Item = Box<dyn Tool>> {
+    let image = json!({ "type": "image", "data": PNG, "mimeType": "image/png" });
+    let resource = |uri: &str, kind: &str, text: &str| json!({ "type": "resource", "resource": { "uri": uri, "mimeType": kind, "text": text } });
+    let said = |text: &str| json!({ "type": "text", "text": text });
+    let embedded =
+        resource("test://embedded-resource", "text/plain", "This is an embedded resource content.");
+    let mixed =
+        resource("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#);
+    let tool =
+        |name, description, deed| PlainTool { name, description, schema: json!({ "type": "object" }), deed };
+    [
+        tool(
+            "test_simple_text",
+            "One text",
+            Deed::Say(json!([said("This is a simple text response for testing.")])),
+        ),
+        tool("test_image_content", "An image", Deed::Say(json!([image.clone()]))),
+        tool(
+            "test_audio_content",
+            "A sound",
+            Deed::Say(json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }])),
+        ),
+        tool("test_embedded_resource", "A resource within the answer", Deed::Say(json!([embedded]))),
+        tool(
+            "test_multiple_content_types",
+            "A text, an image and a resource",
+            Deed::Say(json!([said("Multiple content types test:"), image, mixed])),
+        ),
+        tool(
+            "test_error_handling",
+            "Always fails",
+            Deed::Fail("This tool intentionally returns an error for testing"),
+        ),
+        tool("test_tool_with_progress", "Tells of its progress", Deed::Work),
+        tool("test_tool_with_logging", "Logs what it does", Deed::Log),
+        tool("test_logging_tool", "Logs what it does", Deed::Log),
+        tool("test_missing_capability", "Needs a client that samples", Deed::Need(json!({ "sampling": {} }))),
+        tool("test_trigger_tool_change", "Makes the tool list another one", Deed::Change(facts.clone())),
+        PlainTool {
+            name: "json_schema_2020_12_tool",
+            description: "Arguments with every word of JSON Schema",
+            schema: json_schema(),
+            deed: Deed::Say(json!([said("accepted")])),
+        },
+    ]
+    .into_iter()
+    .map(|tool| Box::new(tool) as Box<dyn Tool>)
+}
+
+fn json_schema() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef", "type": "object",
+                "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+            },
+        },
+        "properties": {
+            "name": { "type": "string" },
+            "address": { "$ref": "#/$defs/address" },
+            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
+            "phone": { "type": "string" },
+            "email": { "type": "string" },
+        },
+        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
+        "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
+        "then": { "required": ["phone"] },
+        "else": { "required": ["email"] },
+        "additionalProperties": false,
+    })
+}
+
+impl Tool for PlainTool {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn definition(&self, facts: &Facts) -> Definition {
+        let definition = definition(self.description, self.schema.clone());
+        match self.deed {
+            // The one fact that changes here.
+            Deed::Change(_) => Definition {
+                description: format!("{}; changes so far: {}", self.description, facts.max_calls),
+                ..definition
+            },
+            _ => definition,
+        }
+    }
+
+    fn begin_with_inputs(
+        &self,
+        arguments: Option<Raw<'_>>,
+        inputs: &CallInputs<'_>,
+        call: &CallContext,
+        reply: Responder<'_>,
+    ) -> Begun {
+        let declared: Value =
+            inputs.capabilities.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        match &self.deed {
+            Deed::Need(needed)
+                if needed
+                    .as_object()
+                    .is_some_and(|needed| needed.keys().any(|key| declared[key].is_null())) =>
+            {
+                Begun::Refused(Box::new(RpcError::missing_capability(needed.clone())))
+            }
+            _ => self.begin(arguments, call, reply),
+        }
+    }
+
+    fn begin(&self, _: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
+        match &self.deed {
+            Deed::Say(said) => reply.with(&blocks(said, false)),
+            Deed::Fail(why) => reply.with(&blocks(&json!([{ "type": "text", "text": why }]), true)),
+            Deed::Need(_) => reply.with(&text("everything needed is there")),
+            Deed::Log => {
+                let steps = ["Tool execution started", "Tool processing data", "Tool execution completed"];
+                let wanted = call.log.is_some_and(|least| LogLevel::Info >= least);
+                let log = |step: &str| LogMessage {
+                    level: LogLevel::Info,
+                    logger: "conformance",
+                    data: step.into(),
+                };
+                let log = steps.into_iter().filter(|_| wanted).map(log).collect();
+                reply.with(&ToolAnswer { log, ..text("done, and logged") })
+            }
+            Deed::Change(facts) => {
+                static CHANGES: AtomicU64 = AtomicU64::new(1);
+                let max_calls = CHANGES.fetch_add(1, Ordering::Relaxed);
+                facts.send_replace(Arc::new(Facts { max_calls, ..Facts::default() }));
+                reply.with(&text("the tool list is another one"))
+            }
+            Deed::Work => Begun::Run(Job::new(0, |mut reporter| {
+                reporter.begun();
+                let working = tokio::spawn(async move {
+                    for done in [1, 50, 100] {
+                        reporter.progress(done, "part");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    reporter.ended(&text("all parts are done"));
+                });
+                Box::new(move || working.abort())
+            })),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The official conformance suite of MCP against a server on our handler and listener: every scenario that a revision
+//! requires passes. docs/conformance.md has the list.
+
+use ptc_tests::binary::{run, server_example};
+use ptc_tests::third_party::{conformance_suite, new_node};
+use ptc_tests::web::WebServer;
+use std::process::{Command, Stdio};
+
+/// Scenarios that are run beside those that count, and do not pass: they are of an extension, or wait for a change of
+/// the suite.
+const NOT_OURS: [&str; 2] = ["tasks-", "http-custom-header-server-validation"];
+
+fn suite(revision: &str, scenarios: usize) {
+    let mut command = Command::new(server_example("conformance_server"));
+    command.arg("127.0.0.1:0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let server = WebServer::of(command);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(new_node());
+    command
+        .arg(conformance_suite())
+        .args(["server", "--requirements", revision, "--url", &server.url(), "--timeout", "120000"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let finished = run(command, "");
+    let (summary, rest) =
+        finished.stdout.split_once("=== SUMMARY ===").unwrap_or_else(|| panic!("{finished:?}"));
+    let rest = rest.split("Not scored").next().unwrap_or_default();
+    let failed: Vec<&str> = rest
+        .lines()
+        .filter_map(|line| line.strip_prefix("✗ "))
+        .filter(|line| !NOT_OURS.iter().any(|name| line.starts_with(name)))
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}\n{summary}");
+    // A suite that runs nothing fails nothing.
+    let passed = rest.lines().filter(|line| line.starts_with("✓ ") && !line.contains(": 0 passed")).count();
+    assert!(passed >= scenarios, "{passed} of {scenarios}: {rest}");
+    assert_eq!(finished.code, Some(0), "{rest}");
+}
+
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn every_scenario_of_2025_11_25_passes() {
+    // 30 that count, and 2 that were added later.
+    suite("2025-11-25", 32);
+}
+
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn every_scenario_of_2026_07_28_passes() {
+    // 37 that count, and 2 that do not yet.
+    suite("2026-07-28", 39);
+}
