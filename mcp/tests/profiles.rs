@@ -67,7 +67,9 @@ fn bad() -> Outcome {
 fn text<'r>(result: &'r ToolResult<'_>) -> &'r str {
     match &result.content {
         Content::Text(text) => text.as_ref(),
-        Content::Blocks(_) | Content::Extended { .. } => panic!("a run is told as text"),
+        Content::Blocks(_) | Content::Extended { .. } | Content::InputRequired { .. } => {
+            panic!("a run is told as text")
+        }
     }
 }
 
