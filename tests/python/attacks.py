@@ -353,3 +353,43 @@ import builtins, json, sys
 builtins.print = lambda *_: None
 json.loads = lambda *_: "BROKEN"
 sys.modules["math"] = None
+
+# ---- time in one comparison
+x, y = [], []
+for _ in range(60): x, y = [x, x], [y, y]
+print("BROKEN" if x == y else "")
+
+# ---- memory in the text of a list
+x = []
+for _ in range(60): x = [x, x]
+print("BROKEN", len(str(x)))
+
+# ---- time in the square of a number
+x = 3
+for _ in range(60): x = x * x
+print("BROKEN", x)
+
+# ---- memory in a text
+x = "x" * (10 ** 10)
+print("BROKEN", len(x))
+
+# ---- depth of a value
+x = []
+for _ in range(10 ** 6): x = [x]
+print("BROKEN" if len(repr(x)) > 10 ** 6 else "")
+
+# ---- depth of the code
+eval("(" * 10 ** 5 + ")" * 10 ** 5)
+print("BROKEN")
+
+# ---- files by pathlib
+from pathlib import Path
+print("BROKEN", Path("/etc/passwd").read_text()[:40])
+
+# ---- is there a file
+from pathlib import Path
+if Path("/etc/passwd").exists(): print("BROKEN")
+
+# ---- the interpreter's own insides
+import sys
+if sys.exit.__self__.modules["os"].system("true") == 0: print("BROKEN")

@@ -4,6 +4,7 @@
 //! # Layout
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
 //! - [`serve`]: a running `ptc serve` and the client side of its connection; [`web`]: the same over HTTP
+//! - [`scripts`]: Python scripts of such a server
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
@@ -37,6 +38,7 @@ pub mod leaky_service;
 pub mod pr_text;
 pub mod processes;
 pub mod remote;
+pub mod scripts;
 pub mod serve;
 pub mod signature;
 pub mod small_stack;

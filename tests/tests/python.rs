@@ -2,52 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a broken helper should be loud")]
 
 use ptc_tests::processes::{command_line, descendants, eventually, signal};
+use ptc_tests::scripts::{ONLY_SCRIPTS, answers, attack, begin, data, reference, result, run, sections};
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::Upstreams;
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::path::Path;
-use std::process::Command;
-
-const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
-
-fn begin(server: &mut Server, code: &str) -> u64 {
-    server.begin("tools/call", json!({ "name": "execute_program", "arguments": { "code": code } }))
-}
-
-fn run(server: &mut Server, code: &str) -> String {
-    text_of(&result(server, code))
-}
-
-fn result(server: &mut Server, code: &str) -> Value {
-    let id = begin(server, code);
-    loop {
-        let answer = server.receive();
-        if answer["id"] == id {
-            return answer["result"].clone();
-        }
-    }
-}
-
-/// The texts of so many answers, by request.
-fn answers(server: &mut Server, count: usize) -> HashMap<u64, String> {
-    let mut texts = HashMap::new();
-    while texts.len() < count {
-        let answer = server.receive();
-        if let Some(id) = answer["id"].as_u64() {
-            texts.insert(id, text_of(&answer["result"]));
-        }
-    }
-    texts
-}
 
 fn finance() -> Upstreams {
     let finance = json!({ "transport": "mcp_stdio", "command": "python3", "args": [data("finance.py")] });
     Upstreams::default().add("financial-data", finance)
-}
-
-fn data(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name).to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -149,25 +111,9 @@ fn a_tool_that_is_not_asked_for_is_not_offered() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn attacks_end_in_nothing() {
-    let text = std::fs::read_to_string(data("attacks.py")).unwrap();
-    let attacks: Vec<(&str, &str)> =
-        text.split("\n# ---- ").skip(1).map(|section| section.split_once('\n').unwrap()).collect();
-    assert!(attacks.len() >= 60);
     let flags = ["--python-timeout", "2s", "--python-memory", "64M"];
     let mut server = Server::start(&[&ONLY_SCRIPTS[..], &flags].concat());
-    let began: Vec<(u64, &str)> =
-        attacks.iter().map(|(name, code)| (begin(&mut server, code), *name)).collect();
-    for _ in &began {
-        let answer = server.receive();
-        let (_, name) = began.iter().find(|(id, _)| answer["id"] == *id).unwrap();
-        // A traceback shows lines of the script; what it printed is only in the answer of one that ended well.
-        let text = text_of(&answer["result"]);
-        assert!(!text.starts_with("[Script executed") || !text.contains("BROKEN"), "{name}: {text}");
-    }
-    assert_eq!(
-        run(&mut server, "import math, json\nprint(json.loads('1'), math.pi > 3)"),
-        "[Script executed successfully]\n1 True\n"
-    );
+    attack(&mut server);
     // What is left is the process of all scripts, and the one that holds its namespaces.
     let id = server.id();
     eventually("every script has ended", || descendants(id).len() <= 2);
@@ -176,14 +122,8 @@ fn attacks_end_in_nothing() {
 #[test]
 #[cfg_attr(not(jail), ignore = "scripts cannot be jailed here")]
 fn scripts_as_models_write_them_print_what_python_prints() {
-    let file = data("scripts.py");
-    let reference = Command::new("python3").args(["-I", &data("reference.py"), &file]).output().unwrap();
-    assert!(reference.status.success(), "{}", String::from_utf8_lossy(&reference.stderr));
-    let wanted: Vec<(String, String)> = serde_json::from_slice(&reference.stdout).unwrap();
+    let (wanted, scripts) = (reference(), sections("scripts.py"));
     assert!(wanted.len() >= 100);
-    let text = std::fs::read_to_string(&file).unwrap();
-    let scripts: Vec<(&str, &str)> =
-        text.split("\n# ---- ").skip(1).map(|section| section.split_once('\n').unwrap()).collect();
     let mut server = Server::start(&ONLY_SCRIPTS);
     let began: Vec<u64> = scripts.iter().map(|(_, code)| begin(&mut server, code)).collect();
     let texts = answers(&mut server, began.len());

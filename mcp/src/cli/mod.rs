@@ -128,6 +128,10 @@ enum Commands<B: Bench> {
     /// One of the sample servers of `ptc demo`
     #[command(hide = true)]
     DemoServer(demo::DemoServerArgs),
+    /// A process that Python scripts run in
+    #[cfg(feature = "monty")]
+    #[command(hide = true)]
+    PythonWorker(flags::python::WorkerArgs),
     /// A server of `ptc prelude test --replay`
     #[command(hide = true)]
     ReplayServer(prelude::ReplayServerArgs),
@@ -194,6 +198,8 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
         Commands::Demo(args) => on_runtime(demo::run(args)),
         Commands::Bench(args) => args.run(),
         Commands::DemoServer(args) => demo::serve(&args),
+        #[cfg(feature = "monty")]
+        Commands::PythonWorker(args) => args.serve(),
         Commands::Prelude(args) => on_runtime(prelude::run(args)),
         Commands::ReplayServer(args) => prelude::replay(&args),
     }

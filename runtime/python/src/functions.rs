@@ -32,10 +32,24 @@ pub struct Function {
     pub params: Vec<String>,
     /// How many of them are required.
     pub required: usize,
-    /// Its docstring.
+    /// What it does, and what its parameters mean.
+    #[serde(skip)]
     pub doc: String,
     #[serde(skip)]
     target: Target,
+}
+
+impl Function {
+    /// How it is called, and what it does.
+    pub fn help(&self) -> String {
+        let optional = |(at, name): (usize, &String)| match at < self.required {
+            true => name.clone(),
+            false => format!("{name}=…"),
+        };
+        let params: Vec<String> = self.params.iter().enumerate().map(optional).collect();
+        let text = format!("await {}({})\n{}", self.name, params.join(", "), self.doc);
+        text.trim_end().replace('\n', "\n    ")
+    }
 }
 
 /// Two tools that would be one function.
@@ -81,13 +95,13 @@ pub fn parameters(tool: &UpstreamTool) -> (Vec<String>, usize) {
     (params, required)
 }
 
-/// Characters of a description that docstrings show.
+/// Characters of a description that are shown.
 const DESCRIPTION: usize = 1_000;
 
-/// Parameters that docstrings explain.
+/// Parameters that are explained.
 const MOST_EXPLAINED: usize = 40;
 
-/// The docstring: what the tool does, and a line for each parameter.
+/// What the tool does, and a line for each parameter.
 fn documentation(tool: &UpstreamTool, params: &[String], required: usize) -> String {
     let mut text = cut(tool.description.as_deref().unwrap_or_default().trim(), DESCRIPTION).to_owned();
     for (index, name) in params.iter().enumerate().take(MOST_EXPLAINED) {
@@ -158,7 +172,25 @@ impl Functions {
 
     /// Where a function leads.
     pub fn target(&self, name: &str) -> Option<&Target> {
-        self.by_name.get(name).map(|function| &function.target)
+        self.get(name).map(|function| &function.target)
+    }
+
+    /// A function.
+    pub fn get(&self, name: &str) -> Option<&Function> {
+        self.by_name.get(name)
+    }
+
+    /// The names of functions whose name or description has each of these words, in any case.
+    pub fn search(&self, words: &str) -> Vec<&str> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let has_all = |function: &&Function| {
+            let text = format!("{} {}", function.name, function.doc).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        self.iter()
+            .filter(|function| words.is_empty() || has_all(function))
+            .map(|function| &*function.name)
+            .collect()
     }
 
     /// All of them, by name.

@@ -1,8 +1,10 @@
-//! What a script reaches of the world: tool calls, with the budget, ledger, checks and redaction of every run.
+//! What a script reaches of the world: tool calls, with the budget, ledger, checks and redaction of every run, and looks
+//! at what there is to call, with the budget of discovery.
 
 use crate::functions::Functions;
 use ptc_runtime::broker::{CallError, PayloadValue, ToolBroker, ToolCall, looks_like_json};
 use ptc_runtime::run::account::RunAccount;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -16,7 +18,39 @@ pub struct Host {
     pub functions: Arc<Functions>,
 }
 
+/// A look at what can be called.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// Names of functions; with words, of those whose name or description has each of them.
+    Tools(String),
+    /// How one function is called.
+    Help(String),
+}
+
 impl Host {
+    /// Looks at what can be called: JSON text, or what is raised.
+    ///
+    /// # Errors
+    /// The budget of discovery is used up, or there is no such function.
+    pub fn look(&self, look: &Look) -> Result<String, String> {
+        if !self.account.take_discovery() {
+            let limit = self.account.limits().max_catalog_ops;
+            return Err(format!(
+                "the discovery budget of {limit} operations is used up; keep what tools() and help() have said"
+            ));
+        }
+        let found = match look {
+            Look::Tools(words) => serde_json::to_string(&self.functions.search(words)),
+            Look::Help(name) => {
+                let function =
+                    self.functions.get(name).ok_or_else(|| format!("there is no function {name}"))?;
+                serde_json::to_string(&function.help())
+            }
+        };
+        found.map_err(|error| error.to_string())
+    }
+
     /// Calls a function: JSON text, or what its `ToolError` says.
     ///
     /// # Errors

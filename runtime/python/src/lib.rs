@@ -5,7 +5,8 @@
 //! Imports run one way, from top to bottom.
 //!
 //! - [`guest`]: a script as a run: its turns are waiting for the engine, its end is that of the run.
-//! - [`engine`]: what executes scripts, in processes of its own; `engine/cpython`: the machine's `python3` in a jail.
+//! - [`engine`]: what executes scripts, in processes of its own; `engine/cpython`: the machine's `python3` in a jail;
+//!   `engine/monty`: an interpreter of a subset, in workers.
 //! - [`host`]: what a script reaches: tool calls through the broker, nothing else.
 //! - [`functions`]: the tools as functions of Python: their names and parameters.
 //! - [`output`]: the texts that whoever sent a script gets.

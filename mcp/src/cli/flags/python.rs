@@ -2,9 +2,13 @@
 
 use super::limits::{FlagTable, LimitFlags};
 use crate::console::exit::Abort;
+#[cfg(feature = "monty")]
+use crate::console::exit::Exit;
 use crate::tools::execute_program::ScriptLimits;
 use ptc_python::engine::Engine;
 use ptc_python::engine::cpython::{CPython, Options};
+#[cfg(feature = "monty")]
+use ptc_python::engine::monty::Monty;
 use ptc_runtime::config::ScriptSettings;
 use ptc_runtime::limit_table;
 use ptc_runtime::limits::Limits;
@@ -28,13 +32,14 @@ impl FlagTable for PythonLimits {}
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Python")]
 pub struct PythonFlags {
-    /// What runs scripts: cpython is the interpreter in a jail of the kernel; auto takes what can be held here
+    /// What runs scripts: cpython is the interpreter in a jail of the kernel, monty one of a subset of Python that is
+    /// built in; auto takes cpython where every layer of its jail can be enforced, else monty
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t, hide_possible_values = true)]
     python_engine: EngineChoice,
     /// The interpreter, 3.10 or later
     #[arg(long, value_name = "PATH", default_value = "python3")]
     python: PathBuf,
-    /// Run scripts without a jail: each can do whatever ptc can
+    /// Run scripts of cpython without a jail: each can do whatever ptc can
     #[arg(long)]
     python_unsandboxed: bool,
     #[command(flatten)]
@@ -44,11 +49,34 @@ pub struct PythonFlags {
 /// `--python-engine`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum EngineChoice {
-    /// The first that every layer of its jail can be enforced for.
+    /// The first that its scripts can be held in.
     #[default]
     Auto,
     /// The machine's `python3`.
     Cpython,
+    /// The subset that is built in.
+    Monty,
+}
+
+/// Name of the command that scripts of monty run in.
+#[cfg(feature = "monty")]
+const WORKER: &str = "python-worker";
+
+/// Arguments of [`WORKER`].
+#[cfg(feature = "monty")]
+#[derive(Debug, clap::Args)]
+pub struct WorkerArgs {
+    /// Bytes of memory that a script may have
+    memory_bytes: u64,
+}
+
+#[cfg(feature = "monty")]
+impl WorkerArgs {
+    /// Runs scripts until nobody sends any.
+    pub fn serve(&self) -> Result<Exit, Abort> {
+        ptc_python::engine::monty::serve(self.memory_bytes)?;
+        Ok(Exit::Ok)
+    }
 }
 
 impl PythonFlags {
@@ -73,21 +101,48 @@ impl PythonFlags {
     /// # Errors
     /// Why they cannot be run.
     pub async fn look(&self) -> Result<String, String> {
-        let engine = CPython::start(self.options(
-            &self.limits(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?,
-        ));
-        engine.await.map(|engine| engine.describe())
+        let limits =
+            self.limits(Limits::default(), ScriptSettings::default()).map_err(|abort| abort.message)?;
+        let ChosenEngine { engine, instead_of } = self.choose(&limits).await?;
+        let why = instead_of.map(|why| format!("; not CPython: {why}")).unwrap_or_default();
+        Ok(engine.describe() + &why)
     }
 
-    fn options(&self, limits: &ScriptLimits) -> Options {
-        // There is one engine to choose from.
-        let (EngineChoice::Auto | EngineChoice::Cpython) = self.python_engine;
-        Options {
+    async fn cpython(&self, limits: &ScriptLimits) -> Result<Arc<dyn Engine>, String> {
+        let options = Options {
             python: self.python.clone(),
             jail: !self.python_unsandboxed,
             memory_bytes: limits.process_bytes,
             // A whole one more, since the kernel counts whole seconds: the wall clock ends a script first.
             cpu_seconds: limits.limits.timeout_ms / 1_000 + 1,
+        };
+        Ok(Arc::new(CPython::start(options).await?))
+    }
+
+    #[cfg(feature = "monty")]
+    fn monty(limits: &ScriptLimits) -> Result<Arc<dyn Engine>, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let program = vec![program.into_os_string(), WORKER.into()];
+        Ok(Arc::new(Monty::start(program, limits.process_bytes)?))
+    }
+
+    #[cfg(not(feature = "monty"))]
+    fn monty(_: &ScriptLimits) -> Result<Arc<dyn Engine>, String> {
+        Err("this ptc was built without monty".to_owned())
+    }
+
+    async fn choose(&self, limits: &ScriptLimits) -> Result<ChosenEngine, String> {
+        let chosen = |engine| ChosenEngine { engine, instead_of: None };
+        match self.python_engine {
+            EngineChoice::Cpython => self.cpython(limits).await.map(chosen),
+            EngineChoice::Monty => PythonFlags::monty(limits).map(chosen),
+            EngineChoice::Auto => match self.cpython(limits).await {
+                Ok(engine) => Ok(chosen(engine)),
+                Err(why) => match PythonFlags::monty(limits) {
+                    Ok(engine) => Ok(ChosenEngine { engine, instead_of: Some(why) }),
+                    Err(_) => Err(why),
+                },
+            },
         }
     }
 
@@ -96,11 +151,21 @@ impl PythonFlags {
         let refused = |why: String| {
             Abort::usage(format!(
                 "Python scripts cannot be run: {why}. Without `execute_program` in --tools everything else works; \
-                 --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
+                 --python-engine monty runs a subset of Python anywhere; --python-unsandboxed runs scripts without a jail, as the user that ptc runs as"
             ))
         };
-        let engine = CPython::start(self.options(limits)).await.map_err(refused)?;
+        let ChosenEngine { engine, instead_of } = self.choose(limits).await.map_err(refused)?;
+        if let Some(why) = instead_of {
+            tracing::warn!("Python scripts run by monty, which has a subset of Python, since {why}");
+        }
         tracing::info!(engine = engine.describe(), "Python scripts can be run");
-        Ok(Arc::new(engine))
+        Ok(engine)
     }
+}
+
+/// The engine that scripts run by.
+struct ChosenEngine {
+    engine: Arc<dyn Engine>,
+    /// Why it is not CPython, where that was to be tried.
+    instead_of: Option<String>,
 }

@@ -74,6 +74,10 @@ impl Tool for ExecuteProgram {
 
     fn definition(&self, facts: &Facts) -> Definition {
         let mut description = DESCRIPTION.to_owned();
+        if let Some(lacks) = self.engine.lacks() {
+            description.push('\n');
+            description.push_str(lacks);
+        }
         if !facts.catalog.is_empty() {
             let room = MAX_DESCRIPTION.saturating_sub(description.len() + 1);
             description.push('\n');

@@ -2,8 +2,13 @@
 //!
 //! # Layout
 //! - [`cpython`]: the machine's `python3`, forked for each script, in a jail of the kernel
+//! - [`monty`]: a subset of Python, in processes of our own binary
+//! - `conversation`: the lines of one script: calls, replies, its output
 
+mod conversation;
 pub mod cpython;
+#[cfg(feature = "monty")]
+pub mod monty;
 
 use crate::host::Host;
 use async_trait::async_trait;
@@ -35,6 +40,11 @@ pub struct Printed {
 pub trait Engine: Send + Sync {
     /// What it is, for operators: name, version, and the layers that hold its scripts.
     fn describe(&self) -> String;
+
+    /// What its scripts cannot do, for whoever writes them; `None` for all of Python.
+    fn lacks(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Executes a script to its end. Dropping the future ends its process.
     ///

@@ -7,20 +7,18 @@
 //! # Layout
 //! - [`CPython`]: starts the warm process, again when it is lost
 //! - `zygote`: the warm process: forking, killing, how scripts ended; `control`: what it is told
-//! - `conversation`: the lines of one script: calls, replies, its output
 //! - `filter`: the system calls that a script has
 //! - `jail.py`, `zygote.py`, `program.py`, `main.py`: what runs there, one after the other as one text
 
 mod control;
-mod conversation;
 mod filter;
 mod zygote;
 
+use super::conversation::{self, Said};
 use super::{Engine, Printed, Script};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
-use conversation::Said;
 use ptc_runtime::outcome::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,9 +76,11 @@ impl Engine for CPython {
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
         let zygote = self.zygote().await?;
-        let (process, channel) =
+        let (process, mut channel) =
             zygote.fork(&host.functions).map_err(|error| output::no_engine(&error.to_string()))?;
-        let said = conversation::hold(channel, &script, &host).await;
+        let said = conversation::hold(&mut channel, conversation::task(&script), &host).await.said;
+        // Whoever reads on finds its end.
+        drop(channel);
         let status = match &said {
             Said::Printed(_) | Said::Raised(_) => process.ended().await,
             // Whoever closes the channel and lives on is ended.

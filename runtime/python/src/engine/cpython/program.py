@@ -2,7 +2,7 @@
 # whoever reads the channel believes nothing of it.
 #
 # The channel carries lines of JSON. First comes what to run: {code, output_bytes}. From here:
-# {call, tool, arguments}, {ask, ...}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
+# {call, tool, arguments}, {call, look}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
 # How the script ended is the exit status: 0 well, 1 not.
 
 import ast
@@ -80,7 +80,8 @@ class Channel:
         self.descriptor, self.buffer, self.waiting, self.last = descriptor, bytearray(), {}, 0
 
     def send(self, message):
-        data = memoryview(json.dumps(message, separators=(",", ":"), default=plain).encode("utf-8", "surrogatepass") + b"\n")
+        text = json.dumps(message, separators=(",", ":"), default=plain, allow_nan=False)
+        data = memoryview(text.encode("utf-8", "surrogatepass") + b"\n")
         while data:
             data = data[os.write(self.descriptor, data):]
 
@@ -105,17 +106,30 @@ class Channel:
         self.send({"call": self.last, **message})
         return future
 
+    def look(self, at):
+        """What it shows, at once."""
+        self.last += 1
+        number = self.last
+        self.send({"call": number, "look": at})
+        while (reply := self.read_line())["reply"] != number:
+            self.settle(reply)
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply["value"]
+
     def readable(self):
         self.fill()
         while b"\n" in self.buffer:
-            reply = self.read_line()
-            future = self.waiting.pop(reply["reply"], None)
-            if future is None or future.done():
-                continue
-            if "error" in reply:
-                future.set_exception(ToolError(reply["error"]))
-            else:
-                future.set_result(reply.get("value"))
+            self.settle(self.read_line())
+
+    def settle(self, reply):
+        future = self.waiting.pop(reply["reply"], None)
+        if future is None or future.done():
+            return
+        if "error" in reply:
+            future.set_exception(ToolError(reply["error"]))
+        else:
+            future.set_result(reply.get("value"))
 
 
 def plain(value):
@@ -182,7 +196,7 @@ for _name in """__getitem__ __setitem__ __delitem__ __iter__ __len__ __contains_
 
 
 def tool_function(tool):
-    """`tool`: {name, params, required, doc}."""
+    """`tool`: {name, params, required}."""
     name, params = tool["name"], tool["params"]
 
     async def call(arguments):
@@ -199,8 +213,8 @@ def tool_function(tool):
         return Call(name, call(named))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = tool["doc"]
-    function._parameters_ = ", ".join(each if at < tool["required"] else each + "=…" for at, each in enumerate(params))
+    function.__doc__ = f"await {name}({', '.join(params)}); help({name}) explains it"
+    function._is_tool_ = True
     return function
 
 
@@ -219,18 +233,15 @@ def make_functions(table):
 
     def tools(words=""):
         """The names of all tool functions; with words, of those whose name or description has each of them."""
-        wanted = words.lower().split()
-        text = lambda name: f"{name} {functions[name].__doc__}".lower()
-        return [name for name in functions if all(word in text(name) for word in wanted)]
+        return Script.channel.look({"tools": words})
 
     def help(thing=None):
         """Prints what a tool function, or anything else, is and takes."""
         thing = functions.get(thing, thing) if isinstance(thing, str) else thing
         if thing is None:
             print("help(f) explains the function f; tools() lists the tool functions, tools(\"words\") searches them.")
-        elif hasattr(thing, "_parameters_"):
-            text = f"await {thing.__name__}({thing._parameters_})\n{thing.__doc__}"
-            print(text.rstrip().replace("\n", "\n    "))
+        elif getattr(thing, "_is_tool_", False):
+            print(Script.channel.look({"help": thing.__name__}))
         else:
             import pydoc
 

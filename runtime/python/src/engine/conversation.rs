@@ -1,8 +1,8 @@
 //! The lines of one script. What it writes is untrusted: lines are bounded, calls are paid for by the run's budget, and
 //! what it does not read is not collected without bound.
 
-use crate::engine::{Printed, Script};
-use crate::host::Host;
+use super::{Printed, Script};
+use crate::host::{Host, Look};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,9 @@ const UNREAD_BYTES: usize = 4 << 20;
 
 /// Calls that were made and not answered. Beyond it the script is not read.
 const CALLS: usize = 1_024;
+
+/// Looks at what can be called. Beyond it nobody looks for an answer.
+const LOOKS: usize = 10_000;
 
 /// The last word of a script. After a proper one its process ends by itself, unless the script forged it: then at the
 /// deadline of the run.
@@ -38,6 +41,7 @@ pub(super) enum Said {
 #[serde(default)]
 struct Line<'a> {
     call: u64,
+    look: Option<Look>,
     tool: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -47,18 +51,27 @@ struct Line<'a> {
     error: Option<String>,
 }
 
-/// Talks to a script until its last word.
-pub(super) async fn hold(channel: UnixStream, script: &Script, host: &Arc<Host>) -> Said {
-    let (mut reader, mut writer) = channel.into_split();
-    let mut unread = task(script).into_bytes();
+/// What a script has said, and whether its process and this one agree that nothing more is on its way.
+pub(super) struct Talk {
+    /// Its last word.
+    pub(super) said: Said,
+    /// Nothing followed the last word, and nothing was half sent: the channel may carry another script.
+    pub(super) is_even: bool,
+}
+
+/// Sends the lines of `first`, and talks to a script until its last word.
+pub(super) async fn hold(channel: &mut UnixStream, first: String, host: &Arc<Host>) -> Talk {
+    let (mut reader, mut writer) = channel.split();
+    let mut unread = first.into_bytes();
     let mut unsent = 0;
     let mut line = Vec::new();
     let mut calls = FuturesUnordered::new();
+    let mut looks = 0;
     let mut chunk = vec![0; 1 << 16];
     loop {
         tokio::select! {
             written = writer.write(&unread[unsent..]), if unsent < unread.len() => {
-                let Ok(bytes) = written else { return Said::Gone };
+                let Ok(bytes) = written else { return Talk::over(Said::Gone) };
                 unsent += bytes;
                 if unsent == unread.len() {
                     (unread, unsent) = (Vec::new(), 0);
@@ -68,35 +81,49 @@ pub(super) async fn hold(channel: UnixStream, script: &Script, host: &Arc<Host>)
                 unread.extend_from_slice(reply(number, result).as_bytes());
             }
             read = reader.read(&mut chunk), if calls.len() < CALLS => {
-                let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Said::Gone };
+                let Some(bytes) = read.ok().filter(|&bytes| bytes > 0) else { return Talk::over(Said::Gone) };
                 let mut rest = &chunk[..bytes];
                 while let Some(end) = memchr::memchr(b'\n', rest) {
                     line.extend_from_slice(&rest[..end]);
                     rest = &rest[end + 1..];
+                    let is_even = rest.is_empty() && unsent == unread.len();
                     match serde_json::from_slice(&line) {
                         Ok(Line { call, tool: Some(tool), arguments: Some(arguments), .. }) => {
                             let (host, arguments) = (host.clone(), arguments.to_owned());
                             calls.push(async move { (call, host.call(&tool, &arguments).await) });
                         }
-                        Ok(Line { output: Some(text), cut, notes, .. }) => {
-                            return Said::Printed(Printed { text, cut, notes });
+                        Ok(Line { call, look: Some(look), .. }) if looks < LOOKS => {
+                            looks += 1;
+                            unread.extend_from_slice(reply(call, host.look(&look)).as_bytes());
                         }
-                        Ok(Line { error: Some(error), .. }) => return Said::Raised(error),
-                        _ => return Said::Nonsense,
+                        Ok(Line { output: Some(text), cut, notes, .. }) => {
+                            return Talk { said: Said::Printed(Printed { text, cut, notes }), is_even };
+                        }
+                        Ok(Line { error: Some(error), .. }) => {
+                            return Talk { said: Said::Raised(error), is_even };
+                        }
+                        _ => return Talk::over(Said::Nonsense),
                     }
                     line.clear();
                 }
                 line.extend_from_slice(rest);
                 if line.len() > LINE_BYTES {
-                    return Said::Nonsense;
+                    return Talk::over(Said::Nonsense);
                 }
             }
         }
     }
 }
 
-/// The first line: what to run.
-fn task(script: &Script) -> String {
+impl Talk {
+    /// The channel is of no use any more.
+    fn over(said: Said) -> Talk {
+        Talk { said, is_even: false }
+    }
+}
+
+/// The line that says what to run.
+pub(super) fn task(script: &Script) -> String {
     let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes });
     format!("{task}\n")
 }

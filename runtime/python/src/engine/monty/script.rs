@@ -1,0 +1,324 @@
+//! One script: what it calls, what it looks at, what it prints, how it ends.
+
+use super::failure;
+use super::rounding;
+use super::values::{json_of, now, value_of};
+use super::worker::{Channel, FunctionSet};
+use monty::{
+    MontyRepl, ReplFunctionCall, ReplNameLookup, ReplOsCall, ReplProgress, ReplResolveFutures, ReplStartError,
+};
+use monty_types::{
+    ExcType, ExtFunctionResult, MontyDate, MontyDateTime, MontyException, MontyObject, NameLookupResult,
+    OsFunctionCall, PrintWriter, PrintWriterCallback,
+};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What stands for `ToolError`, since classes of one's own cannot be raised there: an exception that scripts have no
+/// other use for.
+pub(super) const TOOL_ERROR: ExcType = ExcType::RePatternError;
+
+/// Names it. A class that a host hands in cannot be caught.
+pub(super) const NAME_TOOL_ERROR: &str = "from re import PatternError as ToolError";
+
+type Step = Result<ReplProgress, Box<ReplStartError>>;
+
+/// `sys.stdout`: keeps what fits.
+pub(super) struct Output {
+    text: String,
+    limit: usize,
+    cut: bool,
+}
+
+impl Output {
+    fn take(&mut self, text: &str) {
+        if self.cut {
+            return;
+        }
+        let room = self.limit - self.text.len();
+        let fits = &text[..text.floor_char_boundary(room)];
+        self.cut = fits.len() < text.len();
+        self.text.push_str(fits);
+    }
+}
+
+impl PrintWriterCallback for Output {
+    fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
+        self.take(&output);
+        Ok(())
+    }
+
+    fn stdout_push(&mut self, end: char) -> Result<(), MontyException> {
+        self.take(end.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+}
+
+/// A call that was made and not sent: that happens when the script waits.
+struct Made {
+    name: String,
+    arguments: Value,
+}
+
+/// A script that runs.
+pub(super) struct Script<'a> {
+    channel: &'a Channel,
+    functions: &'a FunctionSet,
+    output: Output,
+    made: BTreeMap<u32, Made>,
+    sent: HashSet<u32>,
+    /// Answers to calls, by their numbers.
+    answers: HashMap<u64, Result<Value, String>>,
+    looks: u64,
+    /// What tools have failed with.
+    tool_errors: HashSet<String>,
+}
+
+/// Numbers of looks, beyond those of calls.
+const LOOKS: u64 = 1 << 40;
+
+impl<'a> Script<'a> {
+    /// A script whose output may be so long.
+    pub(super) fn new(channel: &'a Channel, functions: &'a FunctionSet, limit: usize) -> Script<'a> {
+        Script {
+            channel,
+            functions,
+            output: Output { text: String::new(), limit, cut: false },
+            made: BTreeMap::new(),
+            sent: HashSet::new(),
+            answers: HashMap::new(),
+            looks: 0,
+            tool_errors: HashSet::new(),
+        }
+    }
+
+    /// Runs this code; what is defined afterwards, and the last line of the script.
+    pub(super) fn run(mut self, repl: MontyRepl, code: &str) -> (MontyRepl, Value) {
+        if let Some(missing) = failure::ignored(code) {
+            return (repl, json!({ "error": missing }));
+        }
+        let round = MontyObject::Function { name: rounding::NAME.to_owned(), docstring: None };
+        let inputs = vec![(rounding::NAME.to_owned(), round)];
+        let mut step = repl.feed_start(code, inputs, PrintWriter::Callback(&mut self.output));
+        loop {
+            step = match step {
+                Ok(ReplProgress::Complete { repl, .. }) => return (repl, self.printed()),
+                Err(ended) => {
+                    let ReplStartError { repl, error } = *ended;
+                    let text = failure::told(&error, &self.tool_errors, self.functions);
+                    return (repl, json!({ "error": text }));
+                }
+                Ok(ReplProgress::NameLookup(lookup)) => self.look_up(lookup),
+                Ok(ReplProgress::FunctionCall(call)) => self.call(call),
+                Ok(ReplProgress::OsCall(call)) => self.ask_system(call),
+                Ok(ReplProgress::ResolveFutures(waiting)) => self.wait(waiting),
+            };
+        }
+    }
+
+    fn printed(self) -> Value {
+        let never: HashSet<&str> = self.made.values().map(|made| &*made.name).collect();
+        let mut never: Vec<&str> = never.into_iter().collect();
+        never.sort_unstable();
+        let note = |name: &&str| {
+            format!(
+                "RuntimeWarning: {name}(…) was never awaited, so it was not called: write `await {name}(…)`"
+            )
+        };
+        let notes: Vec<String> = never.iter().map(note).collect();
+        json!({ "output": self.output.text, "cut": self.output.cut, "notes": notes })
+    }
+
+    fn look_up(&mut self, lookup: ReplNameLookup) -> Step {
+        let is_function = |name: &str| {
+            matches!(name, "tools" | "help")
+                || self.functions.knows(name)
+                || self.functions.is_unavailable(name)
+        };
+        let answer = match &*lookup.name {
+            _ if lookup.object_id().is_some() => NameLookupResult::Undefined,
+            name if is_function(name) => {
+                MontyObject::Function { name: name.to_owned(), docstring: self.functions.docstring(name) }
+                    .into()
+            }
+            _ => NameLookupResult::Undefined,
+        };
+        lookup.resume(answer, PrintWriter::Callback(&mut self.output))
+    }
+
+    fn call(&mut self, call: ReplFunctionCall) -> Step {
+        let name = call.function_name.clone();
+        let answer = match &*name {
+            _ if call.object_id.is_some() => Err(raise(ExcType::TypeError, "no such method".to_owned())),
+            "tools" => self.tools(&call),
+            "help" => self.help(&call),
+            rounding::NAME => rounding::round(&call.args, &call.kwargs),
+            _ if self.functions.is_unavailable(&name) => {
+                Err(self.tool_error(format!("'{name}' is not available in execute_program")))
+            }
+            _ => match self.functions.arguments(&name, &call.args, &call.kwargs) {
+                None => Err(raise(ExcType::NameError, format!("name '{name}' is not defined"))),
+                Some(Err(why)) => Err(raise(ExcType::TypeError, why)),
+                Some(Ok(arguments)) => {
+                    self.made.insert(call.call_id, Made { name, arguments });
+                    return call.resume_pending(PrintWriter::Callback(&mut self.output));
+                }
+            },
+        };
+        let answer = answer.map_or_else(ExtFunctionResult::Error, ExtFunctionResult::Return);
+        call.resume(answer, PrintWriter::Callback(&mut self.output))
+    }
+
+    fn tools(&mut self, call: &ReplFunctionCall) -> Result<MontyObject, MontyException> {
+        let words = call.args.first().or(call.kwargs.first().map(|(_, value)| value));
+        let words = words.map(MontyObject::to_string).unwrap_or_default();
+        let found = self.look(&json!({ "tools": words }))?;
+        value_of(&found.to_string()).map_err(MontyException::runtime_error)
+    }
+
+    fn help(&mut self, call: &ReplFunctionCall) -> Result<MontyObject, MontyException> {
+        let text = match call.args.first() {
+            None => failure::HELP.to_owned(),
+            Some(MontyObject::Function { name, .. } | MontyObject::String(name))
+                if self.functions.knows(name) =>
+            {
+                let found = self.look(&json!({ "help": name }))?;
+                found.as_str().unwrap_or_default().to_owned()
+            }
+            Some(other) => format!("{other}: help() explains tool functions. {}", failure::WORKAROUND),
+        };
+        self.output.take(&text);
+        self.output.take("\n");
+        Ok(MontyObject::None)
+    }
+
+    fn look(&mut self, at: &Value) -> Result<Value, MontyException> {
+        self.looks += 1;
+        let number = LOOKS + self.looks;
+        self.channel.send(&json!({ "call": number, "look": at }));
+        loop {
+            if let Some(answer) = self.answers.remove(&number) {
+                return answer.map_err(MontyException::runtime_error);
+            }
+            self.receive();
+        }
+    }
+
+    /// Takes one answer in, whenever it comes.
+    fn receive(&mut self) {
+        let (number, answer) = self.channel.reply();
+        self.answers.insert(number, answer);
+    }
+
+    fn tool_error(&mut self, text: String) -> MontyException {
+        self.tool_errors.insert(text.clone());
+        raise(TOOL_ERROR, text)
+    }
+
+    /// Sends what was called, and goes on with the first answers.
+    fn wait(&mut self, waiting: ReplResolveFutures) -> Step {
+        for (number, Made { name, arguments }) in std::mem::take(&mut self.made) {
+            self.channel.send(&json!({ "call": number, "tool": name, "arguments": arguments }));
+            self.sent.insert(number);
+        }
+        let mut results = Vec::new();
+        while results.is_empty() {
+            for &number in waiting.pending_call_ids() {
+                match self.answers.remove(&u64::from(number)) {
+                    Some(answer) => results.push((number, self.result(answer))),
+                    None if self.sent.contains(&number) => {}
+                    None => {
+                        // Nothing that was called: it cannot be waited for.
+                        let error = raise(ExcType::RuntimeError, "this cannot be awaited here".to_owned());
+                        results.push((number, ExtFunctionResult::Error(error)));
+                    }
+                }
+            }
+            if results.is_empty() {
+                self.receive();
+            }
+        }
+        waiting.resume(results, PrintWriter::Callback(&mut self.output))
+    }
+
+    fn result(&mut self, answer: Result<Value, String>) -> ExtFunctionResult {
+        match answer {
+            Err(why) => ExtFunctionResult::Error(self.tool_error(why)),
+            Ok(value) => match value_of(&value.to_string()) {
+                Ok(value) => ExtFunctionResult::Return(value),
+                Err(why) => {
+                    ExtFunctionResult::Error(self.tool_error(format!("the result cannot be read: {why}")))
+                }
+            },
+        }
+    }
+
+    /// There is a clock in UTC, and nothing else.
+    fn ask_system(&mut self, call: ReplOsCall) -> Step {
+        let answer = |call: OsFunctionCall| match call {
+            OsFunctionCall::DateToday => {
+                let date = now(None).date();
+                ExtFunctionResult::Return(MontyObject::Date(MontyDate {
+                    year: date.year().into(),
+                    month: date.month().unsigned_abs(),
+                    day: date.day().unsigned_abs(),
+                }))
+            }
+            OsFunctionCall::DateTimeNow(zone) => {
+                let at = now(zone.as_ref());
+                ExtFunctionResult::Return(MontyObject::DateTime(MontyDateTime {
+                    year: at.year().into(),
+                    month: at.month().unsigned_abs(),
+                    day: at.day().unsigned_abs(),
+                    hour: at.hour().unsigned_abs(),
+                    minute: at.minute().unsigned_abs(),
+                    second: at.second().unsigned_abs(),
+                    microsecond: u32::try_from(at.subsec_nanosecond() / 1_000).unwrap_or_default(),
+                    offset_seconds: zone.as_ref().map(|zone| zone.offset_seconds),
+                    timezone_name: zone.and_then(|zone| zone.name),
+                }))
+            }
+            OsFunctionCall::Getenv(wanted) => ExtFunctionResult::Return(wanted.default),
+            OsFunctionCall::GetEnviron => ExtFunctionResult::Return(MontyObject::dict(Vec::new())),
+            refused => ExtFunctionResult::Error(refused.on_no_handler()),
+        };
+        call.resume_with(PrintWriter::Callback(&mut self.output), answer)
+    }
+}
+
+fn raise(kind: ExcType, text: String) -> MontyException {
+    MontyException::new(kind, Some(text))
+}
+
+impl FunctionSet {
+    /// The arguments of a call by name, positional ones in the order of the schema; `None`: there is no such function.
+    fn arguments(
+        &self,
+        name: &str,
+        positional: &[MontyObject],
+        named: &[(MontyObject, MontyObject)],
+    ) -> Option<Result<Value, String>> {
+        let params = self.params(name)?;
+        let gathered = || {
+            if positional.len() > params.len() {
+                let (most, given) = (params.len(), positional.len());
+                let names = params.join(", ");
+                return Err(format!(
+                    "{name}() takes {most} positional arguments ({names}) but {given} were given"
+                ));
+            }
+            let mut arguments = serde_json::Map::new();
+            for (key, value) in named {
+                arguments.insert(key.to_string(), json_of(value)?);
+            }
+            for (param, value) in params.iter().zip(positional) {
+                if arguments.insert(param.clone(), json_of(value)?).is_some() {
+                    return Err(format!("{name}() got multiple values for argument '{param}'"));
+                }
+            }
+            Ok(Value::Object(arguments))
+        };
+        Some(gathered())
+    }
+}

@@ -1,0 +1,148 @@
+//! Values between JSON and scripts.
+
+use jiter::JsonValue;
+use monty_types::{MontyObject, MontyTimeZone};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The deepest value that is an argument.
+const DEEPEST: usize = 100;
+
+/// What a tool gave.
+pub(super) fn value_of(json: &str) -> Result<MontyObject, String> {
+    JsonValue::parse(json.as_bytes(), false).map(object).map_err(|error| error.to_string())
+}
+
+/// The parser bounds the depth.
+fn object(json: JsonValue<'_>) -> MontyObject {
+    match json {
+        JsonValue::Null => MontyObject::None,
+        JsonValue::Bool(value) => MontyObject::Bool(value),
+        JsonValue::Int(value) => MontyObject::Int(value),
+        JsonValue::BigInt(value) => MontyObject::BigInt(value),
+        JsonValue::Float(value) => MontyObject::Float(value),
+        JsonValue::Str(text) => MontyObject::String(text.into_owned()),
+        JsonValue::Array(items) => MontyObject::List(items.iter().cloned().map(object).collect()),
+        JsonValue::Object(entries) => {
+            let entry = |(key, value): &(std::borrow::Cow<'_, str>, JsonValue<'_>)| {
+                (MontyObject::String(key.to_string()), object(value.clone()))
+            };
+            MontyObject::dict(entries.iter().map(entry).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// An argument as JSON text.
+///
+/// # Errors
+/// JSON has no form for it.
+pub(super) fn json_of(value: &MontyObject) -> Result<Value, String> {
+    json_at(value, DEEPEST)
+}
+
+fn json_at(value: &MontyObject, room: usize) -> Result<Value, String> {
+    let room = room.checked_sub(1).ok_or("an argument of a tool nests too deep")?;
+    let array =
+        |items: &[MontyObject]| items.iter().map(|item| json_at(item, room)).collect::<Result<_, _>>();
+    Ok(match value {
+        MontyObject::None => Value::Null,
+        MontyObject::Bool(value) => (*value).into(),
+        MontyObject::Int(value) => (*value).into(),
+        MontyObject::BigInt(value) => {
+            let wide = u64::try_from(value)
+                .map_err(|_| "an integer beyond 64 bits cannot be an argument of a tool")?;
+            wide.into()
+        }
+        MontyObject::Float(value) => {
+            let number = serde_json::Number::from_f64(*value);
+            Value::Number(number.ok_or_else(|| format!("ValueError: {value} has no form in JSON"))?)
+        }
+        MontyObject::String(text) | MontyObject::Path(text) => text.clone().into(),
+        MontyObject::List(items)
+        | MontyObject::Tuple(items)
+        | MontyObject::Set(items)
+        | MontyObject::FrozenSet(items)
+        | MontyObject::NamedTuple { values: items, .. } => Value::Array(array(items)?),
+        MontyObject::Dict(entries) => {
+            let entry = |(key, value): &(MontyObject, MontyObject)| Ok((key_of(key)?, json_at(value, room)?));
+            Value::Object(entries.into_iter().map(entry).collect::<Result<_, String>>()?)
+        }
+        MontyObject::Date(date) => format!("{:04}-{:02}-{:02}", date.year, date.month, date.day).into(),
+        MontyObject::DateTime(at) => {
+            let mut text = format!("{:04}-{:02}-{:02}T", at.year, at.month, at.day);
+            clock(&mut text, [at.hour, at.minute, at.second], at.microsecond, at.offset_seconds);
+            text.into()
+        }
+        MontyObject::Time(at) => {
+            let mut text = String::new();
+            clock(&mut text, [at.hour, at.minute, at.second], at.microsecond, at.offset_seconds);
+            text.into()
+        }
+        other => return Err(format!("{} cannot be an argument of a tool", cut(&other.to_string()))),
+    })
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(100)]
+}
+
+fn clock(text: &mut String, [hour, minute, second]: [u8; 3], micros: u32, offset: Option<i32>) {
+    // Writing to a String cannot fail.
+    let _ = write!(text, "{hour:02}:{minute:02}:{second:02}");
+    if micros > 0 {
+        let _ = write!(text, ".{micros:06}");
+    }
+    if let Some(offset) = offset {
+        let sign = if offset < 0 { '-' } else { '+' };
+        let minutes = offset.abs() / 60;
+        let _ = write!(text, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
+    }
+}
+
+/// Keys as `json.dumps` writes them.
+fn key_of(key: &MontyObject) -> Result<String, String> {
+    match key {
+        MontyObject::String(text) => Ok(text.clone()),
+        MontyObject::Int(_) | MontyObject::BigInt(_) | MontyObject::Float(_) => Ok(key.to_string()),
+        MontyObject::Bool(value) => Ok(value.to_string()),
+        MontyObject::None => Ok("null".to_owned()),
+        other => Err(format!(
+            "keys of an argument must be str, int, float, bool or None, not {}",
+            cut(&other.to_string())
+        )),
+    }
+}
+
+/// Now, as the jail of CPython has it: in UTC.
+pub(super) fn now(zone: Option<&MontyTimeZone>) -> jiff::civil::DateTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let offset = zone.map_or(0, |zone| i64::from(zone.offset_seconds));
+    let micros = i64::try_from(since.as_micros()).unwrap_or_default().saturating_add(offset * 1_000_000);
+    let stamp = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
+    jiff::tz::Offset::UTC.to_datetime(stamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_and_go() {
+        let text = r#"{"a":[1,-2.5,true,null,"ü"],"b":{"c":123456789012345678901234567890}}"#;
+        let value = value_of(text).unwrap();
+        assert_eq!(
+            value.to_string(),
+            "{'a': [1, -2.5, True, None, 'ü'], 'b': {'c': 123456789012345678901234567890}}"
+        );
+        assert!(json_of(&value).unwrap_err().contains("64 bits"));
+        let value = value_of(r#"{"a":[1,-2.5,true,null,"ü"],"b":18446744073709551615}"#).unwrap();
+        assert_eq!(
+            json_of(&value).unwrap().to_string(),
+            r#"{"a":[1,-2.5,true,null,"ü"],"b":18446744073709551615}"#
+        );
+        assert!(json_of(&MontyObject::Float(f64::NAN)).is_err());
+        let deep = (0..200).fold(MontyObject::None, |inner, _| MontyObject::List(vec![inner]));
+        assert!(json_of(&deep).unwrap_err().contains("deep"));
+        assert!(value_of(&"[".repeat(100_000)).is_err());
+    }
+}

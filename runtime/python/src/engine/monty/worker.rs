@@ -1,0 +1,180 @@
+//! The program of a worker: takes scripts from its standard input, one after the other, and talks about each over the
+//! same socket, in the lines of `conversation`.
+
+use super::script::{NAME_TOOL_ERROR, Script};
+use monty::MontyRepl;
+use monty_types::{AssertMessageAnnotations, CompileOptions, PrintWriter, ResourceTracker};
+use ptc_similar::nearest_of;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::exit;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The stack that scripts run on: as deep as their recursion may be.
+const STACK: usize = 64 << 20;
+
+/// Sockets, and what a library may open.
+const DESCRIPTORS: u64 = 16;
+
+/// What a worker is told, a line each.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Told {
+    Task {
+        code: String,
+        output_bytes: usize,
+    },
+    Reply {
+        reply: u64,
+        #[serde(default)]
+        value: Value,
+        error: Option<String>,
+    },
+    Functions(FunctionSet),
+}
+
+/// The functions of scripts.
+#[derive(Default, Deserialize)]
+pub(super) struct FunctionSet {
+    functions: Vec<Known>,
+    unavailable: BTreeSet<String>,
+    #[serde(skip)]
+    by_name: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Known {
+    name: String,
+    params: Vec<String>,
+}
+
+impl FunctionSet {
+    fn indexed(mut self) -> FunctionSet {
+        self.by_name = self.functions.drain(..).map(|known| (known.name, known.params)).collect();
+        self
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(super) fn is_unavailable(&self, name: &str) -> bool {
+        self.unavailable.contains(name)
+    }
+
+    /// The parameters of a function, required ones first.
+    pub(super) fn params(&self, name: &str) -> Option<&[String]> {
+        self.by_name.get(name).map(Vec::as_slice)
+    }
+
+    pub(super) fn docstring(&self, name: &str) -> Option<String> {
+        Some(format!("await {name}({}); help({name}) explains it", self.params(name)?.join(", ")))
+    }
+
+    pub(super) fn nearest(&self, name: &str) -> Option<&str> {
+        nearest_of(name, self.by_name.keys().map(String::as_str))
+    }
+}
+
+/// The line to whoever started this process.
+pub(super) struct Channel {
+    socket: UnixStream,
+    told: Receiver<Told>,
+}
+
+impl Channel {
+    /// Says something. Nobody is there to be told that nobody listens.
+    pub(super) fn send(&self, message: &Value) {
+        if (&self.socket).write_all(format!("{message}\n").as_bytes()).is_err() {
+            exit(0);
+        }
+    }
+
+    fn receive(&self) -> Told {
+        self.told.recv().unwrap_or_else(|_| exit(0))
+    }
+
+    /// The next answer to a call.
+    pub(super) fn reply(&self) -> (u64, Result<Value, String>) {
+        loop {
+            if let Told::Reply { reply, value, error } = self.receive() {
+                return (reply, error.map_or(Ok(value), Err));
+            }
+        }
+    }
+}
+
+/// Runs scripts until whoever gives them has gone. A script may have so many bytes beyond what the process has now.
+///
+/// # Errors
+/// The process cannot be prepared for it.
+pub fn serve(memory_bytes: u64) -> io::Result<()> {
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let lines = BufReader::new(socket.try_clone()?);
+    let (sender, told) = channel();
+    let channel = Channel { socket, told };
+    std::thread::Builder::new().stack_size(STACK).spawn(move || run_scripts(&channel))?;
+    confine(memory_bytes)?;
+    listen(lines, &sender);
+    // The end of the socket is that of this process, whatever the script is doing.
+    exit(0)
+}
+
+fn listen(mut lines: BufReader<UnixStream>, sender: &Sender<Told>) {
+    let mut line = String::new();
+    while let Ok(1..) = lines.read_line(&mut line) {
+        let Ok(told) = serde_json::from_str(&line) else { return };
+        if sender.send(told).is_err() {
+            return;
+        }
+        line.clear();
+    }
+}
+
+fn run_scripts(channel: &Channel) {
+    let mut functions = FunctionSet::default();
+    loop {
+        match channel.receive() {
+            Told::Functions(set) => functions = set.indexed(),
+            Told::Task { code, output_bytes } => {
+                let (_, last) = Script::new(channel, &functions, output_bytes).run(fresh(), &code);
+                channel.send(&last);
+            }
+            // To a call of an earlier script.
+            Told::Reply { .. } => {}
+        }
+    }
+}
+
+/// A namespace with nothing in it but `ToolError`.
+fn fresh() -> MontyRepl {
+    let options = CompileOptions { assert_message_annotations: AssertMessageAnnotations::Off };
+    let mut repl = MontyRepl::new("<program>", ResourceTracker::default(), options);
+    // It has nothing to fail with.
+    let _ = repl.feed_run(NAME_TOOL_ERROR, Vec::new(), PrintWriter::Disabled);
+    repl
+}
+
+/// Limits of the process, and where the system has it, a filter of system calls.
+fn confine(memory_bytes: u64) -> io::Result<()> {
+    let most = |what, limit| setrlimit(what, Rlimit { current: Some(limit), maximum: Some(limit) });
+    most(Resource::Core, 0)?;
+    most(Resource::Fsize, 0)?;
+    most(Resource::Nofile, DESCRIPTORS)?;
+    if let Some(base) = mapped_bytes() {
+        most(Resource::As, base.saturating_add(memory_bytes))?;
+    }
+    Ok(())
+}
+
+/// Address space of this process; `None` where nobody says.
+fn mapped_bytes() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = pages.split(' ').next()?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}

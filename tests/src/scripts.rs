@@ -1,0 +1,84 @@
+//! `execute_program` of a server: scripts in, texts out.
+
+use crate::serve::{Server, text_of};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Flags for a server that runs scripts and nothing else.
+pub const ONLY_SCRIPTS: [&str; 2] = ["--tools", "execute_program"];
+
+/// A file of `tests/python`.
+pub fn data(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(name).to_str().unwrap().to_owned()
+}
+
+/// Sends a script.
+pub fn begin(server: &mut Server, code: &str) -> u64 {
+    server.begin("tools/call", json!({ "name": "execute_program", "arguments": { "code": code } }))
+}
+
+/// What a script is answered.
+pub fn result(server: &mut Server, code: &str) -> Value {
+    let id = begin(server, code);
+    loop {
+        let answer = server.receive();
+        if answer["id"] == id {
+            return answer["result"].clone();
+        }
+    }
+}
+
+/// The text of it.
+pub fn run(server: &mut Server, code: &str) -> String {
+    text_of(&result(server, code))
+}
+
+/// The texts of so many answers, by request.
+pub fn answers(server: &mut Server, count: usize) -> HashMap<u64, String> {
+    let mut texts = HashMap::new();
+    while texts.len() < count {
+        let answer = server.receive();
+        if let Some(id) = answer["id"].as_u64() {
+            texts.insert(id, text_of(&answer["result"]));
+        }
+    }
+    texts
+}
+
+/// The scripts of a file of `tests/python`, by their titles.
+pub fn sections(name: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(data(name)).unwrap();
+    let section =
+        |section: &str| section.split_once('\n').map(|(name, code)| (name.to_owned(), code.to_owned()));
+    text.split("\n# ---- ").skip(1).filter_map(section).collect()
+}
+
+/// What CPython prints for each of `scripts.py`, by their titles.
+pub fn reference() -> Vec<(String, String)> {
+    let output =
+        Command::new("python3").args(["-I", &data("reference.py"), &data("scripts.py")]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs every attack at once; none may get what it wants, and the server answers the next script.
+pub fn attack(server: &mut Server) {
+    let attacks = sections("attacks.py");
+    assert!(attacks.len() >= 60);
+    let began: Vec<(u64, &str)> =
+        attacks.iter().map(|(name, code)| (begin(server, code), name.as_str())).collect();
+    for _ in &began {
+        let answer = server.receive();
+        let (_, name) = began.iter().find(|(id, _)| answer["id"] == *id).unwrap();
+        // A traceback shows lines of the script; what it printed is only in the answer of one that ended well.
+        let text = text_of(&answer["result"]);
+        assert!(!text.starts_with("[Script executed") || !text.contains("BROKEN"), "{name}: {text}");
+    }
+    assert_eq!(
+        run(server, "import math, json\nprint(json.loads('1'), math.pi > 3)"),
+        "[Script executed successfully]\n1 True\n"
+    );
+    println!("{} attacks, 0 succeeded", attacks.len());
+}
