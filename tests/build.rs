@@ -10,6 +10,9 @@ libc = ctypes.CDLL(None)
 made = libc.unshare(0x10000000 | 0x00020000 | 0x20000000 | 0x40000000) == 0
 os._exit(0 if made and libc.syscall(444, 0, 0, 1) >= 1 else 1)";
 
+/// Mounts a disk that nobody else sees.
+const MOUNT: [&str; 7] = ["-Urm", "mount", "-t", "tmpfs", "none", "/proc", "-osize=64k"];
+
 /// By cfg: a path, from the root of the workspace.
 const BESIDE: &[(&str, &str)] = &[
     ("corpus", "../shared/conformance"),
@@ -24,6 +27,8 @@ fn main() {
     have("third_party", std::env::var_os("PTC_SKIP_THIRD_PARTY").is_none_or(|value| value != "1"));
     let jail = Command::new("python3").args(["-I", "-S", "-c", JAIL]).status();
     have("jail", jail.is_ok_and(|status| status.success()));
+    let disk = Command::new("unshare").args(MOUNT).status();
+    have("own_disk", disk.is_ok_and(|status| status.success()));
     for (name, path) in BESIDE {
         let path = Path::new("..").join(path);
         // One that is missing is not watched: cargo would build everything anew each time.

@@ -9,7 +9,7 @@
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
 //! - [`third_party`]: installs MCP servers and clients from npm and PyPI (`tests/third_party/install.sh`)
-//! - [`signature`]: makes arguments from the signature that `doc` shows
+//! - [`signature`]: makes arguments from the signature that `doc` shows; [`documented`]: and has them judged
 //! - [`processes`]: which processes live, for the promises about orphans and crashes
 //! - [`small_stack`]: runs work on a native stack on which recursion over values does not fit
 //! - [`collisions`]: keys with equal hashes; [`cost`]: processor time and resident memory
@@ -31,6 +31,7 @@ pub mod checks;
 pub mod collisions;
 pub mod conformance;
 pub mod cost;
+pub mod documented;
 pub mod grammar;
 pub mod guest;
 pub mod leaks;

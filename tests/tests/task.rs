@@ -243,3 +243,76 @@ fn the_command_prints_the_answer() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("agent_failed: \"no such customer\""), "{}", finished.stderr);
 }
+
+#[test]
+fn records_say_what_the_model_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = shop();
+    let model = ModelServer::of(&["no program at all (", NAME, "(return (:name nobody))"]);
+    let flags =
+        ["--aggregator-read-only", "--agentic-max-turns", "1", "--agentic-retry-turns", "1", "--debug-tool"];
+    let traces = ["--trace-dir", folder.path().to_str().unwrap(), "--trace-payloads", "full"];
+    let mut server = started(&config, &model, &[&flags[..], &traces[..]].concat());
+    let solved = task(&mut server, json!({"task": "Who is the customer?", "context": {"id": "c-07"}}));
+    assert_eq!(solved["isError"], false, "{solved}");
+    let failed = task(&mut server, json!({"task": "?"}));
+    assert_eq!(failed["isError"], true);
+    task(&mut server, json!({"task": ""}));
+    let mut ask = |question: Value| {
+        let asked = json!({ "name": "lisp_debug", "arguments": question });
+        server.request("tools/call", asked)["result"]["structuredContent"].clone()
+    };
+    let stats = ask(json!({"op": "stats"}));
+    assert_eq!(stats["by_tool"]["lisp_task"]["calls"], 3);
+    assert_eq!(
+        stats["agentic"],
+        json!({"tasks": 2, "planner_calls": 4, "planner_errors": 0, "planner_rejects": 3, "retries": 2})
+    );
+    assert_eq!(stats["upstream_calls"]["by_server"]["shop"]["ok"], 1);
+    let planner = &stats["payload_reduction"]["agentic_planner"];
+    assert_eq!(
+        (&planner["tasks"], &planner["provider_reported_tasks"], &planner["total_prompt_tokens"]),
+        (&json!(2), &json!(2), &json!(160))
+    );
+    assert_eq!(planner["total_completion_tokens"], 8);
+    assert!(
+        planner["total_prompt_bytes"].as_u64().unwrap() > 1_000 && planner["estimated_total_tokens"].is_u64()
+    );
+    let recent = ask(json!({"op": "recent"}));
+    let [refused, failed, solved] = recent["calls"].as_array().unwrap().as_slice() else {
+        panic!("{recent}")
+    };
+    assert_eq!((&refused["reason"], refused.get("agentic")), (&json!("args_error"), None));
+    assert_eq!(
+        (&failed["reason"], &failed["agentic"]["planner_rejects"]),
+        (&json!("ptc_max_turns_exceeded"), &json!(2))
+    );
+    assert_eq!((&solved["agentic"]["planner_calls"], &solved["agentic"]["retries"]), (&json!(2), &json!(1)));
+    assert_eq!(solved["agentic"]["model"], "some-model");
+    assert_eq!(solved["ptc_metrics"]["server_side_llm"]["total_tokens"], 84);
+    // The trace has each request and what it wrote.
+    let mut traces: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    traces.sort();
+    let text = std::fs::read_to_string(&traces[0]).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    let planned = ["ptc_lisp.agentic_planner.start", "ptc_lisp.agentic_planner.stop"];
+    assert_eq!(
+        names,
+        [
+            &["trace.start", "ptc_lisp.call.start", "ptc_lisp.agentic_task.start"][..],
+            &planned,
+            &["ptc_lisp.agentic_validation_reject"],
+            &planned,
+            &["ptc_lisp.upstream_call", "ptc_lisp.agentic_task.stop", "ptc_lisp.call.stop", "trace.stop"],
+        ]
+        .concat()
+    );
+    assert_eq!(events[7]["program"], NAME);
+    let (asked, called) = (&events[7]["measurements"], &events[8]["measurements"]);
+    let at = |event: &Value, key: &str| event[key].as_u64().unwrap();
+    assert!(at(called, "offset") >= at(asked, "offset") + at(asked, "duration"), "{text}");
+    let drawn = run(ptc(&["trace", "show", traces[0].to_str().unwrap()]), "");
+    assert!(drawn.stdout.contains("shop/get_customer") && drawn.stdout.contains('█'), "{}", drawn.stdout);
+}

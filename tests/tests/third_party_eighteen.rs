@@ -2,6 +2,7 @@
 //! command among them, in one file as hosts write it: all eighteen are ready, and a program joins four of them.
 
 use ptc_tests::binary::run_ptc;
+use ptc_tests::documented::misfits;
 use ptc_tests::workspace;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -54,6 +55,10 @@ fn servers(installed: &Path) -> Map<String, Value> {
         let program = installed.join(package).join("bin").join(package);
         servers.insert(name.into(), json!({ "command": program, "args": arguments }));
     }
+    servers
+}
+
+fn with_broken(mut servers: Map<String, Value>) -> Map<String, Value> {
     // Nobody listens there.
     servers.insert("remote".into(), json!({ "url": "http://127.0.0.1:9/mcp" }));
     servers.insert("unset".into(), json!({ "command": "x", "env": { "K": "${PTC_TEST_UNSET}" } }));
@@ -76,7 +81,7 @@ fn eighteen_servers_are_ready_and_four_are_joined() {
     std::fs::write(at("eslint.config.js"), "module.exports = [{ rules: { \"no-undef\": \"error\" } }];\n")
         .unwrap();
     let config = at("hosts.json");
-    std::fs::write(&config, json!({ "mcpServers": servers(&installed) }).to_string()).unwrap();
+    std::fs::write(&config, json!({ "mcpServers": with_broken(servers(&installed)) }).to_string()).unwrap();
     let flags = ["--upstreams-config", &config, "--handshake-timeout", PATIENCE];
 
     let doctor = run_ptc(&[&["doctor", "--output", "json"], &flags[..]].concat(), "");
@@ -106,4 +111,26 @@ fn eighteen_servers_are_ready_and_four_are_joined() {
         assert!(joined.stdout.contains(part), "{part}: {joined:?}");
     }
     assert!(path.join("book.xlsx").is_file(), "{joined:?}");
+}
+
+#[test]
+#[cfg_attr(
+    not(third_party_eighteen),
+    ignore = "needs tests/third_party/eighteen/install.sh, half a gigabyte"
+)]
+fn every_tool_of_theirs_can_be_called_from_its_documentation() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("hosts.json");
+    // As entries of ours, where each says how long its start may take.
+    let servers = servers(&workspace().join("target/third_party_eighteen"));
+    let patient = servers.into_iter().map(|(name, mut entry)| {
+        entry["transport"] = "mcp_stdio".into();
+        entry["handshake_timeout_ms"] = 300_000.into();
+        (name, entry)
+    });
+    let patient: Map<String, Value> = patient.collect();
+    std::fs::write(&config, json!({ "upstreams": patient }).to_string()).unwrap();
+    let (tools, misfits) = misfits(config.to_str().unwrap());
+    eprintln!("{tools} tools");
+    assert!(tools >= 200 && misfits.is_empty(), "{tools} tools: {misfits}");
 }

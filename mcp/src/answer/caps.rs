@@ -1,5 +1,7 @@
 //! How much of each part of a run a profile shows: one row a profile.
 
+use crate::edge;
+use ptc_runtime::secrets::Cut;
 use ptc_vm::print::brief;
 use std::borrow::Cow;
 
@@ -82,13 +84,12 @@ pub struct Caps {
     pub calls: usize,
 }
 
-/// Cuts at a character boundary; true when something was cut.
-pub fn cut(text: &str, bytes: usize) -> (&str, bool) {
-    if text.len() <= bytes {
-        return (text, false);
+/// As much as there is room for; true when something was cut.
+pub fn cut(text: &str, bytes: usize) -> (Cow<'_, str>, bool) {
+    match text.len() <= bytes {
+        true => (Cow::Borrowed(text), false),
+        false => (edge::excerpt(text, Cut::Bytes(bytes)), true),
     }
-    let end = (0..=bytes).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    (&text[..end], true)
 }
 
 /// The longest prefix of whole lines within the caps, base64 in them shortened; true when lines are missing.
@@ -113,8 +114,8 @@ mod tests {
 
     #[test]
     fn cutting_respects_characters_and_whole_lines() {
-        assert_eq!(cut("aé", 2), ("a", true));
-        assert_eq!(cut("aé", 3), ("aé", false));
+        assert_eq!(cut("aé", 2), ("a".into(), true));
+        assert_eq!(cut("aé", 3), ("aé".into(), false));
         let lines = ["x".repeat(8_000), "y".repeat(300), "z".into()];
         assert_eq!(cut_lines(&lines, &Profile::Slim.caps()), (vec![Cow::Borrowed(lines[0].as_str())], true));
     }

@@ -7,12 +7,14 @@
 //! - [`validate`]: a JSON value against such a schema.
 //! - [`profile`]: slim, structured and debug; the only place where a response is cut down.
 //! - [`caps`]: how much of each part a profile shows.
-//! - [`effects`]: what a failed program may have changed. `summary`: what records of calls keep.
+//! - [`effects`]: what a failed program may have changed. `summary`: what records of calls keep;
+//!   `planner`: what they keep of tasks.
 //! - [`outcome`]: the JSON rendering of an outcome on the command line. [`report`]: that of errors and warnings.
 
 pub mod caps;
 pub mod effects;
 pub mod outcome;
+mod planner;
 pub mod profile;
 pub mod record;
 pub mod report;
@@ -20,6 +22,7 @@ pub mod schema;
 mod summary;
 pub mod validate;
 
+pub use planner::{PlannerSummary, PlannerTurn, TaskSummary};
 pub use summary::{CallSummary, TurnSummary};
 
 use crate::protocol::LogMessage;

@@ -68,7 +68,7 @@ fn text<'r>(record: &'r Record<'_>, caps: &Caps) -> Cow<'r, str> {
             }
             _ => {
                 note = truncation_note(answer, caps);
-                Cow::Borrowed(cut(&answer.text, caps.result_bytes).0)
+                cut(&answer.text, caps.result_bytes).0
             }
         },
         EvalEnding::Error(error) => error_text(error, record.run, caps).into(),
@@ -119,7 +119,7 @@ fn counted(bytes: u64) -> String {
 fn error_text(error: &ErrorEnding<'_>, run: Option<&Outcome>, caps: &Caps) -> String {
     let (detail, _) = cut(&error.detail, caps.message_bytes);
     let mut text = if detail.strip_prefix(error.reason).is_some_and(|rest| rest.starts_with(": ")) {
-        detail.to_owned()
+        detail.into_owned()
     } else {
         format!("{}: {detail}", error.reason)
     };

@@ -1,5 +1,6 @@
 //! What is recorded of a call beside its answer.
 
+use super::planner::TaskSummary;
 use super::record::{EvalEnding, Record};
 use ptc_runtime::outcome::Outcome;
 use std::borrow::Cow;
@@ -11,6 +12,8 @@ pub struct CallSummary<'a> {
     pub reason: Option<Cow<'a, str>>,
     /// The run behind it.
     pub run: Option<&'a Outcome>,
+    /// The task behind it, which is many runs.
+    pub task: Option<Box<TaskSummary>>,
     /// Bytes of the answer, the result alone.
     pub result_bytes: Option<u64>,
     /// What it was in its session, where turns are logged.
@@ -43,7 +46,7 @@ impl<'a> CallSummary<'a> {
             EvalEnding::Ok { answer, .. } => (None, Some(answer.text.len() as u64)),
             EvalEnding::Error(error) => (Some(error.reason.into()), None),
         };
-        CallSummary { reason, run: record.run, result_bytes, turn: None }
+        CallSummary { reason, run: record.run, result_bytes, ..CallSummary::default() }
     }
 
     /// Of a call that came to nothing, for this reason.

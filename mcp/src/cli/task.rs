@@ -7,7 +7,7 @@ use super::flags::limits::LimitFlags;
 use super::flags::source::context;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
-use crate::tools::lisp_task::TaskRequest;
+use crate::tools::lisp_task::{SolvedTask, TaskRequest};
 use serde_json::{Value, json};
 
 /// Arguments of `ptc task`.
@@ -63,7 +63,7 @@ pub async fn run(args: TaskArgs) -> Result<Exit, Abort> {
         Err(abort) => Err(abort),
     };
     booted.runtime.shutdown().await;
-    let (answer, is_ok) = solved?;
+    let SolvedTask { answer, is_ok, summary: _ } = solved?;
     match args.output {
         OutputFormat::Json => console::write_json(&answer)?,
         OutputFormat::Text => {

@@ -116,7 +116,7 @@ fn text_report(has_upstreams: bool, servers: &[ServerStatus]) -> String {
             let signature = arguments(&tool.input_schema);
             let description =
                 tool.description.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
-            let description = style.dim(cut(description, 100).0);
+            let description = style.dim(&cut(description, 100).0);
             report.push_str(&format!("  {name} {signature} {description}\n"));
         }
     }

@@ -18,7 +18,8 @@ pub mod shapes;
 pub use filtered::{Filtered, Form};
 pub use payload::CleanBytes;
 
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::secrets::{Cut, SecretRegistry};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Stderr, Stdout};
 use std::sync::LazyLock;
 
@@ -29,6 +30,11 @@ static SECRETS: LazyLock<SecretRegistry> = LazyLock::new(SecretRegistry::new);
 /// The secrets that no standard stream lets through.
 pub fn secrets() -> &'static SecretRegistry {
     &SECRETS
+}
+
+/// The beginning of a text that somebody will read: cleaned, and cut then.
+pub fn excerpt(text: &str, room: Cut) -> Cow<'_, str> {
+    secrets().excerpt(text, room)
 }
 
 /// Bytes for a client on a socket.

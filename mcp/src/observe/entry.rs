@@ -1,12 +1,13 @@
 //! One call as it was recorded. Nothing of it is looked into before somebody asks.
 
-use super::payload::{PayloadPolicy, first_chars};
+use super::payload::PayloadPolicy;
+use crate::answer::PlannerSummary;
 use crate::answer::outcome::{fault_of, millis};
 use crate::protocol::borrowed::Raw;
 use jiff::Timestamp;
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus, Usage};
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::secrets::{Cut, SecretRegistry, shortened};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -41,6 +42,8 @@ pub struct CallEntry {
     pub reason: Option<Box<str>>,
     /// What ran.
     pub run: Option<RunEntry>,
+    /// What a model of this server did.
+    pub planner: Option<Box<PlannerSummary>>,
 }
 
 /// A record with the arguments of its call, as far as anything was done about them. Cheap to copy.
@@ -149,11 +152,15 @@ impl CallEntry {
         self.run.as_ref().map_or(&[], |run| &run.calls)
     }
 
-    /// The metrics of a call that has called upstream tools.
+    /// The metrics of a call that has called upstream tools, or asked a model.
     pub fn metrics(&self) -> Option<PtcMetrics> {
-        let run = self.run.as_ref().filter(|run| !run.calls.is_empty())?;
-        let answer = if self.is_error { 0 } else { run.result_bytes.unwrap_or(0) };
-        Some(PtcMetrics::from_parts(&run.calls, answer, run.prints.1))
+        let run = self.run.as_ref().filter(|run| !run.calls.is_empty() || self.planner.is_some())?;
+        Some(PtcMetrics::from_parts(&run.calls, self.answered_bytes(), run.prints.1))
+    }
+
+    fn answered_bytes(&self) -> u64 {
+        let bytes = self.run.as_ref().and_then(|run| run.result_bytes);
+        bytes.filter(|_| !self.is_error).unwrap_or(0)
     }
 }
 
@@ -174,7 +181,9 @@ impl RecordedCall {
         let entry = &*self.entry;
         let run = entry.run.as_ref();
         let mut record = Map::new();
-        let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
+        let mut put = |key: &str, value: Value| {
+            record.insert(key.to_owned(), value);
+        };
         put("request_id", (*entry.request_id).into());
         put("ts", timestamp(entry.ended).into());
         put("tool", (*entry.tool).into());
@@ -194,10 +203,15 @@ impl RecordedCall {
         match whole {
             true => put("upstream_calls", entry.calls().iter().map(call_without_error).collect()),
             false => put("upstream_calls", entry.calls().len().into()),
-        };
-        if let Some(metrics) = entry.metrics() {
+        }
+        match (&entry.planner, entry.metrics()) {
+            (Some(planner), _) => {
+                put("ptc_metrics", planner.metrics(entry.calls(), entry.answered_bytes()));
+                put("agentic", planner.as_json());
+            }
             // Numbers under names of ours.
-            put("ptc_metrics", serde_json::to_value(metrics).unwrap_or_default());
+            (None, Some(metrics)) => put("ptc_metrics", serde_json::to_value(metrics).unwrap_or_default()),
+            (None, None) => {}
         }
         if whole && let Some(run) = run {
             if let Some(message) = &run.message {
@@ -230,10 +244,10 @@ pub fn is_oversize(call: &CallRecord) -> bool {
 pub fn kept_call(call: &CallRecord) -> CallRecord {
     let status = match &call.status {
         CallStatus::Ok => CallStatus::Ok,
-        CallStatus::Error { reason, error } => {
-            let end = error.floor_char_boundary(ERROR_BYTES.min(error.len()));
-            CallStatus::Error { reason: *reason, error: error[..end].to_owned() }
-        }
+        CallStatus::Error { reason, error } => CallStatus::Error {
+            reason: *reason,
+            error: shortened(error, Cut::Bytes(ERROR_BYTES)).into_owned(),
+        },
     };
     let CallRecord { server, tool, status: _, begun, duration, result_bytes, effect, arguments_hash } = call;
     CallRecord {
@@ -249,13 +263,16 @@ pub fn kept_call(call: &CallRecord) -> CallRecord {
 }
 
 /// An id as records have it: a string by its content, a number by its digits.
-pub fn bounded_id(json: &str) -> Box<str> {
+pub fn bounded_id(json: &str, secrets: &SecretRegistry) -> Box<str> {
     let text = match json.starts_with('"') {
         true => serde_json::from_str::<String>(json).unwrap_or_default(),
         false => json.to_owned(),
     };
     match text.len() > ID_BYTES {
-        true => format!("{}…({}B id, truncated)", first_chars(&text, ID_CHARS), text.len()).into(),
+        true => {
+            let begin = secrets.excerpt(&text, Cut::Chars(ID_CHARS));
+            format!("{begin}…({}B id, truncated)", text.len()).into()
+        }
         false => text.into(),
     }
 }

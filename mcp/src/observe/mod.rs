@@ -23,13 +23,13 @@ pub mod trace;
 pub mod turn_log;
 pub mod writer;
 
-use crate::answer::{CallSummary, Content, EdgeReason, ToolAnswer};
+use crate::answer::{CallSummary, Content, EdgeReason, TaskSummary, ToolAnswer};
 use crate::protocol::Id;
 use crate::protocol::borrowed::Raw;
 use counts::CallCounts;
 use entry::{CallArguments, CallEntry, RecordedCall, RunEntry, bounded_id, kept_call};
 use payload::PayloadPolicy;
-use ptc_runtime::outcome::Outcome;
+use ptc_runtime::outcome::{Outcome, Usage};
 use ptc_runtime::secrets::SecretRegistry;
 use ring::CallRing;
 use std::path::PathBuf;
@@ -121,7 +121,7 @@ impl CallRecorder {
     ) -> OpenRecord {
         OpenRecord(Some(Box::new(BegunCall {
             recorder: self.clone(),
-            request_id: bounded_id(id.as_json()),
+            request_id: bounded_id(id.as_json(), &self.secrets),
             tool: tool.into(),
             owner,
             arguments: arguments.map(CallArguments::of),
@@ -201,7 +201,12 @@ impl BegunCall {
             protocol,
             is_error,
             reason: reason.map(Into::into),
-            run: summary.run.map(|run| run_entry(run, summary.result_bytes)),
+            run: match (summary.run, &summary.task) {
+                (Some(run), _) => Some(run_entry(run, summary.result_bytes)),
+                (None, Some(task)) => Some(task_entry(task, summary.result_bytes)),
+                (None, None) => None,
+            },
+            planner: summary.task.as_ref().map(|task| Box::new(task.planner.clone())),
         };
         let is_known = reason != Some(EdgeReason::UnknownTool.name());
         if let Some(totals) = &recorder.totals {
@@ -216,7 +221,8 @@ impl BegunCall {
                 None => String::new(),
             };
             let prints = summary.run.map(|run| run.prints.clone()).unwrap_or_default();
-            let texts = CallTexts { answer, prints };
+            let programs = summary.task.as_ref().map(|task| task.programs.clone()).unwrap_or_default();
+            let texts = CallTexts { answer, prints, programs };
             writer.push(WrittenCall { call: call.clone(), texts, turn: summary.turn.clone() });
         }
         if is_known {
@@ -232,5 +238,20 @@ fn run_entry(run: &Outcome, result_bytes: Option<u64>) -> RunEntry {
         usage: run.usage,
         calls: run.upstream_calls.iter().map(kept_call).collect(),
         message: run.result.as_ref().err().map(|failure| failure.message.as_str().into()),
+    }
+}
+
+fn task_entry(task: &TaskSummary, result_bytes: Option<u64>) -> RunEntry {
+    RunEntry {
+        result_bytes,
+        prints: (0, 0),
+        usage: Usage {
+            fuel: None,
+            peak_bytes: 0,
+            duration: task.duration,
+            upstream_calls: u32::try_from(task.calls.len()).unwrap_or(u32::MAX),
+        },
+        calls: task.calls.iter().map(kept_call).collect(),
+        message: task.message.as_deref().map(Into::into),
     }
 }

@@ -1,6 +1,6 @@
 //! How much of what a client sent, and of what it got, a record shows.
 
-use ptc_runtime::secrets::{DocumentShape, SecretRegistry};
+use ptc_runtime::secrets::{Cut, DocumentShape, SecretRegistry};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -38,12 +38,11 @@ impl PayloadPolicy {
 
     /// A program, a script, or the text of an answer.
     pub fn text(self, text: &str, secrets: &SecretRegistry) -> Value {
-        // Cleaned before it is cut, so that no part of a secret is left at the end.
         match self {
             PayloadPolicy::None => json!({ "sha256": sha256(text.as_bytes()), "bytes": text.len() }),
             PayloadPolicy::Summary => json!({
                 "sha256": sha256(text.as_bytes()), "bytes": text.len(),
-                "preview": first_chars(&secrets.scrub(text), PREVIEW_CHARS),
+                "preview": secrets.excerpt(text, Cut::Chars(PREVIEW_CHARS)),
             }),
             PayloadPolicy::Full => secrets.scrub(text).into(),
         }
@@ -71,7 +70,8 @@ impl PayloadPolicy {
             PayloadPolicy::Summary => {
                 let first = |line: &String| {
                     let clean = secrets.scrub(line);
-                    first_chars(clean.lines().next().unwrap_or_default(), LINE_CHARS).to_owned()
+                    let first = clean.lines().next().unwrap_or_default();
+                    secrets.excerpt(first, Cut::Chars(LINE_CHARS)).into_owned()
                 };
                 json!({ "count": lines.len(), "items": lines.iter().map(first).collect::<Vec<_>>() })
             }
@@ -88,11 +88,6 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// Two digits a byte.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// So many characters.
-pub fn first_chars(text: &str, most: usize) -> &str {
-    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Type and, of a collection, size of each member.

@@ -98,6 +98,7 @@ mod tests {
             is_error: false,
             reason: None,
             run: None,
+            planner: None,
         };
         let text = Some("x".repeat(bytes).into());
         RecordedCall { entry: Arc::new(entry), arguments: Some(CallArguments { bytes, text }) }

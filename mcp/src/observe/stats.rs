@@ -1,6 +1,7 @@
 //! What many calls were like together.
 
 use super::entry::{CallEntry, timestamp};
+use crate::answer::PlannerSummary;
 use crate::answer::outcome::{fault_of, millis};
 use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::CallRecord;
@@ -100,7 +101,7 @@ pub fn payload_reduction(calls: &[&CallEntry]) -> Option<Value> {
             "upstream_result_bytes": metrics.upstream_result_bytes, "ratio": ratio,
         })
     });
-    Some(json!({
+    let mut reduction = json!({
         "schema_version": 1,
         "calls_with_metrics": measured.len(),
         "total_final_result_bytes": answers,
@@ -117,7 +118,46 @@ pub fn payload_reduction(calls: &[&CallEntry]) -> Option<Value> {
             "method": "utf8_bytes_div_4",
         },
         "top_reducers": top.collect::<Vec<_>>(),
-    }))
+    });
+    let planners: Vec<&PlannerSummary> = planners(calls).collect();
+    if !planners.is_empty() {
+        reduction["agentic_planner"] = planner_totals(&planners);
+    }
+    Some(reduction)
+}
+
+/// What models of this server did for tasks; `None` without any.
+pub fn agentic(calls: &[&CallEntry]) -> Option<Value> {
+    let planners: Vec<&PlannerSummary> = planners(calls).collect();
+    let sum =
+        |part: fn(&PlannerSummary) -> usize| planners.iter().map(|planner| part(planner)).sum::<usize>();
+    (!planners.is_empty()).then(|| {
+        json!({
+            "tasks": planners.len(), "planner_calls": sum(PlannerSummary::calls),
+            "planner_errors": sum(|planner| planner.errors), "planner_rejects": sum(PlannerSummary::rejects),
+            "retries": sum(PlannerSummary::retries),
+        })
+    })
+}
+
+fn planners<'c>(calls: &[&'c CallEntry]) -> impl Iterator<Item = &'c PlannerSummary> {
+    calls.iter().filter_map(|call| call.planner.as_deref())
+}
+
+/// Tokens are null unless the model said them of every request.
+fn planner_totals(planners: &[&PlannerSummary]) -> Value {
+    let reported: Vec<(u64, u64)> = planners.iter().filter_map(|planner| planner.tokens()).collect();
+    let is_known = reported.len() == planners.len();
+    let tokens = |part: fn(&(u64, u64)) -> u64| is_known.then(|| reported.iter().map(part).sum::<u64>());
+    let sum = |part: fn(&PlannerSummary) -> u64| planners.iter().map(|planner| part(planner)).sum::<u64>();
+    json!({
+        "tasks": planners.len(), "provider_reported_tasks": reported.len(),
+        "total_prompt_tokens": tokens(|(prompt, _)| *prompt),
+        "total_completion_tokens": tokens(|(_, completion)| *completion),
+        "total_prompt_bytes": sum(|planner| planner.prompt_bytes),
+        "total_completion_bytes": sum(|planner| planner.completion_bytes),
+        "estimated_total_tokens": sum(PlannerSummary::estimated_tokens),
+    })
 }
 
 fn counted<'w>(words: impl Iterator<Item = &'w str>) -> Map<String, Value> {

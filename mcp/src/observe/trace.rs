@@ -6,6 +6,7 @@
 use super::entry::{CallEntry, timestamp};
 use super::payload::{PayloadPolicy, hex, sha256};
 use super::writer::{RecordSink, Taken, WrittenCall, private};
+use crate::answer::PlannerTurn;
 use crate::answer::outcome::{fault_of, millis};
 use crate::edge::shapes;
 use ptc_runtime::outcome::CallRecord;
@@ -196,21 +197,38 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
         // A run that was over at once was not timed.
         let ran_for = run.usage.duration.min(entry.duration);
         let ran = entry.ended.checked_sub(ran_for).unwrap_or(begun);
-        lines.add("ptc_runner.lisp.execute.start", ran, json!({ "measurements": {}, "metadata": {} }));
+        match &entry.planner {
+            None => {
+                lines.add("ptc_runner.lisp.execute.start", ran, json!({ "measurements": {}, "metadata": {} }))
+            }
+            Some(planner) => {
+                let about = json!({ "measurements": {}, "metadata": { "model": planner.model } });
+                lines.add("ptc_lisp.agentic_task.start", ran, about);
+                for (at, turn) in planner.turns.iter().enumerate() {
+                    let program = call.texts.programs.get(at).and_then(Option::as_deref);
+                    let program = program.map(|program| policy.text(program, secrets));
+                    lines.add_turn(ran, at + 1, turn, program);
+                }
+            }
+        }
         let mut calls: Vec<&CallRecord> = run.calls.iter().collect();
         calls.sort_by_key(|call| call.begun);
         for call in calls {
             lines.add("ptc_lisp.upstream_call", ran + call.begun, upstream_call(call));
         }
+        let stop = match entry.planner {
+            None => "ptc_runner.lisp.execute.stop",
+            Some(_) => "ptc_lisp.agentic_task.stop",
+        };
         lines.add(
-            "ptc_runner.lisp.execute.stop",
+            stop,
             entry.ended,
             json!({
                 "measurements": {
                     "duration": nanos(ran_for), "fuel": run.usage.fuel, "peak_bytes": run.usage.peak_bytes,
                     "upstream_calls": run.calls.len(),
                 },
-                "metadata": {},
+                "metadata": entry.planner.as_ref().map_or_else(|| json!({}), |planner| planner.as_json()),
                 "duration_ms": millis(ran_for),
             }),
         );
@@ -274,6 +292,34 @@ impl TraceLines<'_> {
             Err(_) => sha256(format!("{:?}", (&entry.request_id, entry.ended)).as_bytes())[..32].to_owned(),
         };
         TraceLines { text: Vec::new(), secrets, trace_id, count: 0 }
+    }
+
+    /// A request to a model, and what came of its reply.
+    fn add_turn(&mut self, ran: SystemTime, number: usize, turn: &PlannerTurn, program: Option<Value>) {
+        let (begun, ended) = (ran + turn.begun, ran + turn.begun + turn.waited);
+        let about = json!({ "turn": number, "is_retry": turn.is_retry });
+        self.add("ptc_lisp.agentic_planner.start", begun, json!({ "measurements": {}, "metadata": about }));
+        self.add(
+            "ptc_lisp.agentic_planner.stop",
+            ended,
+            json!({
+                "measurements": {
+                    "offset": nanos(turn.begun), "duration": nanos(turn.waited),
+                    "prompt_bytes": turn.prompt_bytes, "completion_bytes": turn.completion_bytes,
+                    "tokens": turn.tokens,
+                },
+                "metadata": { "turn": number, "status": turn.status }, "duration_ms": millis(turn.waited),
+                "program": program,
+            }),
+        );
+        if turn.is_rejected() {
+            let about = json!({ "turn": number, "status": turn.status });
+            self.add(
+                "ptc_lisp.agentic_validation_reject",
+                ended,
+                json!({ "measurements": {}, "metadata": about }),
+            );
+        }
     }
 
     fn add(&mut self, event: &str, at: SystemTime, more: Value) {

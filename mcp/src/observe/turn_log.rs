@@ -1,12 +1,12 @@
 //! The turn log: what was done in sessions, a line for each program, in one file a server (`--turn-log-dir`).
 
 use super::entry::timestamp;
-use super::payload::{first_chars, hex};
+use super::payload::hex;
 use super::writer::{RecordSink, Taken, WrittenCall, private};
 use crate::answer::TurnSummary;
 use crate::answer::outcome::{fault_of, millis};
 use crate::edge::shapes;
-use ptc_runtime::secrets::SecretRegistry;
+use ptc_runtime::secrets::{CleanText, Cut, SecretRegistry};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -89,7 +89,7 @@ impl RecordSink for TurnLog {
 
 fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Value {
     let entry = &*call.call.entry;
-    let clean = |text: &str| bounded(&secrets.scrub(text));
+    let clean = |text: &str| bounded(&secrets.clean(text));
     let calls = entry.calls().iter().take(MOST_ITEMS).map(|call| {
         json!({
             "server": call.server, "tool": call.tool, "args_hash": call.arguments_hash.map(|hash| hex(&hash)),
@@ -108,8 +108,7 @@ fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Val
         reason => reason,
     };
     let message = || entry.run.as_ref().and_then(|run| run.message.as_deref()).map(clean);
-    let result =
-        (!entry.is_error).then(|| first_chars(&secrets.scrub(&call.texts.answer), RESULT_CHARS).to_owned());
+    let result = (!entry.is_error).then(|| secrets.excerpt(&call.texts.answer, Cut::Chars(RESULT_CHARS)));
     json!({
         "schema_version": 2, "event": "turn", "timestamp": timestamp(entry.ended),
         "trace_kind": "mcp.turn_log", "producer": "ptc_runner_mcp", "driver": "session",
@@ -129,9 +128,9 @@ fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Val
     })
 }
 
-fn bounded(text: &str) -> Value {
+fn bounded(text: &CleanText) -> Value {
     match text.len() > LONGEST_TEXT {
-        true => json!({ "<bytes>": text.len(), "preview": first_chars(text, 256) }),
-        false => text.into(),
+        true => json!({ "<bytes>": text.len(), "preview": text.first(Cut::Chars(256)) }),
+        false => (**text).into(),
     }
 }

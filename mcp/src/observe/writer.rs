@@ -32,15 +32,18 @@ pub struct CallTexts {
     pub answer: String,
     /// Printed lines.
     pub prints: Vec<String>,
+    /// Programs that a model of this server wrote, turn by turn.
+    pub programs: Vec<Option<String>>,
 }
 
 impl WrittenCall {
     fn bytes(&self) -> usize {
         const OTHERS: usize = 512;
-        let CallTexts { answer, prints } = &self.texts;
+        let CallTexts { answer, prints, programs } = &self.texts;
         let arguments = self.call.arguments.as_ref().map_or(0, |arguments| arguments.bytes);
         let turn = self.turn.as_ref().map_or(0, |turn| turn.program.len());
-        OTHERS + answer.len() + prints.iter().map(String::len).sum::<usize>() + arguments + turn
+        let texts = prints.iter().chain(programs.iter().flatten());
+        OTHERS + answer.len() + texts.map(String::len).sum::<usize>() + arguments + turn
     }
 }
 
@@ -242,6 +245,7 @@ mod tests {
             is_error: false,
             reason: None,
             run: None,
+            planner: None,
         };
         let call = RecordedCall { entry: Arc::new(entry), arguments: None };
         WrittenCall { call, texts: CallTexts::default(), turn: None }

@@ -2,6 +2,8 @@
 
 use super::llm::{LlmMessage, LlmRole};
 use crate::run::outcome::{Failure, Outcome};
+use crate::secrets::{Cut, shortened};
+use std::borrow::Cow;
 
 /// Printed lines and values in feedback are cut at this share of it each.
 const SHARE: usize = 2;
@@ -69,14 +71,13 @@ pub(super) fn marked(text: &str, most: usize) -> String {
 
 /// The text, or its beginning with a word about the rest.
 pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
+    match shortened(text, Cut::Bytes(most)) {
+        Cow::Borrowed(text) => text.to_owned(),
+        Cow::Owned(short) => {
+            let shown = short.len() - '…'.len_utf8();
+            format!("{short} ({shown} of {} bytes; print less)", text.len())
+        }
     }
-    let mut end = most;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}… ({} of {} bytes; print less)", &text[..end], end, text.len())
 }
 
 /// Takes the oldest turns out of a conversation until its texts are within `most` bytes: the first message, which is the

@@ -172,7 +172,8 @@ fn data(context: &Map<String, Json>, secrets: &SecretRegistry) -> String {
         .iter()
         .take(KEYS)
         .map(|(key, value)| {
-            let key = one_line(key, KEY);
+            let key = secrets.scrub(key);
+            let key = one_line(&key, KEY);
             let (kind, sample) = match value {
                 Json::Null => return format!("data/{key}  nil"),
                 Json::Bool(value) => return format!("data/{key}  {value}"),

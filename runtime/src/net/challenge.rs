@@ -1,5 +1,7 @@
 //! What a server asks for with `WWW-Authenticate`, in words.
 
+use crate::secrets::{Cut, shortened};
+
 /// Characters of a value that are shown.
 const SHOWN: usize = 200;
 
@@ -70,10 +72,7 @@ fn shown(text: &str) -> String {
 /// The beginning of what a server says. That something is missing shows, and so whoever looks for secrets knows that
 /// one of them may have been cut.
 pub(crate) fn excerpt(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(text, Cut::Chars(most)).into_owned()
 }
 
 #[cfg(test)]

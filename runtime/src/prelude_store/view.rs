@@ -1,7 +1,9 @@
 //! What models are shown of stored preludes: bounded, and of metadata only what is documented.
 
 use super::{PreludeCandidate, PreludeVersion, StoreError, StoredPrelude};
+use crate::secrets::{Cut, shortened};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Bytes of a source text that are shown.
 const SHOWN_SOURCE: usize = 64 << 10;
@@ -28,9 +30,9 @@ impl PreludeCandidate {
     /// With as much of its text as is shown.
     pub fn public_view(&self) -> Value {
         let mut view = self.version.public_view();
-        let source = &self.source[..self.source.floor_char_boundary(SHOWN_SOURCE.min(self.source.len()))];
+        let source = within(&self.source, SHOWN_SOURCE);
         view["namespaces"] = json!([self.version.id]);
-        view["source_truncated"] = (source.len() < self.source.len()).into();
+        view["source_truncated"] = matches!(source, Cow::Owned(_)).into();
         view["source"] = source.into();
         view
     }
@@ -67,13 +69,18 @@ pub(super) fn public_metadata(metadata: &Map<String, Value>) -> Map<String, Valu
     let shown = metadata.iter().filter(|(key, _)| SHOWN_KEYS.contains(&key.as_str()));
     let scalar = |(key, value): (&String, &Value)| match value {
         Value::Array(_) | Value::Object(_) => None,
-        Value::String(text) => {
-            let text = &text[..text.floor_char_boundary(SHOWN_TEXT.min(text.len()))];
-            Some((key.clone(), text.into()))
-        }
+        Value::String(text) => Some((key.clone(), within(text, SHOWN_TEXT).into())),
         value => Some((key.clone(), value.clone())),
     };
     shown.filter_map(scalar).collect()
+}
+
+/// The text in so many bytes, the ellipsis of one that is cut among them.
+fn within(text: &str, most: usize) -> Cow<'_, str> {
+    match text.len() <= most {
+        true => Cow::Borrowed(text),
+        false => shortened(text, Cut::Bytes(most - '…'.len_utf8())),
+    }
 }
 
 fn timestamp(ms: i64) -> String {

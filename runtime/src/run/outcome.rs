@@ -98,6 +98,8 @@ pub struct RenderedValue {
     pub truncated: bool,
     /// Bytes of the whole text, also when it was cut; one more than `RunOptions::counted_bytes` when there are more.
     pub text_bytes: u64,
+    /// Bytes that the text is shorter by than that of the value, because it is brief (`RunOptions::brief_text`).
+    pub saved_bytes: u64,
     /// True when the value is nil (its text is `nil`).
     pub is_nil: bool,
     /// JSON text of the value, only when `RunOptions::want_json`; an error says where the value has no JSON form.
@@ -115,6 +117,7 @@ impl RenderedValue {
             text,
             truncated: false,
             text_bytes,
+            saved_bytes: 0,
             is_nil: false,
             json: None,
             media: Vec::new(),

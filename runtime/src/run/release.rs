@@ -50,7 +50,16 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
 }
 
 fn clean_answer(answer: &mut RenderedValue, secrets: &SecretRegistry) {
-    let RenderedValue { completion: _, text, truncated, text_bytes: _, is_nil: _, json, media } = answer;
+    let RenderedValue {
+        completion: _,
+        text,
+        truncated,
+        text_bytes: _,
+        saved_bytes: _,
+        is_nil: _,
+        json,
+        media,
+    } = answer;
     for Media { kind: _, data, mime_type } in media {
         secrets.scrub_string(data);
         secrets.scrub_string(mime_type);

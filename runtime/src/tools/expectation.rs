@@ -2,6 +2,7 @@
 //! constant. Whatever is not understood is accepted; the upstream has the last word.
 
 use super::schema::{alternatives, resolve, word};
+use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -219,10 +220,8 @@ impl ValueShape<'_> {
             ValueShape::Int(value) => value.to_string(),
             ValueShape::BigInt(digits) => digits.to_string(),
             ValueShape::Float(value) => format!("{value:?}"),
-            ValueShape::Text(text) => match text.char_indices().nth(SHOWN) {
-                Some((end, _)) => format!("{}...", Json::from(&text[..end])),
-                None => Json::from(&**text).to_string(),
-            },
+            // Within the quotes: the ellipsis says where a secret may have been cut.
+            ValueShape::Text(text) => Json::from(dotted(text, Cut::Chars(SHOWN))).to_string(),
             ValueShape::List => "a list".to_owned(),
             ValueShape::Map => "a map".to_owned(),
             ValueShape::Unknown => "another value".to_owned(),

@@ -3,6 +3,7 @@
 use super::schema::{Argument, Properties, alternatives, key, resolve, word};
 use super::typed::{result, typed};
 use super::{Annotations, CatalogServer, ListKind, UpstreamTool};
+use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
@@ -58,9 +59,9 @@ pub fn one_line(text: &str, characters: usize) -> Cow<'_, str> {
         line.push_str(word);
     }
     let line = if line == text { Cow::Borrowed(text) } else { Cow::Owned(line) };
-    match line.char_indices().nth(characters) {
-        None => line,
-        Some((end, _)) => Cow::Owned(format!("{}...", line[..end].trim_end())),
+    match dotted(&line, Cut::Chars(characters)) {
+        Cow::Owned(short) => Cow::Owned(short),
+        Cow::Borrowed(_) => line,
     }
 }
 
@@ -213,9 +214,9 @@ fn paragraph(text: &str, characters: usize, indent: &str) -> String {
         _ => format!("{indent}{}", line.get(shared..).unwrap_or_else(|| line.trim_start())),
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    match text.char_indices().nth(characters) {
-        None => text,
-        Some((end, _)) => format!("{}...", text[..end].trim_end()),
+    match dotted(&text, Cut::Chars(characters)) {
+        Cow::Owned(short) => short,
+        Cow::Borrowed(_) => text,
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a server remembers of calls.
 //!
-//! - `debug`: `lisp_debug`. `traces`: records in files
+//! - `debug`: `lisp_debug`. `traces`: records in files. `disk`: a disk that is full.
 
 #![allow(clippy::unwrap_used, reason = "a broken server should be loud")]
 
 mod debug;
+#[cfg(target_os = "linux")]
+mod disk;
 mod traces;
 
 use ptc_tests::serve::Server;

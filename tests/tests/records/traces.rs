@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A folder that is gone with its test.
-fn folder() -> tempfile::TempDir {
+pub(super) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
 /// The files of a folder whose names end so, by name.
-fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.to_str().unwrap().ends_with(end));
@@ -23,7 +23,7 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-fn lines(path: &Path) -> Vec<Value> {
+pub(super) fn lines(path: &Path) -> Vec<Value> {
     std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -39,7 +39,7 @@ fn eval(server: &mut Server, program: &str) -> Value {
 }
 
 /// Waits until so many records were written or dropped.
-fn settled(server: &mut Server, sink: &str, count: u64) -> (u64, u64) {
+pub(super) fn settled(server: &mut Server, sink: &str, count: u64) -> (u64, u64) {
     loop {
         let stats = ask(server, json!({ "op": "stats" }));
         let number = |key: &str| stats[sink][key].as_u64().unwrap_or_else(|| panic!("{stats}"));

@@ -98,6 +98,15 @@ impl Isolate {
         })
     }
 
+    /// True when the value of a name of the user namespace is the result of the program that ran last: the same node, not
+    /// an equal one.
+    pub fn is_result(&mut self, name: &str) -> bool {
+        self.scope(|world, _| {
+            let value = world.slot_of(name).and_then(|slot| world.globals.get(slot));
+            value.is_some_and(|value| value.is_node(&world.result))
+        })
+    }
+
     /// Takes the value of a name of the user namespace away. False when it has none.
     pub fn undefine(&mut self, name: &str) -> bool {
         self.scope(|world, _| {

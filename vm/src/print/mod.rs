@@ -29,6 +29,8 @@ pub struct Printed {
     pub truncated: bool,
     /// Bytes of the whole text; one more than are counted when it has more.
     pub bytes: usize,
+    /// Bytes that it is shorter by because it is brief.
+    pub saved: usize,
 }
 
 /// How much of a text was written.
@@ -38,6 +40,8 @@ pub struct Extent {
     pub truncated: bool,
     /// Bytes of the whole text; one more than are counted when it has more.
     pub bytes: usize,
+    /// Bytes that it is shorter by because it is brief.
+    pub saved: usize,
 }
 
 /// The text that reads back as the value: strings quoted, maps and sets in key order.
@@ -46,8 +50,8 @@ pub struct Extent {
 /// Fuel, deadline, cancellation, memory.
 pub fn pr_str(cx: &mut Context, value: &Value, limit: impl Into<TextLimit>) -> Result<Printed> {
     let mut text = String::new();
-    let Extent { truncated, bytes } = pr_str_into(cx, value, limit.into(), &mut text)?;
-    Ok(Printed { text, truncated, bytes })
+    let Extent { truncated, bytes, saved } = pr_str_into(cx, value, limit.into(), &mut text)?;
+    Ok(Printed { text, truncated, bytes, saved })
 }
 
 /// [`pr_str`] into memory that its caller keeps: whatever `text` holds is replaced.
@@ -57,9 +61,9 @@ pub fn pr_str(cx: &mut Context, value: &Value, limit: impl Into<TextLimit>) -> R
 pub fn pr_str_into(cx: &mut Context, value: &Value, limit: TextLimit, text: &mut String) -> Result<Extent> {
     let mut buffer = Text::within(std::mem::take(text), limit);
     write_readable(cx, &mut buffer, value)?;
-    let (truncated, bytes) = (buffer.is_cut(), buffer.written());
+    let (truncated, bytes, saved) = (buffer.is_cut(), buffer.written(), buffer.saved());
     *text = buffer.into_text();
-    Ok(Extent { truncated, bytes })
+    Ok(Extent { truncated, bytes, saved })
 }
 
 /// The text of `str`: strings raw, nil empty, infinities in words; what is inside collections reads as in

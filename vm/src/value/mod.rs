@@ -200,6 +200,17 @@ impl Value {
         }
     }
 
+    /// True when both are one and the same node of strings, vectors, maps or sets.
+    pub(crate) fn is_node(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Str(a), Value::Str(b)) => Rc::ptr_eq(a, b),
+            (Value::Vector(a), Value::Vector(b)) => Rc::ptr_eq(a, b),
+            (Value::Map(a), Value::Map(b)) => Rc::ptr_eq(a, b),
+            (Value::Set(a), Value::Set(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
     /// True for values that can be called with arguments as functions (keywords and collections are
     /// callable too but are no functions).
     pub fn is_function(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A list of maps as a table.
 
+use ptc_runtime::secrets::{Cut, shortened};
 use serde_json::Value;
 
 /// Longest cell.
@@ -25,7 +26,7 @@ pub(super) fn table(value: &Value) -> Option<String> {
             Some(other) => other.to_string(),
         };
         match text.chars().count() > CELL {
-            true => text.chars().take(CELL - 1).chain(['…']).collect(),
+            true => shortened(&text, Cut::Chars(CELL - 1)).into_owned(),
             false => text,
         }
     };

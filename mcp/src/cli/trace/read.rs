@@ -151,7 +151,7 @@ impl Trace {
                 };
                 self.run.get_or_insert_default().calls.push(call);
             }
-            "ptc_runner.lisp.execute.stop" => {
+            "ptc_runner.lisp.execute.stop" | "ptc_lisp.agentic_task.stop" => {
                 let run = self.run.get_or_insert_default();
                 run.micros = micros(&measured["duration"]);
                 run.fuel = measured["fuel"].as_u64();

@@ -3,6 +3,8 @@
 use super::read::{DrawnCall, Trace};
 use super::units::{bytes, count, time, whole};
 use crate::console::style::Style;
+use ptc_runtime::secrets::{Cut, shortened};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Columns of what stands beside the bars.
@@ -118,7 +120,8 @@ fn chart(out: &mut String, trace: &Trace, width: usize, style: Style) {
             (None, Some(size)) => format!("{:>9}", bytes(size)),
             (None, None) => String::new(),
         };
-        let name = shortened(&format!("{:>3} {}", at + 1, harmless(&call.name)), NAME - 1);
+        let name = format!("{:>3} {}", at + 1, harmless(&call.name));
+        let name = within(&name, NAME - 1);
         let line = format!(
             "{name:<NAME$}{}{bar}{} {:>8}  {said}",
             style.dim(before),
@@ -143,9 +146,10 @@ fn split_at_char(text: &str, count: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn shortened(text: &str, most: usize) -> String {
+/// In so many columns.
+fn within(text: &str, most: usize) -> Cow<'_, str> {
     match text.chars().count() > most {
-        true => text.chars().take(most - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+        true => shortened(text, Cut::Chars(most - 1)),
+        false => Cow::Borrowed(text),
     }
 }

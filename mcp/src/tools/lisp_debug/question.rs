@@ -1,6 +1,8 @@
 //! What may be asked.
 
+use crate::edge;
 use crate::protocol::borrowed::Raw;
+use ptc_runtime::secrets::Cut;
 use serde_json::{Map, Value};
 
 /// The operations.
@@ -99,7 +101,7 @@ fn whole(fields: &Map<String, Value>, key: &str, most: u64) -> Result<Option<u64
 }
 
 fn repeated(value: &Value) -> String {
-    value.to_string().chars().take(REPEATED_CHARS).collect()
+    edge::excerpt(&value.to_string(), Cut::Chars(REPEATED_CHARS)).into_owned()
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ fn stats(recorder: &CallRecorder, mut calls: Vec<RecordedCall>, which: Which, ro
     answer.extend(always.map(|(key, value): (&str, Value)| (key.to_owned(), value)));
     let sometimes = [
         ("upstream_calls", stats::upstream_calls(&calls)),
+        ("agentic", stats::agentic(&calls)),
         ("payload_reduction", stats::payload_reduction(&calls)),
     ];
     for sink in recorder.counts() {

@@ -2,15 +2,13 @@
 
 use super::TaskSettings;
 use super::request::TaskRequest;
+use crate::answer::TaskSummary;
+use crate::edge;
 use ptc_runtime::agent::{AgentFailure, AgentReason, AgentStep, LlmErrorKind};
-use ptc_runtime::metrics::PtcMetrics;
 use ptc_runtime::outcome::{CallFault, CallRecord, CallStatus};
+use ptc_runtime::secrets::Cut;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-
-/// What the ratio does not say.
-const EFFICIENCY_NOTE: &str = "The ratio counts upstream payload against the answer. It excludes what the planner model of \
-    this server read and wrote, and the envelope of the response.";
 
 /// A call that came to nothing before a model was asked.
 pub(super) fn failed(reason: &str, message: &str) -> Value {
@@ -23,10 +21,9 @@ pub(super) fn failed(reason: &str, message: &str) -> Value {
 /// The whole answer.
 pub(super) fn of(
     step: &AgentStep,
-    model: &str,
+    summary: &TaskSummary,
     settings: &TaskSettings,
     request: &TaskRequest,
-    took: Duration,
 ) -> Value {
     let mut warnings: Vec<Value> = request
         .constraints
@@ -50,7 +47,7 @@ pub(super) fn of(
                 warnings.push(json!({ "code": "max_result_bytes", "detail": settings.result_bytes }));
             }
             put("status", "ok".into());
-            put("answer", cut(&text, settings.result_bytes).into());
+            put("answer", edge::excerpt(&text, Cut::Bytes(settings.result_bytes)).into());
             put("structured_result", if truncated || value.is_string() { Value::Null } else { value });
         }
         Err(failure) => {
@@ -69,7 +66,7 @@ pub(super) fn of(
     put(
         "planner",
         json!({
-            "model": model, "calls": usage.requests, "duration_ms": millis(usage.model_time),
+            "model": summary.planner.model, "calls": usage.requests, "duration_ms": millis(usage.model_time),
             "prompt_bytes": usage.prompt_bytes, "output_bytes": usage.reply_bytes,
             "completion_bytes": usage.reply_bytes, "tokens": usage.tokens,
         }),
@@ -78,7 +75,7 @@ pub(super) fn of(
         "execution",
         json!({
             "result_bytes": result_bytes, "truncated": truncated, "max_result_bytes": settings.result_bytes,
-            "duration_ms": millis(took), "turn_count": step.turns.len(),
+            "duration_ms": millis(summary.duration), "turn_count": step.turns.len(),
         }),
     );
     put("upstream_calls", step.calls.iter().map(call_json).collect());
@@ -86,7 +83,8 @@ pub(super) fn of(
         put("program", json!(step.program));
     }
     if usage.requests > 0 {
-        put("ptc_metrics", metrics(step, if step.result.is_ok() { result_bytes } else { 0 }));
+        let answered = if step.result.is_ok() { result_bytes as u64 } else { 0 };
+        put("ptc_metrics", summary.planner.metrics(&step.calls, answered));
     }
     Value::Object(fields)
 }
@@ -125,37 +123,6 @@ fn call_json(call: &CallRecord) -> Value {
     entry
 }
 
-fn metrics(step: &AgentStep, final_bytes: usize) -> Value {
-    let mut metrics =
-        serde_json::to_value(PtcMetrics::from_parts(&step.calls, final_bytes as u64, 0)).unwrap_or_default();
-    let usage = &step.usage;
-    let reported = usage.requests > 0
-        && step.turns.len() == usage.requests as usize
-        && step.turns.iter().all(|turn| turn.tokens.total().is_some());
-    let tokens = |count: Option<u64>| if reported { json!(count.unwrap_or(0)) } else { Value::Null };
-    let estimate = |bytes: u64| bytes.div_ceil(4);
-    metrics["server_side_llm"] = json!({
-        "planner_calls": usage.requests, "provider_reported": reported,
-        "prompt_tokens": tokens(usage.tokens.input), "completion_tokens": tokens(usage.tokens.output),
-        "total_tokens": tokens(usage.tokens.total()),
-        "prompt_bytes": usage.prompt_bytes, "completion_bytes": usage.reply_bytes,
-        "estimated_prompt_tokens": estimate(usage.prompt_bytes),
-        "estimated_completion_tokens": estimate(usage.reply_bytes),
-        "estimated_total_tokens": estimate(usage.prompt_bytes + usage.reply_bytes),
-        "estimate_method": "utf8_bytes_div_4",
-    });
-    metrics["efficiency_note"] = EFFICIENCY_NOTE.into();
-    metrics
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn cut(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -17,7 +17,7 @@ pub use summary::CapabilitySummary;
 
 use super::job::{Cancel, Job, Reporter};
 use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations};
-use crate::answer::{CallSummary, Content, ToolAnswer, ToolResult};
+use crate::answer::{CallSummary, Content, TaskSummary, ToolAnswer, ToolResult};
 use crate::protocol::borrowed::Raw;
 use ptc_runtime::Runtime;
 use ptc_runtime::agent::{Agent, AgentLimits, Llm};
@@ -52,6 +52,17 @@ pub struct TaskSettings {
     pub summary: CapabilitySummary,
 }
 
+/// What came of a task.
+#[derive(Clone, Debug)]
+pub struct SolvedTask {
+    /// What the client is told.
+    pub answer: Value,
+    /// That is an answer, and not why there is none.
+    pub is_ok: bool,
+    /// What there is to record of it.
+    pub summary: TaskSummary,
+}
+
 /// Tasks of one server: its runtime, its model, how they are run.
 pub struct Tasks {
     runtime: Arc<Runtime>,
@@ -70,8 +81,8 @@ impl Tasks {
         &self.settings
     }
 
-    /// Solves a task: what the client is told, and whether it is an answer.
-    pub async fn solve(&self, request: &TaskRequest) -> (Value, bool) {
+    /// Solves a task.
+    pub async fn solve(&self, request: &TaskRequest) -> SolvedTask {
         let mut agent = Agent::verbatim(request.mission())
             .limits(self.settings.agent)
             .program_limits(self.settings.programs);
@@ -83,8 +94,9 @@ impl Tasks {
         }
         let begun = std::time::Instant::now();
         let step = agent.run(&self.runtime, self.llm.clone(), &request.context).await;
-        let told = answer::of(&step, self.llm.model(), &self.settings, request, begun.elapsed());
-        (told, step.result.is_ok())
+        let summary = TaskSummary::of(&step, self.llm.model(), begun.elapsed());
+        let answer = answer::of(&step, &summary, &self.settings, request);
+        SolvedTask { answer, is_ok: step.result.is_ok(), summary }
     }
 }
 
@@ -161,7 +173,7 @@ impl Tool for LispTask {
             let (cancel, cancelled) = oneshot::channel::<()>();
             tokio::spawn(async move {
                 let answer = tokio::select! {
-                    (told, is_ok) = tasks.solve(&request) => self::told_of(told, is_ok),
+                    solved = tasks.solve(&request) => told_of(solved),
                     // Whoever cancels wants no answer; dropped without a word, it goes on.
                     Ok(()) = cancelled => {
                         told(answer::failed("cancelled", "the task was cancelled"), Some("cancelled"))
@@ -176,9 +188,12 @@ impl Tool for LispTask {
     }
 }
 
-fn told_of(answer: Value, is_ok: bool) -> ToolAnswer<'static> {
+fn told_of(solved: SolvedTask) -> ToolAnswer<'static> {
+    let SolvedTask { answer, is_ok, summary } = solved;
     let reason = (!is_ok).then(|| answer["reason"].as_str().unwrap_or_default().to_owned());
-    told(answer, reason.as_deref())
+    let mut told = told(answer, reason.as_deref());
+    told.summary.task = Some(Box::new(summary));
+    told
 }
 
 /// The answer as text and as data.

@@ -86,7 +86,7 @@ impl ProxyAnswer {
             reason: failed.or_else(told).filter(|_| self.is_error),
             run: Some(outcome),
             result_bytes: Some(self.text.len() as u64).filter(|_| !self.is_error),
-            turn: None,
+            ..CallSummary::default()
         }
     }
 

@@ -4,7 +4,9 @@ use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;
 use super::fields::Given;
 use super::files::FileRoots;
+use crate::edge;
 use ptc_runtime::broker::{CallPayload, PayloadValue};
+use ptc_runtime::secrets::Cut;
 use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
 use std::sync::Arc;
 
@@ -89,9 +91,9 @@ async fn shown(spilled: Arc<Spilled>, auto: Option<Option<u64>>) -> ProxyAnswer 
         }
         if let Ok(beginning) = beginning {
             let joined: String = beginning.text.lines().map(|line| line.trim_start_matches(' ')).collect();
-            let end = joined.char_indices().nth(PREVIEW).map_or(joined.len(), |(end, _)| end);
-            let dots = if end < joined.len() || beginning.truncated { "..." } else { "" };
-            text.push_str(&format!("\nPreview: {}{dots}", &joined[..end]));
+            let shown = edge::excerpt(&joined, Cut::Chars(PREVIEW));
+            let dots = if shown.len() < joined.len() || beginning.truncated { "..." } else { "" };
+            text.push_str(&format!("\nPreview: {shown}{dots}"));
         }
     }
     text.push_str("\nLook into it with {\"action\":\"readresult\",\"resultFile\":…,\"op\":\"stat|head|tail|slice|grep|read\"}.");

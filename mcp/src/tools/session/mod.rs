@@ -20,9 +20,11 @@ pub use table::{SessionQuotas, SessionTable};
 use super::job::{Cancel, Job};
 use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::{CallSummary, Content, ToolResult};
+use crate::edge;
 use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
 use preludes::AskedPreludes;
+use ptc_runtime::secrets::Cut;
 use ptc_runtime::session::{Bindings, Forget, SessionBusy};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -238,7 +240,8 @@ impl BoundTool {
     fn start(&self, owner: CallOwner, fields: Fields) -> Result<Map<String, Value>, SessionFault> {
         fields.only("lisp_session_start", &["title", "ttl_ms", "preludes", "mode"])?;
         let preludes = AskedPreludes::read(&fields)?;
-        let title = fields.text("title").map(|title| title.chars().take(LONGEST_TITLE).collect());
+        let title = fields.text("title");
+        let title = title.map(|title| edge::excerpt(title, Cut::Chars(LONGEST_TITLE)).into_owned());
         let started = SessionTable::start(&self.table, owner, title, fields.whole("ttl_ms"), preludes)?;
         Ok(view::started(&started))
     }

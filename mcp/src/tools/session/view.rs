@@ -3,6 +3,7 @@
 use super::ok;
 use super::table::OpenSession;
 use crate::answer::outcome::call_json;
+use ptc_runtime::secrets::Cut;
 use ptc_runtime::session::SessionContents;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -164,8 +165,8 @@ fn history(contents: &SessionContents) -> String {
     const SHOWN: usize = 120;
     let mut text = ";; History:".to_owned();
     for at in 0..3 {
-        let entry = contents.history.get(at).map_or("nil", |entry| &*entry.preview);
-        let shown: String = entry.chars().take(SHOWN).collect();
+        let entry = contents.history.get(at);
+        let shown = entry.map_or("nil", |entry| entry.preview.first(Cut::Chars(SHOWN)));
         let _ = write!(text, "\n;   *{} {shown}", at + 1);
     }
     text

@@ -381,9 +381,10 @@ impl Execution {
         }
         let limits = session.state.limits;
         let secrets = self.lisp.broker.secrets();
-        let prepared = commit::prepare(&mut self.isolate, &session.state, secrets).and_then(|prepared| {
-            commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
-        });
+        let prepared = commit::prepare(&mut self.isolate, &session.state, &answer, &self.options, secrets)
+            .and_then(|prepared| {
+                commit::commit(&mut self.isolate, self.empty_bytes, &limits).map(|()| prepared)
+            });
         let prepared = prepared.map_err(|refusal| match refusal {
             CommitRefusal::OverLimit(failure) => failure,
             CommitRefusal::Fault(fault) => rendering::fault(&fault, &self.source, &self.options),

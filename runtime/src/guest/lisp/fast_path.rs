@@ -117,7 +117,16 @@ impl Prepared {
             if !are_names(&cx.data) {
                 return false;
             }
-            let RenderedValue { completion, text, truncated, text_bytes, is_nil, json, media: _ } = answer;
+            let RenderedValue {
+                completion,
+                text,
+                truncated,
+                text_bytes,
+                saved_bytes,
+                is_nil,
+                json,
+                media: _,
+            } = answer;
             *completion = match ended.exit {
                 Exit::Done => Completion::Value,
                 Exit::Return => Completion::Return,
@@ -130,6 +139,7 @@ impl Prepared {
                 return false;
             }
             (*truncated, *text_bytes) = (extent.truncated, extent.bytes as u64);
+            *saved_bytes = extent.saved as u64;
             *is_nil = ended.value.is_nil();
             *json = None;
             if options.want_json {

@@ -53,6 +53,7 @@ pub(crate) fn result(
             completion,
             truncated: printed.truncated,
             text_bytes: printed.bytes as u64,
+            saved_bytes: printed.saved as u64,
             text: printed.text,
             is_nil: value.is_nil(),
             json,

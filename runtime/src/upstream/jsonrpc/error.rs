@@ -1,6 +1,8 @@
 //! What a JSON-RPC error says, however oddly it is written.
 
 use super::scan;
+use crate::secrets::{Cut, shortened};
+use std::borrow::Cow;
 
 /// JSON-RPC code of a method the server does not have.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
@@ -85,13 +87,11 @@ fn or_unknown(said: String) -> String {
 }
 
 /// Cuts a text of a server to what a message may hold.
-pub(crate) fn shorten(mut text: String) -> String {
-    if text.len() > LONGEST_MESSAGE {
-        text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
-        text.push('…');
-        text.shrink_to_fit();
+pub(crate) fn shorten(text: String) -> String {
+    match shortened(&text, Cut::Bytes(LONGEST_MESSAGE)) {
+        Cow::Owned(short) => short,
+        Cow::Borrowed(_) => text,
     }
-    text
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::client::RpcClient;
 use super::dialect::{Dialect, HANDSHAKE, STATELESS, client_info};
 use super::listing::{Listing, PAGE_BYTES};
 use crate::net::excerpt;
-use crate::secrets::{DocumentShape, KeyClass, SecretRegistry};
+use crate::secrets::{Cut, DocumentShape, KeyClass, SecretRegistry, shortened};
 use crate::tools::Listed;
 use crate::upstream::UpstreamFault;
 use crate::upstream::jsonrpc::error::METHOD_NOT_FOUND;
@@ -138,7 +138,7 @@ const INSTRUCTIONS: usize = 16 << 10;
 
 fn instructions(said: &Value) -> Option<Arc<str>> {
     let text = said.as_str()?.trim();
-    (!text.is_empty()).then(|| text[..text.floor_char_boundary(INSTRUCTIONS)].into())
+    (!text.is_empty()).then(|| shortened(text, Cut::Bytes(INSTRUCTIONS)).into())
 }
 
 /// A server being greeted.

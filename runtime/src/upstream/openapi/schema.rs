@@ -4,6 +4,7 @@
 //! who read the document is left out, and a schema is bounded in size: what is beyond accepts anything.
 
 use super::document::{Document, Version};
+use crate::secrets::{Cut, shortened};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -281,10 +282,7 @@ fn nullable(mut schema: Map<String, Value>) -> Value {
 
 /// A description as a tool list holds it.
 pub(super) fn short(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_DESCRIPTION) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
+    shortened(text, Cut::Chars(LONGEST_DESCRIPTION)).into_owned()
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub(crate) struct Text {
     /// Bytes after which nothing is written any more, kept or not.
     counted: usize,
     brief: bool,
+    /// Bytes that a brief text is shorter by.
+    saved: usize,
 }
 
 impl Text {
@@ -79,7 +81,7 @@ impl Text {
 
     fn with(text: String, free: usize, limit: TextLimit) -> Text {
         let TextLimit { bytes: limit, counted, brief } = limit;
-        Text { text, charged: 0, free, limit, beyond: 0, counted: counted.max(limit), brief }
+        Text { text, charged: 0, free, limit, beyond: 0, counted: counted.max(limit), brief, saved: 0 }
     }
 
     /// An empty text of at most `limit` bytes, in memory of the host's.
@@ -254,7 +256,11 @@ impl Text {
         for part in brief::parts(more) {
             match part {
                 brief::Part::Plain(plain) => self.push_whole(cx, plain, escape)?,
-                brief::Part::Data(data) => self.push(cx, &brief::shortened(data))?,
+                brief::Part::Data(data) => {
+                    let short = brief::shortened(data);
+                    self.saved += data.len().saturating_sub(short.len());
+                    self.push(cx, &short)?;
+                }
             }
         }
         Ok(())
@@ -307,6 +313,11 @@ impl Text {
     /// True once something was not kept.
     pub(crate) fn is_cut(&self) -> bool {
         self.beyond > 0
+    }
+
+    /// Bytes that a brief text is shorter by than the whole one, as far as it was written.
+    pub(crate) fn saved(&self) -> usize {
+        self.saved
     }
 
     /// Bytes written, kept or not; one more than are counted when there would have been more.

@@ -2,12 +2,14 @@
 
 use super::state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionState};
 use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
-use crate::run::outcome::{Failure, FailureKind};
-use crate::secrets::{CleanText, SecretRegistry};
+use crate::run::options::RunOptions;
+use crate::run::outcome::{Failure, FailureKind, RenderedValue};
+use crate::secrets::{CleanText, Cut, SecretRegistry, shortened};
 use ptc_compiler::CallArity;
-use ptc_vm::print::{Printed, pr_str};
+use ptc_vm::print::{TextLimit, pr_str};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Class, Context, Fault, Isolate, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Names of the last results, newest first (language.md, "sessions").
@@ -44,21 +46,26 @@ impl From<Box<Fault>> for CommitRefusal {
 pub(in crate::guest::lisp) fn prepare(
     isolate: &mut Isolate,
     session: &SessionState,
+    answer: &RenderedValue,
+    options: &RunOptions,
     secrets: &SecretRegistry,
 ) -> Result<PreparedCommit, CommitRefusal> {
     let limits = &session.limits;
-    let (mut entry, mut note) = (None, None);
-    isolate.push_history(&HISTORY, |cx, result| {
-        let most = to_usize(limits.history_entry_bytes);
-        let printed = pr_str(cx, result, most)?;
-        let bytes = printed.bytes as u64;
-        entry = Some(HistoryEntry { bytes, preview: preview(&printed, limits, secrets) });
-        if !printed.truncated {
-            return Ok(result.clone());
+    let (mut result, mut note) = (PrintedForm::of_answer(answer, options, limits), None);
+    isolate.push_history(&HISTORY, |cx, value| {
+        let form = match &mut result {
+            Some(form) => form,
+            none => none.insert(PrintedForm::of(cx, value, limits.history_entry_bytes, limits)?),
+        };
+        if form.bytes <= limits.history_entry_bytes {
+            return Ok(value.clone());
         }
-        note = Some(CommitNote { bytes, most: limits.history_entry_bytes });
-        description(cx, &printed, limits)
+        note = Some(CommitNote { bytes: form.bytes, most: limits.history_entry_bytes });
+        description(cx, form, limits)
     })?;
+    // Printed by the closure above, if not before.
+    let result = result.unwrap_or_default();
+    let entry = HistoryEntry { bytes: result.bytes, preview: result.preview(limits, secrets) };
     let mut names = Vec::new();
     isolate.definitions(|definition| {
         if definition.is_new && definition.namespace.is_none() && !HISTORY.contains(&definition.name) {
@@ -75,22 +82,24 @@ pub(in crate::guest::lisp) fn prepare(
     }
     let mut changed = Vec::with_capacity(names.len());
     for name in names {
-        let most = to_usize(limits.binding_bytes);
-        let Some(printed) = isolate.definition(&name, |cx, value| pr_str(cx, value, most)) else { continue };
-        let printed = printed?;
-        let bytes = printed.bytes as u64;
-        if printed.truncated {
-            return Err(over(
-                &format!("binding `{name}`"),
-                "max_binding_bytes",
-                Some(bytes),
-                limits.binding_bytes,
-            ));
+        let most = limits.binding_bytes;
+        let (bytes, preview) = match result.is_exact && isolate.is_result(&name) {
+            true => (result.bytes, entry.preview.clone()),
+            false => {
+                let Some(form) =
+                    isolate.definition(&name, |cx, value| PrintedForm::of(cx, value, most, limits))
+                else {
+                    continue;
+                };
+                let form = form?;
+                (form.bytes, form.preview(limits, secrets))
+            }
+        };
+        if bytes > most {
+            return Err(over(&format!("binding `{name}`"), "max_binding_bytes", Some(bytes), most));
         }
-        changed.push((name, SessionBinding { bytes, preview: preview(&printed, limits, secrets) }));
+        changed.push((name, SessionBinding { bytes, preview }));
     }
-    // An entry was made by the closure above, or it has failed.
-    let entry = entry.unwrap_or(HistoryEntry { bytes: 0, preview: CleanText::default() });
     Ok(PreparedCommit { entry, note, changed })
 }
 
@@ -157,15 +166,19 @@ fn over(field: &str, limit: &str, actual: Option<u64>, most: u64) -> CommitRefus
 }
 
 /// A map that stands for a result too large to be kept.
-fn description(cx: &mut Context, printed: &Printed, limits: &SessionLimits) -> Result<Value, Box<Fault>> {
+fn description(
+    cx: &mut Context,
+    form: &PrintedForm<'_>,
+    limits: &SessionLimits,
+) -> Result<Value, Box<Fault>> {
     let reason = cx.keyword("max_history_entry_bytes");
-    let shown = cut(&printed.text, DESCRIBED.min(to_usize(limits.history_entry_bytes / 4)));
-    let shown = cx.host_text(shown)?;
+    let room = Cut::Bytes(DESCRIBED.min(to_usize(limits.history_entry_bytes / 4)));
+    let shown = cx.host_text(&shortened(&form.begins, room))?;
     let whole = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
     let entries = [
         ("lisp_session_preview", Value::Bool(true)),
         ("reason", reason),
-        ("bytes", whole(printed.bytes as u64)),
+        ("bytes", whole(form.bytes)),
         ("max_bytes", whole(limits.history_entry_bytes)),
         ("preview", shown),
     ];
@@ -177,14 +190,59 @@ fn description(cx: &mut Context, printed: &Printed, limits: &SessionLimits) -> R
     Ok(Value::Map(map))
 }
 
-/// The first characters of what was printed.
-fn preview(printed: &Printed, limits: &SessionLimits, secrets: &SecretRegistry) -> CleanText {
-    let end = printed.text.char_indices().nth(to_usize(limits.preview_chars));
-    secrets.clean_cut(&printed.text[..end.map_or(printed.text.len(), |(at, _)| at)])
+/// What there is to know of a value as text: how long it is, and how it begins.
+#[derive(Default)]
+struct PrintedForm<'t> {
+    /// Bytes of all of it; one more than were asked for where it has more.
+    bytes: u64,
+    is_exact: bool,
+    begins: Cow<'t, str>,
 }
 
-fn cut(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes.min(text.len()))]
+impl<'t> PrintedForm<'t> {
+    /// The result as its answer has it, where that is enough: a large one is printed once.
+    fn of_answer(
+        answer: &'t RenderedValue,
+        options: &RunOptions,
+        limits: &SessionLimits,
+    ) -> Option<PrintedForm<'t>> {
+        let is_counted = answer.text_bytes <= options.counted_bytes.max(options.result_bytes) as u64;
+        let is_enough = !answer.truncated || answer.text.len() >= shown_bytes(limits);
+        (is_counted && is_enough).then(|| PrintedForm {
+            bytes: answer.text_bytes + answer.saved_bytes,
+            is_exact: true,
+            begins: Cow::Borrowed(&answer.text),
+        })
+    }
+
+    /// Prints a value, up to `most` bytes.
+    fn of(
+        cx: &mut Context,
+        value: &Value,
+        most: u64,
+        limits: &SessionLimits,
+    ) -> Result<PrintedForm<'static>, Box<Fault>> {
+        let counted = to_usize(most);
+        let limit = TextLimit { bytes: shown_bytes(limits).min(counted), counted, brief: false };
+        let printed = pr_str(cx, value, limit)?;
+        let is_exact = printed.bytes <= counted;
+        Ok(PrintedForm { bytes: printed.bytes as u64, is_exact, begins: Cow::Owned(printed.text) })
+    }
+
+    /// Its first characters.
+    fn preview(&self, limits: &SessionLimits, secrets: &SecretRegistry) -> CleanText {
+        let clean = match self.begins.len() as u64 == self.bytes {
+            true => secrets.clean(&self.begins),
+            false => secrets.clean_cut(&self.begins),
+        };
+        clean.into_first(Cut::Chars(to_usize(limits.preview_chars)))
+    }
+}
+
+/// The most bytes of a printed value that are shown.
+fn shown_bytes(limits: &SessionLimits) -> usize {
+    const CHAR: usize = 4;
+    DESCRIBED.max(to_usize(limits.preview_chars).saturating_mul(CHAR))
 }
 
 fn to_usize(bytes: u64) -> usize {

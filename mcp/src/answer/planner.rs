@@ -1,0 +1,171 @@
+//! What a model of this server did for a task: what `lisp_task` says of it, and what records keep.
+
+use ptc_runtime::agent::{AgentStep, TokenUsage, TurnKind, TurnStatus};
+use ptc_runtime::metrics::PtcMetrics;
+use ptc_runtime::outcome::CallRecord;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What the ratio does not say.
+const EFFICIENCY_NOTE: &str = "The ratio counts upstream payload against the answer. It excludes what the planner model of \
+    this server read and wrote, and the envelope of the response.";
+
+/// What a task was, beside its answer.
+#[derive(Clone, Debug)]
+pub struct TaskSummary {
+    /// Upstream calls of all its programs; when they began is counted from the beginning of the task.
+    pub calls: Vec<CallRecord>,
+    /// From its beginning to its end.
+    pub duration: Duration,
+    /// Why there is no answer.
+    pub message: Option<String>,
+    /// What its model did.
+    pub planner: PlannerSummary,
+    /// The programs of its turns.
+    pub programs: Vec<Option<String>>,
+}
+
+/// What a model was asked, in numbers.
+#[derive(Clone, Debug)]
+pub struct PlannerSummary {
+    /// Its name.
+    pub model: String,
+    /// Requests that were answered, in order.
+    pub turns: Vec<PlannerTurn>,
+    /// Requests that were not.
+    pub errors: usize,
+    /// Bytes of all prompts, in full each time.
+    pub prompt_bytes: u64,
+    /// Bytes of all replies.
+    pub completion_bytes: u64,
+}
+
+/// One request to a model.
+#[derive(Clone, Debug)]
+pub struct PlannerTurn {
+    /// When it began, from the beginning of the task.
+    pub begun: Duration,
+    /// How long the reply took.
+    pub waited: Duration,
+    /// Bytes of the prompt.
+    pub prompt_bytes: u64,
+    /// Bytes of the reply.
+    pub completion_bytes: u64,
+    /// Tokens, as far as the model says.
+    pub tokens: TokenUsage,
+    /// It was one that is only taken after a failure.
+    pub is_retry: bool,
+    /// What came of the reply.
+    pub status: TurnStatus,
+}
+
+impl PlannerTurn {
+    /// There was no program in the reply, or it failed, or its answer was refused.
+    pub fn is_rejected(&self) -> bool {
+        matches!(self.status, TurnStatus::NoProgram | TurnStatus::Failed)
+    }
+}
+
+impl TaskSummary {
+    /// Of a run of an agent.
+    pub fn of(step: &AgentStep, model: &str, duration: Duration) -> TaskSummary {
+        let (mut at, mut calls) = (Duration::ZERO, Vec::with_capacity(step.calls.len()));
+        let mut left = step.calls.iter();
+        let mut turns = Vec::with_capacity(step.turns.len());
+        for turn in &step.turns {
+            turns.push(PlannerTurn {
+                begun: at,
+                waited: turn.model_time,
+                prompt_bytes: turn.prompt_bytes,
+                completion_bytes: turn.reply.len() as u64,
+                tokens: turn.tokens,
+                is_retry: turn.kind == TurnKind::Retry,
+                status: turn.status,
+            });
+            at += turn.model_time;
+            let own = left.by_ref().take(turn.calls.len());
+            calls.extend(own.map(|call| CallRecord { begun: at + call.begun, ..call.clone() }));
+            at += turn.program_time;
+        }
+        let usage = &step.usage;
+        TaskSummary {
+            calls,
+            duration,
+            message: step.result.as_ref().err().map(|failure| failure.message.clone()),
+            planner: PlannerSummary {
+                model: model.to_owned(),
+                errors: (usage.requests as usize).saturating_sub(turns.len()),
+                turns,
+                prompt_bytes: usage.prompt_bytes,
+                completion_bytes: usage.reply_bytes,
+            },
+            programs: step.turns.iter().map(|turn| turn.program.clone()).collect(),
+        }
+    }
+}
+
+impl PlannerSummary {
+    /// Requests.
+    pub fn calls(&self) -> usize {
+        self.turns.len() + self.errors
+    }
+
+    /// Replies that came to nothing.
+    pub fn rejects(&self) -> usize {
+        self.turns.iter().filter(|turn| turn.is_rejected()).count()
+    }
+
+    /// Turns beyond those of the task.
+    pub fn retries(&self) -> usize {
+        self.turns.iter().filter(|turn| turn.is_retry).count()
+    }
+
+    /// Tokens of prompts and replies; `None` unless the model said so of each request.
+    pub fn tokens(&self) -> Option<(u64, u64)> {
+        let is_reported = self.errors == 0
+            && !self.turns.is_empty()
+            && self.turns.iter().all(|turn| turn.tokens.total().is_some());
+        let sum = |part: fn(&TokenUsage) -> Option<u64>| {
+            self.turns.iter().filter_map(|turn| part(&turn.tokens)).sum::<u64>()
+        };
+        is_reported.then(|| (sum(|tokens| tokens.input), sum(|tokens| tokens.output)))
+    }
+
+    /// Tokens of all prompts and replies as far as bytes tell.
+    pub fn estimated_tokens(&self) -> u64 {
+        (self.prompt_bytes + self.completion_bytes).div_ceil(4)
+    }
+
+    /// The metrics of a task: those of its calls, and what its model took.
+    pub fn metrics(&self, calls: &[CallRecord], final_bytes: u64) -> Value {
+        // Numbers under names of ours.
+        let mut metrics =
+            serde_json::to_value(PtcMetrics::from_parts(calls, final_bytes, 0)).unwrap_or_default();
+        let tokens = self.tokens();
+        metrics["server_side_llm"] = json!({
+            "planner_calls": self.calls(), "provider_reported": tokens.is_some(),
+            "prompt_tokens": tokens.map(|(prompt, _)| prompt),
+            "completion_tokens": tokens.map(|(_, completion)| completion),
+            "total_tokens": tokens.map(|(prompt, completion)| prompt + completion),
+            "prompt_bytes": self.prompt_bytes, "completion_bytes": self.completion_bytes,
+            "estimated_prompt_tokens": self.prompt_bytes.div_ceil(4),
+            "estimated_completion_tokens": self.completion_bytes.div_ceil(4),
+            "estimated_total_tokens": self.estimated_tokens(),
+            "estimate_method": "utf8_bytes_div_4",
+        });
+        metrics["efficiency_note"] = EFFICIENCY_NOTE.into();
+        metrics
+    }
+
+    /// What records say of it.
+    pub fn as_json(&self) -> Value {
+        let tokens = self.tokens();
+        json!({
+            "model": self.model, "planner_calls": self.calls(), "planner_errors": self.errors,
+            "planner_rejects": self.rejects(), "retries": self.retries(),
+            "prompt_bytes": self.prompt_bytes, "completion_bytes": self.completion_bytes,
+            "prompt_tokens": tokens.map(|(prompt, _)| prompt),
+            "completion_tokens": tokens.map(|(_, completion)| completion),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The beginning of a text: the one way text is cut that a model or a person reads.
+//!
+//! Half of a secret is not found any more, so a text is cleaned first and cut then: [`SecretRegistry::excerpt`], or
+//! [`CleanText::first`] for what is clean already. Where no registry is at hand, because a text is cleaned when it
+//! arrives elsewhere, [`shortened`] leaves an ellipsis, before which a part of a secret counts as one.
+
+use super::{CleanText, SecretRegistry};
+use std::borrow::Cow;
+
+/// Where a text is cut: how much of it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// So many characters.
+    Chars(usize),
+    /// As many characters as these bytes hold.
+    Bytes(usize),
+}
+
+impl Cut {
+    /// Where the part of a text ends that is kept.
+    fn end(self, text: &str) -> usize {
+        match self {
+            Cut::Chars(most) => text.char_indices().nth(most).map_or(text.len(), |(end, _)| end),
+            Cut::Bytes(most) => {
+                (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0)
+            }
+        }
+    }
+}
+
+impl SecretRegistry {
+    /// The beginning of a text, without secrets.
+    pub fn excerpt<'t>(&self, text: &'t str, at: Cut) -> Cow<'t, str> {
+        match self.scrub(text) {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..at.end(text)]),
+            Cow::Owned(mut text) => {
+                text.truncate(at.end(&text));
+                Cow::Owned(text)
+            }
+        }
+    }
+}
+
+impl CleanText {
+    /// Its beginning.
+    pub fn first(&self, at: Cut) -> &str {
+        &self[..at.end(self)]
+    }
+
+    /// Nothing but its beginning.
+    pub fn into_first(self, at: Cut) -> CleanText {
+        CleanText::new(self.first(at).to_owned())
+    }
+}
+
+/// The text, or its beginning and an ellipsis: for what is cleaned later, or was.
+pub fn shortened(text: &str, at: Cut) -> Cow<'_, str> {
+    marked(text, at, "…")
+}
+
+/// [`shortened`] with three dots, as the reference writes them.
+pub fn dotted(text: &str, at: Cut) -> Cow<'_, str> {
+    marked(text, at, "...")
+}
+
+fn marked<'t>(text: &'t str, at: Cut, ellipsis: &str) -> Cow<'t, str> {
+    match at.end(text) {
+        end if end == text.len() => Cow::Borrowed(text),
+        end => Cow::Owned(format!("{}{ellipsis}", text[..end].trim_end())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cut_leaves_a_part_of_a_secret() {
+        let secrets = SecretRegistry::new();
+        secrets.register("correct-horse-battery");
+        for before in 0..40 {
+            let text = format!("{}correct-horse-battery and more of it", "é".repeat(before));
+            for at in [Cut::Chars(30), Cut::Bytes(30), Cut::Bytes(31)] {
+                let shown = secrets.excerpt(&text, at);
+                assert!(!shown.contains("cor") && "é".repeat(30).len() >= shown.len(), "{before}: {shown}");
+                assert_eq!(secrets.clean(&text).first(at), shown);
+                let later = shortened(&text, at).into_owned();
+                let later = secrets.scrub(&later);
+                assert!(!later.contains("corr") && later.ends_with('…'), "{before}: {later}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_whole() {
+        let secrets = SecretRegistry::new();
+        for at in [Cut::Chars(2), Cut::Bytes(3)] {
+            assert_eq!((secrets.excerpt("aé", at), shortened("aé", at)), ("aé".into(), "aé".into()));
+        }
+        assert_eq!(secrets.excerpt("aé", Cut::Bytes(2)), "a");
+        assert_eq!(shortened("a bc", Cut::Bytes(2)), "a…");
+        assert_eq!(shortened("é", Cut::Chars(0)), "…");
+    }
+}

@@ -1,0 +1,50 @@
+//! Whether tools can be called from `doc` alone: arguments that are made of its signature, with nothing else known, are
+//! judged by a validator of JSON Schema.
+
+use crate::binary::eval;
+use crate::signature::{Style, read};
+use crate::third_party::python;
+use crate::workspace;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+const DOCUMENTED: &str = r#"
+    (mapcat (fn [server]
+              (map (fn [line]
+                     (let [tool (str (:name server) "/" (first (str/split line #" ")))]
+                       {:tool tool :doc (doc tool) :schema (:input_schema (meta tool))}))
+                   (dir (:name server) {:limit 200})))
+            (tool/servers))"#;
+
+/// Makes arguments for every tool of the servers of a configuration file; how many tools there are, and what does not fit.
+pub fn misfits(config: &str) -> (usize, String) {
+    let flags = ["--upstreams-config", config, "--max-catalog-ops", "10000", "--timeout", "600s"];
+    let report = eval(DOCUMENTED, &flags);
+    let tools = report["json"].as_array().unwrap_or_else(|| panic!("{report:#}"));
+    let mut cases = String::new();
+    for tool in tools {
+        let (name, doc) = (tool["tool"].as_str().unwrap(), tool["doc"].as_str().unwrap());
+        let signature = doc.lines().find_map(|line| line.strip_prefix("Args: "));
+        let signature = signature.unwrap_or_else(|| panic!("{name} has no signature: {doc}"));
+        let arguments = read(signature);
+        for style in [Style::Least, Style::First, Style::Last] {
+            let name = format!("{name} {style:?} {signature}");
+            let case = json!({ "name": name, "schema": tool["schema"], "value": arguments.value(style) });
+            writeln!(cases, "{case}").unwrap();
+        }
+        assert!(doc.contains(&format!("(meta {name})")), "{doc}");
+    }
+    let mut validator = Command::new(python())
+        .arg(workspace().join("tests/third_party/validate.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The validator reads all of it before it has much to say.
+    validator.stdin.take().unwrap().write_all(cases.as_bytes()).unwrap();
+    let output = validator.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    (tools.len(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
