@@ -9,6 +9,11 @@ use ptc_runtime::net::{
     remedy,
 };
 use ptc_runtime::secrets::{Credential, SecretRegistry};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 fn headers() -> Headers {
@@ -168,4 +173,36 @@ async fn a_proxy_is_asked_for_what_it_shall_fetch() {
     let options = ClientOptions { proxy: Some(proxy.url("/").parse().unwrap()), ..Default::default() };
     assert_eq!(fetch(&options, Method::GET, "http://far.invalid/a", 99).await.unwrap(), "200 through");
     assert_eq!(proxy.got()[0].path, "http://far.invalid/a");
+}
+
+/// They are read by a loop that does not pause by itself: what of them is read between two turns of somebody else on the
+/// same thread is bounded.
+#[tokio::test]
+async fn interim_answers_without_end_take_turns_with_all_else() {
+    const FLOOD: u64 = 96 << 20;
+    // A turn, and what the buffers of both ends hold.
+    const MOST: u64 = 24 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let sent = Arc::new(AtomicU64::new(0));
+    let counted = sent.clone();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let piece = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(1_000);
+        while counted.load(Ordering::Relaxed) < FLOOD && stream.write_all(&piece).is_ok() {
+            counted.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        }
+    });
+    let mut answer = pin!(get(&url));
+    let (mut seen, mut longest) = (0, 0);
+    let ended = loop {
+        let now = sent.load(Ordering::Relaxed);
+        (seen, longest) = (now, longest.max(now - seen));
+        tokio::select! {
+            ended = &mut answer => break ended,
+            () = tokio::task::yield_now() => {}
+        }
+    };
+    assert_eq!(ended.unwrap_err().fault, NetFault::Reset);
+    assert!(seen >= FLOOD && longest < MOST, "{longest} bytes of {seen} in one turn");
 }

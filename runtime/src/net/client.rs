@@ -1,9 +1,16 @@
 //! Requests over connections that are used again, and where a redirect may lead.
 
+use super::connector::Connector;
 use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
-use reqwest::header::{HeaderMap, LOCATION};
-use reqwest::{Method, StatusCode, Url};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
+use hyper::{Method, StatusCode, Uri};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::time::Duration;
+use tower_http::decompression::{Decompression, DecompressionBody};
+use tower_service::Service;
+use url::Url;
 
 /// How long a connection may take when nobody says.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -11,9 +18,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a connection that nobody uses is kept. Node.js and uvicorn close theirs after 5 s: one that is closed
 /// while a request is on its way loses a call that nobody dares to repeat.
 const KEEP_IDLE: Duration = Duration::from_secs(4);
-
-/// How long a silent connection goes without asking whether the other host is still there.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Most redirects of one request.
 const REDIRECTS: usize = 5;
@@ -34,9 +38,16 @@ pub struct ClientOptions {
 /// Connections to servers. Clones share them.
 #[derive(Clone)]
 pub struct HttpClient {
-    client: reqwest::Client,
+    client: Decompression<legacy::Client<Connector, Payload>>,
+    connector: Connector,
     idle: Option<Duration>,
 }
+
+/// An answer, its body as it was before it was packed.
+pub(super) type Answer = hyper::Response<DecompressionBody<Incoming>>;
+
+/// What we say that we are.
+const OURSELVES: &str = concat!("ptc/", env!("CARGO_PKG_VERSION"));
 
 /// One request.
 pub struct Request<'a> {
@@ -56,21 +67,16 @@ impl HttpClient {
     /// # Errors
     /// [`NetFault::Setup`]: a file that cannot be read or is something else.
     pub fn new(options: &ClientOptions) -> Result<HttpClient, NetError> {
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(options.tls.config()?)
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(options.connect_timeout.unwrap_or(CONNECT_TIMEOUT))
+        let patience = options.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+        let connector = Connector::new(&options.tls, options.proxy.as_ref(), patience)?;
+        let client = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(KEEP_IDLE)
-            .tcp_keepalive(KEEPALIVE)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
             .http2_adaptive_window(true)
-            .user_agent(concat!("ptc/", env!("CARGO_PKG_VERSION")));
-        if let Some(proxy) = &options.proxy {
-            let proxy = reqwest::Proxy::all(proxy.clone());
-            builder = builder.proxy(proxy.map_err(|error| NetError::classify(error, "proxy"))?);
-        }
-        let client = builder.build().map_err(|error| NetError::classify(error, "client"))?;
-        Ok(HttpClient { client, idle: options.idle_timeout })
+            .build(connector.clone());
+        let client = Decompression::new(client).gzip(true);
+        Ok(HttpClient { client, connector, idle: options.idle_timeout })
     }
 
     /// Sends a request and waits for the headers of its answer, of whatever status. Dropping the future gives the
@@ -84,8 +90,8 @@ impl HttpClient {
         for _ in 0..=REDIRECTS {
             let place = place(&url);
             let response = self.once(&method, &url, &sent, body.clone(), &place).await?;
-            let Some(next) = target(&response, &method)? else {
-                return Ok(Response::new(response, place, self.idle));
+            let Some(next) = target(&response, &url, &method)? else {
+                return Ok(Response::new(response, url, place, self.idle));
             };
             if next.origin() != url.origin() {
                 allow_elsewhere(&method, &url, &next)?;
@@ -103,17 +109,28 @@ impl HttpClient {
         headers: &HeaderMap,
         body: Option<Payload>,
         place: &str,
-    ) -> Result<reqwest::Response, NetError> {
-        let mut builder = self.client.request(method.clone(), url.clone()).headers(headers.clone());
-        if let Some(body) = body {
-            builder = builder.body(body);
+    ) -> Result<Answer, NetError> {
+        let to: Uri = url.as_str().parse().map_err(|_| {
+            NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
+        })?;
+        let mut request = hyper::Request::new(body.unwrap_or_default());
+        *request.method_mut() = method.clone();
+        let sent = request.headers_mut();
+        sent.clone_from(headers);
+        sent.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        sent.entry(USER_AGENT).or_insert(HeaderValue::from_static(OURSELVES));
+        if let Some(authorization) = self.connector.proxy_authorization(&to) {
+            sent.entry(PROXY_AUTHORIZATION).or_insert(authorization);
         }
-        builder.send().await.map_err(|error| NetError::classify(error, place))
+        *request.uri_mut() = to;
+        // It is ready at any time: connections are its own business.
+        let answered = self.client.clone().call(request).await;
+        answered.map_err(|error| NetError::of_request(&error, place))
     }
 }
 
 /// Where a response sends us.
-fn target(response: &reqwest::Response, method: &Method) -> Result<Option<Url>, NetError> {
+fn target(response: &Answer, url: &Url, method: &Method) -> Result<Option<Url>, NetError> {
     let keeps_method = match response.status() {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
         // Browsers make a GET of a POST here; a server that moved its endpoint does not mean that.
@@ -123,9 +140,9 @@ fn target(response: &reqwest::Response, method: &Method) -> Result<Option<Url>, 
     };
     let Some(location) = response.headers().get(LOCATION) else { return Ok(None) };
     let wrong = |text: String| Err(NetError::new(NetFault::Redirect, text));
-    let next = location.to_str().ok().and_then(|location| response.url().join(location).ok());
+    let next = location.to_str().ok().and_then(|location| url.join(location).ok());
     match next.filter(|next| matches!(next.scheme(), "http" | "https")) {
-        None => wrong(format!("to no address of HTTP ({})", place(response.url()))),
+        None => wrong(format!("to no address of HTTP ({})", place(url))),
         Some(next) if !keeps_method => wrong(format!("a {method} with 303 to {}", shown(&next))),
         Some(next) => Ok(Some(next)),
     }

@@ -1,5 +1,6 @@
 //! What goes wrong with HTTP, told apart by what people can do about it.
 
+use hyper_util::client::legacy;
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -96,22 +97,26 @@ impl NetError {
         NetError::new(NetFault::TooLarge { bytes, cap }, String::new())
     }
 
-    /// Classifies a failure of the HTTP library; `place` is `host:port`.
-    pub(super) fn classify(error: reqwest::Error, place: &str) -> NetError {
-        let is_connect = error.is_connect();
-        let is_timeout = error.is_timeout();
-        let is_decode = error.is_decode();
-        let mut fault = match (is_connect, is_timeout) {
-            (true, true) => NetFault::ConnectTimeout,
-            (true, false) => NetFault::Unreachable,
-            (false, true) => NetFault::Idle,
-            (false, false) if error.is_builder() => NetFault::Setup,
-            (false, false) if is_decode => NetFault::Garbage,
-            (false, false) => NetFault::Reset,
-        };
-        let error = error.without_url();
+    /// A request that was not answered; `place` is `host:port`.
+    pub(super) fn of_request(error: &legacy::Error, place: &str) -> NetError {
+        NetError::classify(error, error.is_connect(), NetFault::Reset, place)
+    }
+
+    /// An answer that broke off.
+    pub(super) fn of_body(error: &(dyn Error + 'static), place: &str) -> NetError {
+        NetError::classify(error, false, NetFault::Garbage, place)
+    }
+
+    /// Looks for what is at the bottom of a failure; `otherwise` is what it is if nothing says more.
+    fn classify(
+        error: &(dyn Error + 'static),
+        is_connect: bool,
+        otherwise: NetFault,
+        place: &str,
+    ) -> NetError {
+        let mut fault = if is_connect { NetFault::Unreachable } else { otherwise };
         let mut innermost = error.to_string();
-        let mut source = error.source();
+        let mut source = Some(error);
         while let Some(cause) = source {
             innermost = cause.to_string();
             if innermost == "dns error" {
@@ -127,6 +132,7 @@ impl NetError {
                 match io.kind() {
                     io::ErrorKind::ConnectionRefused => fault = NetFault::Refused,
                     io::ErrorKind::TimedOut if is_connect => fault = NetFault::ConnectTimeout,
+                    io::ErrorKind::TimedOut => fault = NetFault::Idle,
                     io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
                         if !is_connect && fault != NetFault::Tls =>
                     {

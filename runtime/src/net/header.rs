@@ -1,7 +1,7 @@
 //! Headers of a request, some of which hold secrets.
 
 use crate::secrets::Credential;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// Headers in the order in which they were given, each name once. They may hold secrets, so they can be neither
 /// printed nor serialised.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A body in parts, whose length is known. Clones share the parts; whatever owns them is dropped with the last.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Payload {
     parts: VecDeque<Bytes>,
     left: u64,
@@ -26,15 +26,6 @@ impl Payload {
 impl From<String> for Payload {
     fn from(text: String) -> Payload {
         Payload::new([Bytes::from(text)])
-    }
-}
-
-impl From<Payload> for reqwest::Body {
-    fn from(mut payload: Payload) -> reqwest::Body {
-        match payload.parts.len() {
-            0 | 1 => payload.parts.pop_front().unwrap_or_default().into(),
-            _ => reqwest::Body::wrap(payload),
-        }
     }
 }
 

@@ -1,10 +1,18 @@
 //! Answers, read in chunks: nothing is held that was not asked for, and what is decoded is counted.
 
+use super::client::Answer;
 use super::{NetError, NetFault};
 use bytes::Bytes;
-use reqwest::{StatusCode, Url};
+use http_body::Body as _;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::timeout;
+use tower_http::decompression::DecompressionBody;
+use url::Url;
 
 /// An answer whose body has not been read.
 pub struct Response {
@@ -12,19 +20,16 @@ pub struct Response {
     pub status: StatusCode,
     /// Where it came from, after redirects.
     pub url: Url,
-    headers: reqwest::header::HeaderMap,
+    headers: HeaderMap,
     /// What follows the headers.
     pub body: Body,
 }
 
 impl Response {
-    pub(super) fn new(response: reqwest::Response, place: String, idle: Option<Duration>) -> Response {
-        Response {
-            status: response.status(),
-            url: response.url().clone(),
-            headers: response.headers().clone(),
-            body: Body { response, place, idle },
-        }
+    pub(super) fn new(answer: Answer, url: Url, place: String, idle: Option<Duration>) -> Response {
+        let (head, body) = answer.into_parts();
+        let body = Body { body: Box::pin(body), place, idle };
+        Response { status: head.status, url, headers: head.headers, body }
     }
 
     /// A header, if it is text.
@@ -46,7 +51,7 @@ impl Response {
 
 /// A body being read. Dropping it before its end closes the connection, or resets the stream of one.
 pub struct Body {
-    response: reqwest::Response,
+    body: Pin<Box<DecompressionBody<Incoming>>>,
     place: String,
     idle: Option<Duration>,
 }
@@ -54,17 +59,26 @@ pub struct Body {
 impl Body {
     /// The next decoded bytes, at most some ten thousand; `None` at the end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, NetError> {
-        let chunk = match self.idle {
-            None => self.response.chunk().await,
-            Some(idle) => match timeout(idle, self.response.chunk()).await {
-                Ok(chunk) => chunk,
-                Err(_) => {
-                    let text = format!("nothing came for {} ms ({})", idle.as_millis(), self.place);
-                    return Err(NetError::new(NetFault::Idle, text));
+        let Some(idle) = self.idle else { return self.data().await };
+        timeout(idle, self.data()).await.unwrap_or_else(|_| {
+            let text = format!("nothing came for {} ms ({})", idle.as_millis(), self.place);
+            Err(NetError::new(NetFault::Idle, text))
+        })
+    }
+
+    /// The next bytes; what follows the last of them is left out.
+    async fn data(&mut self) -> Result<Option<Bytes>, NetError> {
+        loop {
+            match poll_fn(|cx| self.body.as_mut().poll_frame(cx)).await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(NetError::of_body(&*error, &self.place)),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
                 }
-            },
-        };
-        chunk.map_err(|error| NetError::classify(error, &self.place))
+            }
+        }
     }
 
     /// Reads to the end, but not more than `cap` decoded bytes.
