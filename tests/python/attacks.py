@@ -258,7 +258,7 @@ sum(range(10 ** 12)); print("BROKEN")
 
 # ---- time in a regex
 import re
-re.match(r"(a+)+$", "a" * 60 + "b"); print("BROKEN")
+if re.match(r"(a+)+$", "a" * 60 + "b"): print("BROKEN")
 
 # ---- sleep
 import time
