@@ -1,11 +1,13 @@
 //! `ptc bench`.
 
+mod scripts;
+
 use crate::measure::memory::{sessions, suspended, values};
 use crate::measure::overhead::WAYS;
 use crate::measure::pmap::{self as pmap_measure, Sides, Transport};
 use crate::measure::workload::WORKLOADS;
 use crate::measure::{
-    delay_http, delay_server, fairness, latency, prelude, python, serve, spill, text_block, tool_list,
+    delay_http, delay_server, fairness, latency, prelude, serve, spill, text_block, tool_list,
 };
 use clap::Subcommand;
 use ptc_mcp::cli::boot::start_runtime;
@@ -14,6 +16,7 @@ use ptc_mcp::console::exit::{Abort, Exit};
 use ptc_mcp::edge::{self, Form, shapes};
 use ptc_runtime::RuntimeConfig;
 use ptc_runtime::config::ServerEntry;
+use scripts::PythonBenchArgs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,25 +113,6 @@ struct PmapArgs {
     /// Calls of the sequential `map` for comparison; 0 leaves it out
     #[arg(long, default_value_t = 20)]
     sequential: usize,
-}
-
-#[derive(Debug, clap::Args)]
-struct PythonBenchArgs {
-    /// Trivial scripts
-    #[arg(long, default_value_t = 200)]
-    scripts: usize,
-    /// Calls of the script that gathers
-    #[arg(long, default_value_t = 100)]
-    calls: usize,
-    /// What one call takes
-    #[arg(long, value_name = "MS", default_value_t = 200)]
-    delay: u64,
-    /// Rounds of it; the best counts
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// An interpreter that has pydantic-monty or fastmcp installed, to be measured beside
-    #[arg(long, value_name = "PYTHON")]
-    peers: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -239,7 +223,7 @@ impl ptc_mcp::cli::Bench for BenchArgs {
     fn run(self) -> Result<Exit, Abort> {
         match self.bench {
             Bench::Pmap(args) => ptc_mcp::cli::on_runtime(pmap(args)),
-            Bench::Python(args) => ptc_mcp::cli::on_runtime(scripts(args)),
+            Bench::Python(args) => ptc_mcp::cli::on_runtime(scripts::scripts(args)),
             Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
             Bench::Serve(args) => serve_rates(&args),
             Bench::Fairness(args) => fair(&args),
@@ -489,47 +473,6 @@ fn value_sizes(args: &ValuesArgs) -> Result<Exit, Abort> {
 
 fn program_failed(message: String) -> Abort {
     Abort { exit: Exit::ProgramFailed, message }
-}
-
-async fn scripts(args: PythonBenchArgs) -> Result<Exit, Abort> {
-    let times = python::end_to_end(args.scripts)?;
-    let at = |part: f64| millis(times[((times.len() - 1) as f64 * part) as usize]);
-    console::write_line("| product | trivial script: least | median | p95 |\n|---|---|---|---|")?;
-    console::write_line(&format!("| ptc serve, over stdio | {} | {} | {} |", at(0.0), at(0.5), at(0.95)))?;
-    let peers = match &args.peers {
-        Some(interpreter) => python::peers(interpreter, args.scripts, args.calls, args.delay)?,
-        None => String::new(),
-    };
-    let (trivial, gathers): (Vec<&str>, Vec<&str>) = peers.lines().partition(|row| row.starts_with("| "));
-    trivial.iter().try_for_each(|row| console::write_line(row))?;
-    let mut sides = Sides::start(Transport::Stdio, args.delay)?;
-    let config = RuntimeConfig { servers: vec![sides.entry.clone()], ..RuntimeConfig::default() };
-    let runtime = start_runtime(config).await?;
-    let best = python::gather(&mut sides, &runtime, args.calls, args.rounds).await?;
-    let bare = best.bare.wall.as_secs_f64();
-    console::write_line("\n| product | calls in flight | time | of the bare client's |\n|---|---|---|---|")?;
-    console::write_line(&format!("| bare client | {} | {} | 1.00 |", args.calls, millis(best.bare.wall)))?;
-    let ratio = best.ptc.wall.as_secs_f64() / bare;
-    console::write_line(&format!(
-        "| ptc, asyncio.gather | {} | {} | {ratio:.2} |",
-        args.calls,
-        millis(best.ptc.wall)
-    ))?;
-    for row in gathers {
-        // `name=seconds`
-        if let Some((name, seconds)) = row.rsplit_once('=')
-            && let Ok(seconds) = seconds.parse::<f64>()
-        {
-            console::write_line(&format!(
-                "| {name} | {} | {} | {:.2} |",
-                args.calls,
-                millis(Duration::from_secs_f64(seconds)),
-                seconds / bare
-            ))?;
-        }
-    }
-    runtime.shutdown().await;
-    Ok(Exit::Ok)
 }
 
 async fn pmap(args: PmapArgs) -> Result<Exit, Abort> {

@@ -21,12 +21,13 @@ const TRIVIAL: &str = "print(1 + 1)";
 /// What other products take for the same, in the same run.
 const PEERS: &str = include_str!("peers.py");
 
-/// How long trivial scripts take that come one after the other to `ptc serve`: from the request to its answer, sorted.
+/// How long trivial scripts take that come one after the other to `ptc serve` with this engine: from the request to its
+/// answer, sorted.
 ///
 /// # Errors
 /// A server that does not start or answer.
-pub fn end_to_end(runs: usize) -> io::Result<Vec<Duration>> {
-    let mut server = ScriptServer::start()?;
+pub fn end_to_end(engine: &str, runs: usize) -> io::Result<Vec<Duration>> {
+    let mut server = ScriptServer::start(engine)?;
     // The first ones find nothing warm.
     for _ in 0..5 {
         server.call(TRIVIAL)?;
@@ -52,9 +53,9 @@ struct ScriptServer {
 }
 
 impl ScriptServer {
-    fn start() -> io::Result<ScriptServer> {
+    fn start(engine: &str) -> io::Result<ScriptServer> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["serve", "--tools", "execute_program"])
+            .args(["serve", "--tools", "execute_program", "--python-engine", engine])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -96,18 +97,36 @@ impl Drop for ScriptServer {
     }
 }
 
+/// An engine, as `--python-engine` names it.
+///
+/// # Errors
+/// It cannot be started here.
+pub async fn engine(name: &str) -> io::Result<Arc<dyn Engine>> {
+    const MEMORY: u64 = 256 << 20;
+    #[cfg(feature = "monty")]
+    if name == "monty" {
+        let worker = vec![std::env::current_exe()?.into_os_string(), "python-worker".into()];
+        let monty = ptc_python::engine::monty::Monty::start(worker, MEMORY).map_err(io::Error::other)?;
+        return Ok(Arc::new(monty));
+    }
+    if name != "cpython" {
+        return Err(io::Error::other(format!("there is no engine {name}")));
+    }
+    let options = Options { python: "python3".into(), jail: true, memory_bytes: MEMORY, cpu_seconds: 600 };
+    Ok(Arc::new(CPython::start(options).await.map_err(io::Error::other)?))
+}
+
 /// `asyncio.gather` over the delay server, and its bare client; the best round of each.
 ///
 /// # Errors
-/// A server that is lost, a machine that cannot hold scripts, calls that fail.
+/// A server that is lost, calls that fail.
 pub async fn gather(
+    engine: Arc<dyn Engine>,
     sides: &mut Sides,
     runtime: &Runtime,
     calls: usize,
     rounds: usize,
 ) -> io::Result<Comparison> {
-    let options = Options { python: "python3".into(), jail: true, memory_bytes: 256 << 20, cpu_seconds: 600 };
-    let engine: Arc<dyn Engine> = Arc::new(CPython::start(options).await.map_err(io::Error::other)?);
     let functions = Arc::<FunctionTable>::default();
     let code = format!(
         "import asyncio\nrows = await asyncio.gather(*[{}(n=n) for n in range({calls})])\nprint(len(rows))",

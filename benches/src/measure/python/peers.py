@@ -10,7 +10,7 @@ RUNS, CALLS, DELAY = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) / 1000
 
 def row(name, times):
     times.sort()
-    cells = [f"{times[int((len(times) - 1) * part)] * 1e3:.1f} ms" for part in (0, 0.5, 0.95)]
+    cells = [f"{times[int((len(times) - 1) * part)] * 1e3:.2f} ms" for part in (0, 0.5, 0.95)]
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
