@@ -49,7 +49,7 @@ pub async fn run(args: ExecArgs) -> Result<Exit, Abort> {
     }
     let engine = args.python.engine(&limits).await?;
     let script = Script { code: code.into(), output_bytes: limits.output_bytes };
-    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script };
+    let run = ScriptRun { engine, broker: booted.runtime.broker().clone(), functions, script, turn: None };
     let outcome = booted.runtime.run_guest(limits.limits, run.guest()).await;
     booted.runtime.shutdown().await;
     let (text, exit) = match outcome.result {

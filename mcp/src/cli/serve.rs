@@ -22,7 +22,7 @@ use crate::edge::{self, Form, shapes};
 use crate::server::http::HttpListener;
 use crate::server::{Gate, Handler, Load, Surface, stdio};
 use crate::tools::catalog::CatalogStyle;
-use crate::tools::execute_program::{self, ExecuteProgram};
+use crate::tools::execute_program::{self, ExecuteProgram, ScriptSessions};
 use crate::tools::lisp_debug::{self, LispDebug};
 use crate::tools::lisp_eval;
 use crate::tools::lisp_task;
@@ -194,7 +194,11 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     if scripts {
         let limits = args.python.limits(limits, booted.execution)?;
         let engine = args.python.engine(&limits).await?;
-        more.scripts = Some(ExecuteProgram::new(booted.runtime.clone(), engine, limits));
+        let tool = ExecuteProgram::new(booted.runtime.clone(), engine, limits);
+        more.scripts = Some(match args.sessions.wants_tools()? {
+            true => tool.with_sessions(ScriptSessions::new(args.sessions.bounds()?.0)),
+            false => tool,
+        });
     }
     let spills = booted.runtime.broker().spills();
     args.proxy.bound(spills)?;

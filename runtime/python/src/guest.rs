@@ -1,6 +1,6 @@
-//! A script as a run of the runtime, whose work is done elsewhere.
+//! A script as a run of the runtime, whose work is done elsewhere; namespaces that several of them share.
 
-use crate::engine::{Engine, Script};
+use crate::engine::{Engine, Namespace, Printed, Script};
 use crate::functions::FunctionTable;
 use crate::host::Host;
 use crate::output;
@@ -11,10 +11,9 @@ use ptc_runtime::outcome::{Ending, Failure, RenderedValue};
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::tools::qualified_name;
 use ptc_vm::InterruptKind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a script is run with.
-#[derive(Clone)]
 pub struct ScriptRun {
     /// Who executes it.
     pub engine: Arc<dyn Engine>,
@@ -24,6 +23,105 @@ pub struct ScriptRun {
     pub functions: Arc<FunctionTable>,
     /// The code, and what it may use.
     pub script: Script,
+    /// Its turn in a namespace that is kept; `None`: one of its own.
+    pub turn: Option<NamespaceTurn>,
+}
+
+/// A namespace that scripts share, one after the other. It begins with the first of them, and is over when a script is
+/// cut off in it or its process ends.
+#[derive(Default)]
+pub struct KeptNamespace(Mutex<NamespaceState>);
+
+#[derive(Default)]
+enum NamespaceState {
+    #[default]
+    New,
+    Idle(Box<dyn Namespace>),
+    Busy,
+    Over,
+}
+
+/// Why a script gets no turn in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTurn {
+    /// Another one is under way.
+    Busy,
+    /// It is over.
+    Over,
+}
+
+impl KeptNamespace {
+    fn state(&self) -> MutexGuard<'_, NamespaceState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A turn in it, if nobody has one.
+    ///
+    /// # Errors
+    /// Somebody has, or it is over.
+    pub fn turn(self: &Arc<KeptNamespace>) -> Result<NamespaceTurn, NoTurn> {
+        let mut state = self.state();
+        let before = match std::mem::replace(&mut *state, NamespaceState::Busy) {
+            NamespaceState::Busy => return Err(NoTurn::Busy),
+            NamespaceState::Over => {
+                *state = NamespaceState::Over;
+                return Err(NoTurn::Over);
+            }
+            before => before,
+        };
+        Ok(NamespaceTurn { kept: self.clone(), left: before })
+    }
+
+    /// Ends it; a script under way in it goes on to its end.
+    pub fn end(&self) {
+        let mut state = self.state();
+        if !matches!(*state, NamespaceState::Busy) {
+            *state = NamespaceState::Over;
+        }
+    }
+
+    /// A script is under way in it.
+    pub fn is_busy(&self) -> bool {
+        matches!(*self.state(), NamespaceState::Busy)
+    }
+
+    /// It can have no more scripts.
+    pub fn is_over(&self) -> bool {
+        matches!(*self.state(), NamespaceState::Over)
+    }
+}
+
+/// The turn of one script in a namespace. Dropping it leaves what `left` says.
+pub struct NamespaceTurn {
+    kept: Arc<KeptNamespace>,
+    left: NamespaceState,
+}
+
+impl NamespaceTurn {
+    /// Runs the script. A future that is dropped before its end leaves the namespace over.
+    async fn run(
+        &mut self,
+        engine: &dyn Engine,
+        script: &Script,
+        host: &Arc<Host>,
+    ) -> Result<Printed, Failure> {
+        let before = std::mem::replace(&mut self.left, NamespaceState::Over);
+        let mut namespace = match before {
+            NamespaceState::Idle(namespace) => namespace,
+            _ => engine.namespace(host).await?,
+        };
+        let result = namespace.run(script, host).await;
+        if namespace.is_alive() {
+            self.left = NamespaceState::Idle(namespace);
+        }
+        result
+    }
+}
+
+impl Drop for NamespaceTurn {
+    fn drop(&mut self) {
+        *self.kept.state() = std::mem::replace(&mut self.left, NamespaceState::Over);
+    }
 }
 
 impl ScriptRun {
@@ -40,7 +138,11 @@ impl ScriptRun {
         let functions = self.functions.of(&self.broker.catalog().snapshot());
         let limit = self.script.output_bytes;
         let host = Arc::new(Host { broker: self.broker, account, functions });
-        match self.engine.run(self.script, host).await {
+        let result = match self.turn {
+            None => self.engine.run(self.script, host).await,
+            Some(mut turn) => turn.run(&*self.engine, &self.script, &host).await,
+        };
+        match result {
             Err(failure) => Ending::failed(failure),
             Ok(printed) => {
                 let text = output::printed(&printed.text, printed.cut, limit, &printed.notes);

@@ -1,4 +1,9 @@
-//! `execute_program`: runs one Python script. Name, schema and texts are those of its document.
+//! `execute_program`: runs one Python script. Name, schema and texts are those of its document. With `--sessions` scripts
+//! may share a namespace (`sessions`).
+
+mod sessions;
+
+pub use sessions::ScriptSessions;
 
 use super::catalog::PYTHON;
 use super::definition::output_schema;
@@ -19,6 +24,7 @@ use ptc_runtime::outcome::Outcome;
 use ptc_runtime::watcher::RunWatcher;
 use serde::Deserialize;
 use serde_json::json;
+use sessions::{NEW, ScriptSession};
 use std::sync::Arc;
 
 /// Name of the tool.
@@ -29,6 +35,11 @@ const DESCRIPTION: &str = "Execute a Python program with access to MCP tools as 
     intermediate tool results do not enter the conversation context. Use this when a task involves 3+ tool calls, loops, \
     filtering, aggregation, or conditional logic based on intermediate results. For single tool calls, call the tool \
     directly. All tool functions require `await`.";
+
+const SESSION_ID: &str = "Keeps variables, functions and imports between scripts: \"new\" begins a session, whose id \
+    stands at the end of the output; send that id with the next script. Without it a script has a namespace of its own.";
+
+const END_SESSION: &str = "Ends the session after this script.";
 
 const CODE: &str = "Python code to execute. MCP tools are available as async functions using their namespaced names \
     (e.g., mcp__financial_data__query_financials). Use `await` for all tool calls. Use `print()` to produce output.";
@@ -53,17 +64,47 @@ pub struct ExecuteProgram {
     engine: Arc<dyn Engine>,
     functions: Arc<FunctionTable>,
     limits: ScriptLimits,
+    sessions: Option<Arc<ScriptSessions>>,
 }
 
 #[derive(Deserialize)]
 struct ScriptArguments {
     code: String,
+    session_id: Option<String>,
+    #[serde(default)]
+    end_session: bool,
+}
+
+/// The session of a script.
+struct SessionPlace {
+    sessions: Arc<ScriptSessions>,
+    session: Arc<ScriptSession>,
+    ends: bool,
+}
+
+impl SessionPlace {
+    /// What a client has to know of it after a script.
+    fn told(self) -> String {
+        let SessionPlace { sessions, session, ends } = self;
+        session.touch();
+        // Still busy: its script was cut off, which is its end.
+        if ends || session.namespace.is_over() || session.namespace.is_busy() {
+            sessions.close(&session.id);
+            return "[session ended]".to_owned();
+        }
+        format!("[session_id: {}]", session.id)
+    }
 }
 
 impl ExecuteProgram {
     /// Scripts run on this engine, with the servers of this runtime.
     pub fn new(runtime: Arc<Runtime>, engine: Arc<dyn Engine>, limits: ScriptLimits) -> ExecuteProgram {
-        ExecuteProgram { runtime, engine, functions: Arc::default(), limits }
+        ExecuteProgram { runtime, engine, functions: Arc::default(), limits, sessions: None }
+    }
+
+    /// With sessions, which scripts may be part of.
+    pub fn with_sessions(self, sessions: Arc<ScriptSessions>) -> ExecuteProgram {
+        ExecuteProgram { sessions: Some(sessions), ..self }
     }
 }
 
@@ -83,14 +124,15 @@ impl Tool for ExecuteProgram {
             description.push('\n');
             description.push_str(&facts.catalog.render(&PYTHON, &facts.catalog_style, room));
         }
+        let mut properties = json!({ "code": { "type": "string", "description": CODE } });
+        if self.sessions.is_some() {
+            properties["session_id"] = json!({ "type": "string", "description": SESSION_ID });
+            properties["end_session"] = json!({ "type": "boolean", "description": END_SESSION });
+        }
         Definition {
             title: "Run a Python script".into(),
             description,
-            input_schema: json!({
-                "type": "object",
-                "properties": { "code": { "type": "string", "description": CODE } },
-                "required": ["code"],
-            }),
+            input_schema: json!({ "type": "object", "properties": properties, "required": ["code"] }),
             annotations: ToolAnnotations {
                 read_only_hint: false,
                 destructive_hint: true,
@@ -103,8 +145,8 @@ impl Tool for ExecuteProgram {
 
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let text = arguments.map_or("{}", Raw::get);
-        let code = match serde_json::from_str::<ScriptArguments>(text) {
-            Ok(ScriptArguments { code }) => code,
+        let ScriptArguments { code, session_id, end_session } = match serde_json::from_str(text) {
+            Ok(arguments) => arguments,
             Err(error) => {
                 let message = format!("execute_program takes {{\"code\": \"…\"}}: {error}");
                 return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
@@ -115,12 +157,30 @@ impl Tool for ExecuteProgram {
             let message = format!("code exceeds max_program_bytes ({} > {most})", code.len());
             return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
         }
+        let (shared, turn) = match (session_id, &self.sessions) {
+            (None, _) => (None, None),
+            (Some(_), None) => {
+                let message = "this server keeps no sessions; --sessions is the flag";
+                return reply.with(&refused(call.profile, EdgeReason::ArgsError, message.to_owned()));
+            }
+            (Some(id), Some(sessions)) => match ScriptSessions::turn(sessions, call.owner, &id) {
+                Ok((session, turn)) => {
+                    let shared = SessionPlace { sessions: sessions.clone(), session, ends: end_session };
+                    (Some(shared), Some(turn))
+                }
+                Err(fault) => {
+                    let hint = format!("; session_id \"{NEW}\" begins one");
+                    let message = format!("{}: {}{hint}", fault.reason.name(), fault.message);
+                    return reply.with(&refused(call.profile, EdgeReason::ArgsError, message));
+                }
+            },
+        };
         let script = Script { code: code.into(), output_bytes: self.limits.output_bytes };
         let (engine, broker) = (self.engine.clone(), self.runtime.broker().clone());
-        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script };
+        let run = ScriptRun { engine, broker, functions: self.functions.clone(), script, turn };
         let (runtime, limits, call) = (self.runtime.clone(), self.limits.limits, *call);
         Begun::Run(Job::new(self.limits.process_bytes, move |reporter| -> Cancel {
-            let watcher = ScriptWatcher { reporter, call };
+            let watcher = ScriptWatcher { reporter, call, shared };
             let submitted = runtime.submit_guest(limits, run.guest(), Box::new(watcher));
             Box::new(move || submitted.cancel())
         }))
@@ -130,6 +190,7 @@ impl Tool for ExecuteProgram {
 struct ScriptWatcher {
     reporter: Box<dyn Reporter>,
     call: CallContext,
+    shared: Option<SessionPlace>,
 }
 
 impl RunWatcher for ScriptWatcher {
@@ -142,11 +203,16 @@ impl RunWatcher for ScriptWatcher {
     }
 
     fn ended(self: Box<Self>, outcome: Outcome) {
-        let ScriptWatcher { reporter, call } = *self;
+        let ScriptWatcher { reporter, call, shared } = *self;
+        let told = shared.map(SessionPlace::told);
         let log = call.log.map(|level| log::of_run(level, &outcome)).unwrap_or_default();
         let record = record(&outcome);
         let summary = CallSummary::of(&record);
-        reporter.ended(&ToolAnswer { result: result(call.profile, &outcome, &record), log, summary });
+        reporter.ended(&ToolAnswer {
+            result: result(call.profile, &outcome, &record, told.as_deref()),
+            log,
+            summary,
+        });
     }
 }
 
@@ -159,10 +225,19 @@ fn record(outcome: &Outcome) -> Record<'_> {
     record
 }
 
-fn result(profile: Profile, outcome: &Outcome, record: &Record<'_>) -> ToolResult<'static> {
-    let text = match &outcome.result {
+fn result(
+    profile: Profile,
+    outcome: &Outcome,
+    record: &Record<'_>,
+    session: Option<&str>,
+) -> ToolResult<'static> {
+    let mut text = match &outcome.result {
         Ok(printed) => SUCCEEDED.to_owned() + &printed.text,
         Err(failure) => FAILED.to_owned() + &failure.message,
     };
+    if let Some(session) = session {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        text = text + end + session;
+    }
     apply_beside(profile, record, text)
 }

@@ -33,6 +33,14 @@ const REMEMBERED: usize = 1_024;
 /// Random bytes of an id.
 const ID_BYTES: usize = 18;
 
+/// An id that nobody can guess.
+pub(crate) fn random_id() -> Result<String, SessionFault> {
+    let mut random = [0; ID_BYTES];
+    getrandom::fill(&mut random)
+        .map_err(|error| SessionFault::new(SessionReason::TooMany, format!("no random number: {error}")))?;
+    Ok(format!("ptcs_{}", BASE64_URL_SAFE_NO_PAD.encode(random)))
+}
+
 /// The sessions of a server.
 pub struct SessionTable {
     runtime: Arc<Runtime>,
@@ -102,11 +110,7 @@ impl SessionTable {
             let message = "maximum number of sessions for this owner reached";
             return Err(SessionFault::new(SessionReason::TooMany, message));
         }
-        let mut random = [0; ID_BYTES];
-        getrandom::fill(&mut random).map_err(|error| {
-            SessionFault::new(SessionReason::TooMany, format!("no random number: {error}"))
-        })?;
-        let id = format!("ptcs_{}", BASE64_URL_SAFE_NO_PAD.encode(random));
+        let id = random_id()?;
         let ttl = Duration::from_millis(ttl_ms.map_or(quotas.ttl_ms, |ttl| ttl.min(quotas.ttl_ms)));
         let (created, begun) = (now(), Instant::now());
         let expires = created.checked_add(ttl).unwrap_or(Timestamp::MAX);

@@ -122,9 +122,9 @@ impl Talk {
     }
 }
 
-/// The line that says what to run.
-pub(super) fn task(script: &Script) -> String {
-    let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes });
+/// The line that says what to run, and whether what it defines is kept.
+pub(super) fn task(script: &Script, keep: bool) -> String {
+    let task = json!({ "code": &*script.code, "output_bytes": script.output_bytes, "keep": keep });
     format!("{task}\n")
 }
 

@@ -51,4 +51,23 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// Why there is no output: it raised, was killed, or could not be started.
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure>;
+
+    /// A process whose namespace scripts share, with the functions that there are now.
+    ///
+    /// # Errors
+    /// It could not be started.
+    async fn namespace(&self, host: &Host) -> Result<Box<dyn Namespace>, Failure>;
+}
+
+/// A process that is kept between scripts, with what they have defined. Dropping it ends the process.
+#[async_trait]
+pub trait Namespace: Send {
+    /// Executes a script in it. Whoever drops the future has to drop the namespace.
+    ///
+    /// # Errors
+    /// As [`Engine::run`]. What the script has defined until then is kept.
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure>;
+
+    /// False when its process is of no more use.
+    fn is_alive(&self) -> bool;
 }

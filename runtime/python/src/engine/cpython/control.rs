@@ -15,6 +15,10 @@ pub(super) enum Order {
     Functions(String),
     /// Fork the script of this number, with its end of the channel.
     Run(u64, OwnedFd),
+    /// Let the script of this number have no processor.
+    Pause(u64),
+    /// Let it go on.
+    Resume(u64),
     /// End the script of this number.
     Kill(u64),
 }
@@ -56,6 +60,8 @@ impl Order {
         let (line, mut descriptor) = match self {
             Order::Functions(line) => (line.clone(), None),
             Order::Run(number, channel) => (format!("run {number}\n"), Some(channel)),
+            Order::Pause(number) => (format!("pause {number}\n"), None),
+            Order::Resume(number) => (format!("resume {number}\n"), None),
             Order::Kill(number) => (format!("kill {number}\n"), None),
         };
         let mut rest = line.as_bytes();

@@ -15,15 +15,16 @@ mod filter;
 mod zygote;
 
 use super::conversation::{self, Said};
-use super::{Engine, Printed, Script};
+use super::{Engine, Namespace, Printed, Script};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
 use ptc_runtime::outcome::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::net::UnixStream;
 use tokio::sync::Mutex;
-use zygote::{Ready, Zygote};
+use zygote::{Process, Ready, Zygote};
 
 /// How scripts are held.
 #[derive(Clone, Debug)]
@@ -66,6 +67,11 @@ impl CPython {
         }
         Ok(zygote.clone())
     }
+
+    async fn fork(&self, host: &Host) -> Result<(Process, UnixStream), Failure> {
+        let zygote = self.zygote().await?;
+        zygote.fork(&host.functions).map_err(|error| output::no_engine(&error.to_string()))
+    }
 }
 
 #[async_trait]
@@ -75,28 +81,76 @@ impl Engine for CPython {
     }
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
-        let zygote = self.zygote().await?;
-        let (process, mut channel) =
-            zygote.fork(&host.functions).map_err(|error| output::no_engine(&error.to_string()))?;
-        let said = conversation::hold(&mut channel, conversation::task(&script), &host).await.said;
+        let (process, mut channel) = self.fork(&host).await?;
+        let said = conversation::hold(&mut channel, conversation::task(&script, false), &host).await.said;
         // Whoever reads on finds its end.
         drop(channel);
-        let status = match &said {
-            Said::Printed(_) | Said::Raised(_) => process.ended().await,
-            // Whoever closes the channel and lives on is ended.
-            Said::Gone | Said::Nonsense => process.kill().await,
+        ended(process, said).await
+    }
+
+    async fn namespace(&self, host: &Host) -> Result<Box<dyn Namespace>, Failure> {
+        let (process, channel) = self.fork(host).await?;
+        Ok(Box::new(KeptProcess { process: Some(process), channel }))
+    }
+}
+
+/// A child that waits for its next script. Between two it has no processor.
+struct KeptProcess {
+    /// `None` when it is of no more use.
+    process: Option<Process>,
+    channel: UnixStream,
+}
+
+#[async_trait]
+impl Namespace for KeptProcess {
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure> {
+        let Some(process) = &self.process else {
+            return Err(output::raised("RuntimeError: the process of the session has ended"));
         };
-        match (status, said) {
-            (Some(0), Said::Printed(printed)) => Ok(printed),
-            (Some(1), Said::Raised(traceback)) => Err(output::raised(traceback)),
-            (Some(_), Said::Nonsense) => {
-                Err(output::raised("RuntimeError: the script wrote into the channel of its tool calls"))
+        process.resume();
+        let talk = conversation::hold(&mut self.channel, conversation::task(script, true), host).await;
+        match talk.said {
+            Said::Printed(printed) if talk.is_even => {
+                process.pause();
+                Ok(printed)
             }
-            (Some(signal), _) if signal < 0 => Err(output::ended_by(-signal)),
-            (Some(_), _) => Err(output::raised("RuntimeError: the script ended its process")),
-            (None, _) => {
-                Err(output::no_engine("the process of all scripts was lost; the next script has a new one"))
+            Said::Raised(traceback) if talk.is_even => {
+                process.pause();
+                Err(output::raised(traceback))
             }
+            said => match self.process.take() {
+                Some(process) => {
+                    // It was to wait for its next script: a last word that is none is a break of the channel.
+                    let said = if matches!(said, Said::Gone) { said } else { Said::Nonsense };
+                    ended(process, said).await
+                }
+                None => Err(output::raised("RuntimeError: the process of the session has ended")),
+            },
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.process.is_some()
+    }
+}
+
+/// How a script ended that has said its last word.
+async fn ended(process: Process, said: Said) -> Result<Printed, Failure> {
+    let status = match &said {
+        Said::Printed(_) | Said::Raised(_) => process.ended().await,
+        // Whoever closes the channel and lives on is ended.
+        Said::Gone | Said::Nonsense => process.kill().await,
+    };
+    match (status, said) {
+        (Some(0), Said::Printed(printed)) => Ok(printed),
+        (Some(1), Said::Raised(traceback)) => Err(output::raised(traceback)),
+        (Some(_), Said::Nonsense) => {
+            Err(output::raised("RuntimeError: the script wrote into the channel of its tool calls"))
+        }
+        (Some(signal), _) if signal < 0 => Err(output::ended_by(-signal)),
+        (Some(_), _) => Err(output::raised("RuntimeError: the script ended its process")),
+        (None, _) => {
+            Err(output::no_engine("the process of all scripts was lost; the next script has a new one"))
         }
     }
 }

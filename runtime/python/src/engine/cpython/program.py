@@ -1,15 +1,16 @@
 # One script: what is around it. Everything here runs in the child, beside the script, and can be changed by it; so
 # whoever reads the channel believes nothing of it.
 #
-# The channel carries lines of JSON. First comes what to run: {code, output_bytes}. From here:
+# The channel carries lines of JSON. First comes what to run: {code, output_bytes, keep}. From here:
 # {call, tool, arguments}, {call, look}, and at the end {output, cut} or {error}. To here: {reply, value} or {reply, error}.
-# How the script ended is the exit status: 0 well, 1 not.
+# How the script ended is the exit status: 0 well, 1 not. One whose namespace is kept does not end: the next follows.
 
 import ast
 import asyncio
 import builtins
 import collections.abc
 import difflib
+import itertools
 import json
 import linecache
 import os
@@ -145,6 +146,8 @@ class Script:
     """The script of this process: its channel, and what it called and did not await."""
 
     channel, never, names, functions = None, set(), {}, {}
+    # Of the scripts of a namespace that is kept, from its second.
+    number = itertools.count(2)
 
 
 class Call(collections.abc.Coroutine):
@@ -272,18 +275,18 @@ def run_nested(loop):
     return run
 
 
-def compiled(code):
+def compiled(code, file):
     """Runs as the body of a module whose frame is called `__main__`; a `return` outside of functions makes it a function."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        body = compile(code, FILE, "exec", flags=flags, dont_inherit=True)
+        body = compile(code, file, "exec", flags=flags, dont_inherit=True)
     except SyntaxError as error:
         if "outside" not in str(error.msg):
             raise
-        tree = ast.parse(code, FILE)
-        wrapper = ast.parse("async def __main__():\n    pass\nawait __main__()", FILE)
+        tree = ast.parse(code, file)
+        wrapper = ast.parse("async def __main__():\n    pass\nawait __main__()", file)
         wrapper.body[0].body = tree.body or wrapper.body[0].body
-        return compile(wrapper, FILE, "exec", flags=flags, dont_inherit=True)
+        return compile(wrapper, file, "exec", flags=flags, dont_inherit=True)
     names = {"co_name": "__main__"}
     if hasattr(body, "co_qualname"):
         names["co_qualname"] = "__main__"
@@ -317,10 +320,12 @@ def told(error):
     return text
 
 
-def limit(settings):
+def limit(settings, keep=False):
+    # Whoever is kept has its time by the clock, and none between two scripts.
+    seconds = resource.RLIM_INFINITY if keep else settings["cpu_seconds"]
     for which, most in [
         (resource.RLIMIT_AS, settings["base_bytes"] + settings["memory_bytes"]),
-        (resource.RLIMIT_CPU, settings["cpu_seconds"]),
+        (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 32),
@@ -359,22 +364,37 @@ def run_script(settings, functions, descriptor, inherited):
     channel = Script.channel = Channel(descriptor)
     Script.functions = functions["names"]
     task = channel.read_line()
-    output = Output(task["output_bytes"])
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.add_reader(descriptor, channel.readable)
-    limit(settings)
+    limit(settings, task["keep"])
     filter_system_calls(settings["filter"])
 
     namespace = {"__name__": "__main__", "__builtins__": builtins, "ToolError": ToolError, **functions["all"]}
     asyncio.run = run_nested(loop)
-    sys.stdout = sys.stderr = output
     sys.argv = [FILE]
-    code = task["code"]
-    linecache.cache[FILE] = (len(code), None, code.splitlines(True), FILE)
+    file = FILE
+    status = run_one(loop, namespace, task, file)
+    while task["keep"]:
+        while "code" not in (task := channel.read_line()):
+            # An answer to a call that nobody waits for any more.
+            pass
+        # What earlier scripts have defined keeps its file, so that tracebacks show its lines.
+        file = FILE[:-1] + " " + str(next(Script.number)) + ">"
+        run_one(loop, namespace, task, file)
+    os._exit(status)
+
+
+def run_one(loop, namespace, task, file):
+    """The exit status. What it printed, or why not, was sent."""
+    channel, code = Script.channel, task["code"]
+    output = sys.stdout = sys.stderr = Output(task["output_bytes"])
+    linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+    Script.never.clear()
+    Script.names.clear()
 
     async def main():
-        result = eval(compiled(code), namespace)
+        result = eval(compiled(code, file), namespace)
         if asyncio.iscoroutine(result):
             await result
 
@@ -400,4 +420,9 @@ def run_script(settings, functions, descriptor, inherited):
             channel.send({"error": message[:MOST_TOLD]})
     except BaseException:
         status = 1
-    os._exit(status)
+    if task["keep"]:
+        for left in asyncio.all_tasks(loop):
+            left.cancel()
+        channel.waiting.clear()
+    return status
+

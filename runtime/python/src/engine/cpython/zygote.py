@@ -1,7 +1,7 @@
 # The process that all scripts are forked from: the interpreter with the standard library in memory, in the jail.
 #
 # Its socket carries lines. To it: `functions` with those of scripts from here on as JSON, `run N` with the descriptor of
-# the script's channel, `kill N`. From it, as JSON: that it is ready, and how script N ended. It reads nothing that a
+# the script's channel, `kill N`, `pause N`, `resume N`. From it, as JSON: that it is ready, and how script N ended. It reads nothing that a
 # script wrote.
 
 import array
@@ -101,6 +101,8 @@ class Zygote:
                 self.tell({"ended": number, "status": -9})
             elif number in self.running:
                 os.kill(self.running[number], signal.SIGKILL)
+        elif word in (b"pause", b"resume") and int(rest) in self.running:
+            os.kill(self.running[int(rest)], signal.SIGSTOP if word == b"pause" else signal.SIGCONT)
 
     def learn(self, text):
         table = json.loads(text)

@@ -225,6 +225,11 @@ impl Control {
         self.ordered.notify_one();
     }
 
+    fn put(&self, order: Order) {
+        self.scripts().orders.put(order);
+        self.ordered.notify_one();
+    }
+
     fn lose(&self) {
         let mut scripts = self.scripts();
         scripts.lost = true;
@@ -236,6 +241,16 @@ impl Control {
 }
 
 impl Process {
+    /// Takes the processor from it, until it is resumed. Whatever it does beside its scripts, it does not do it now.
+    pub(super) fn pause(&self) {
+        self.control.put(Order::Pause(self.number));
+    }
+
+    /// Gives it back.
+    pub(super) fn resume(&self) {
+        self.control.put(Order::Resume(self.number));
+    }
+
     /// Waits for its end: its exit status, or less than 0 for a signal. `None`: the warm process is gone.
     pub(super) async fn ended(mut self) -> Option<i32> {
         let status = self.end.as_mut()?.await.ok();

@@ -19,11 +19,11 @@ mod worker;
 pub use worker::serve;
 
 use super::conversation::{self, Said};
-use super::{Engine, Printed, Script};
+use super::{Engine, Namespace, Printed, Script};
 use crate::host::Host;
 use crate::output;
 use async_trait::async_trait;
-use pool::Pool;
+use pool::{Pool, Worker};
 use ptc_runtime::outcome::Failure;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -64,29 +64,61 @@ impl Engine for Monty {
     }
 
     async fn run(&self, script: Script, host: Arc<Host>) -> Result<Printed, Failure> {
-        let mut worker = self.pool.take().map_err(|error| output::no_engine(&error.to_string()))?;
-        let first = worker.news(&host.functions) + &conversation::task(&script);
-        let talk = conversation::hold(&mut worker.channel, first, &host).await;
-        match talk.said {
-            Said::Printed(printed) => {
-                if talk.is_even {
-                    self.pool.put(worker);
-                }
-                Ok(printed)
-            }
-            Said::Raised(traceback) => {
-                if talk.is_even {
-                    self.pool.put(worker);
-                }
-                Err(output::raised(traceback))
-            }
-            Said::Nonsense => Err(output::raised("RuntimeError: the process of the script made no sense")),
-            Said::Gone => Err(match worker.end().await {
+        let mut worker = Some(self.pool.take().map_err(|error| output::no_engine(&error.to_string()))?);
+        let result = execute(&mut worker, &script, false, &host).await;
+        if let Some(worker) = worker {
+            self.pool.put(worker);
+        }
+        result
+    }
+
+    async fn namespace(&self, _: &Host) -> Result<Box<dyn Namespace>, Failure> {
+        let worker = self.pool.take().map_err(|error| output::no_engine(&error.to_string()))?;
+        Ok(Box::new(KeptWorker(Some(worker))))
+    }
+}
+
+/// A worker that keeps its namespace, and is no other's afterwards.
+struct KeptWorker(Option<Worker>);
+
+#[async_trait]
+impl Namespace for KeptWorker {
+    async fn run(&mut self, script: &Script, host: &Arc<Host>) -> Result<Printed, Failure> {
+        execute(&mut self.0, script, true, host).await
+    }
+
+    fn is_alive(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Executes a script. A worker that is of no more use afterwards is gone.
+async fn execute(
+    place: &mut Option<Worker>,
+    script: &Script,
+    keep: bool,
+    host: &Arc<Host>,
+) -> Result<Printed, Failure> {
+    let Some(mut worker) = place.take() else {
+        return Err(output::raised("RuntimeError: the process of the session has ended"));
+    };
+    let first = worker.news(&host.functions) + &conversation::task(script, keep);
+    let talk = conversation::hold(&mut worker.channel, first, host).await;
+    let result = match talk.said {
+        Said::Printed(printed) => Ok(printed),
+        Said::Raised(traceback) => Err(output::raised(traceback)),
+        Said::Nonsense => Err(output::raised("RuntimeError: the process of the script made no sense")),
+        Said::Gone => {
+            return Err(match worker.end().await {
                 // Memory that cannot be had is an abort.
                 Some(6) => output::ended_by(9),
                 Some(signal) => output::ended_by(signal),
                 None => output::raised("RuntimeError: the process of the script ended"),
-            }),
+            });
         }
+    };
+    if talk.is_even {
+        *place = Some(worker);
     }
+    result
 }

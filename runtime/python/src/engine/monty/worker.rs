@@ -28,6 +28,7 @@ enum Told {
     Task {
         code: String,
         output_bytes: usize,
+        keep: bool,
     },
     Reply {
         reply: u64,
@@ -138,11 +139,14 @@ fn listen(mut lines: BufReader<UnixStream>, sender: &Sender<Told>) {
 
 fn run_scripts(channel: &Channel) {
     let mut functions = FunctionSet::default();
+    let mut kept = None;
     loop {
         match channel.receive() {
             Told::Functions(set) => functions = set.indexed(),
-            Told::Task { code, output_bytes } => {
-                let (_, last) = Script::new(channel, &functions, output_bytes).run(fresh(), &code);
+            Told::Task { code, output_bytes, keep } => {
+                let namespace = kept.take().filter(|_| keep).unwrap_or_else(fresh);
+                let (namespace, last) = Script::new(channel, &functions, output_bytes).run(namespace, &code);
+                kept = keep.then_some(namespace);
                 channel.send(&last);
             }
             // To a call of an earlier script.
