@@ -18,14 +18,13 @@ use crate::run::limits::Limits;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, Outcome};
 use crate::run::watcher::RunWatcher;
-use crate::scope::{Scope, submit};
+use crate::scope::Scope;
 use crate::secrets::{DocumentShape, SecretRegistry};
 use crate::session::Session;
 use crate::startup::{self, Observer, StartError, StartPolicy, Starts, Supervision};
 use crate::tools::{Catalog, SharedCatalog, SnapshotMode, ToolList, UpstreamTool};
 use crate::upstream::{ClientFeatures, Guardian, StartPlaces, UpstreamState};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -73,7 +72,8 @@ pub struct RuntimeConfig {
     /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
     /// once.
     pub snapshot: Option<SnapshotMode>,
-    /// Only tools annotated as read-only exist.
+    /// Only tools annotated as read-only exist for programs, those of the application included. What it has marked as
+    /// private is not for programs, and is its own affair.
     pub read_only: bool,
     /// Isolate workers; 0 means one a core.
     pub workers: usize,
@@ -155,13 +155,11 @@ pub struct Runtime {
     broker: Arc<ToolBroker>,
     configured: Mutex<Configured>,
     supervision: Supervision,
-    lisp: Arc<Lisp>,
+    /// Where its own programs run.
+    base: Scope,
     engine: Arc<Engine>,
-    dispatcher: Arc<Dispatcher>,
     watchdog: Arc<Watchdog>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Sessions that there have been: each takes the next worker.
-    sessions: Arc<AtomicUsize>,
     /// Servers on their way.
     starting: Mutex<Starts>,
 }
@@ -207,7 +205,7 @@ impl Runtime {
         } = config;
         let prelude = Prelude::joined(&preludes).map_err(StartError::Prelude)?;
         startup::check(&servers)?;
-        let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
+        let tools = GrantedTools::of(tools, read_only).map_err(StartError::Tool)?;
         let io = tokio::runtime::Handle::current();
         let catalog = SharedCatalog::new(described(&servers, &secrets));
         let guardian = Arc::new(if adopts_orphans { Guardian::adopting() } else { Guardian::default() });
@@ -242,16 +240,15 @@ impl Runtime {
         let broker = Arc::new(ToolBroker::new(upstreams, catalog, secrets.clone()));
         let engine = Arc::new(Engine { io, commitments: Commitments::new(load.total_bytes) });
         let (watchdog, thread) = Watchdog::start(workers).map_err(StartError::Threads)?;
+        let lisp = Lisp::new(broker.clone(), cache_bytes, prelude, tools, read_only);
         let mut runtime = Runtime {
-            lisp: Arc::new(Lisp::new(broker.clone(), cache_bytes, prelude, tools)),
+            base: Scope::new(lisp, Arc::new(Dispatcher::new(queue.clone(), secrets))),
             broker,
             configured: Mutex::new(configured),
             supervision,
             engine,
-            dispatcher: Arc::new(Dispatcher::new(queue.clone(), secrets)),
             watchdog,
             threads: Mutex::new(vec![thread]),
-            sessions: Arc::default(),
             starting,
         };
         // From here on dropping the runtime ends the threads that exist.
@@ -292,12 +289,12 @@ impl Runtime {
 
     /// Runs a program. It is queued at once; dropping the future cancels it, calls in flight included.
     pub fn run(&self, source: impl Into<Arc<str>>, options: RunOptions) -> Run {
-        Run::begin(|watcher| self.submit(source, options, watcher))
+        self.base.run(source, options)
     }
 
     /// Runs a program as [`Runtime::run`] does, and tells of its printed lines and calls as they come.
     pub fn stream(&self, source: impl Into<Arc<str>>, options: RunOptions) -> RunStream {
-        RunStream::begin(|watcher| self.submit(source, options, watcher))
+        self.base.stream(source, options)
     }
 
     /// Queues a program; its watcher is told how it goes.
@@ -307,7 +304,7 @@ impl Runtime {
         options: RunOptions,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
-        submit(&self.lisp, &self.dispatcher, source.into(), options, watcher)
+        self.base.submit(source, options, watcher)
     }
 
     /// [`Runtime::run`] for whatever else can be driven.
@@ -317,17 +314,17 @@ impl Runtime {
 
     /// [`Runtime::submit`] for whatever else can be driven.
     pub fn submit_guest(&self, limits: Limits, guest: MakeGuest, watcher: Box<dyn RunWatcher>) -> Submitted {
-        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, Instant::now())
+        self.base.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, Instant::now())
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
     pub fn session(&self, limits: SessionLimits) -> Session {
-        self.base().session(limits)
+        self.base.session(limits)
     }
 
     /// The runtime as a place: [`Scope::with`] makes others in it, with tools and namespaces of their own.
     pub fn base(&self) -> Scope {
-        Scope::new(self.lisp.clone(), self.dispatcher.clone(), self.sessions.clone())
+        self.base.clone()
     }
 
     /// Whom servers may ask through us.
@@ -340,7 +337,7 @@ impl Runtime {
     /// # Errors
     /// What is missing.
     pub fn check_prelude(&self) -> Result<(), Failure> {
-        self.lisp.check_prelude()
+        self.base.check()
     }
 
     /// Who calls tools for guests.
@@ -350,7 +347,7 @@ impl Runtime {
 
     /// Changes how much runs at once, for programs that begin from now on.
     pub fn set_load(&self, load: Capacity) {
-        self.dispatcher.queue.set_most_runnable(load.running);
+        self.base.dispatcher.queue.set_most_runnable(load.running);
         self.engine.commitments.set_total(load.total_bytes);
     }
 
@@ -364,7 +361,7 @@ impl Runtime {
         options: &RunOptions,
         look: impl FnOnce(&Outcome) -> T,
     ) -> Option<T> {
-        fast_path::try_run(&self.lisp, source, context, options, look)
+        fast_path::try_run(&self.base.lisp, source, context, options, look)
     }
 
     /// Every configured server, sorted by name.
@@ -506,7 +503,7 @@ impl Runtime {
     }
 
     fn stop_threads(&self) {
-        self.dispatcher.queue.close();
+        self.base.dispatcher.queue.close();
         self.watchdog.stop();
     }
 }

@@ -5,7 +5,7 @@ use crate::guest::lisp::Lisp;
 use crate::guest::lisp::prelude::Prelude;
 use crate::guest::lisp::session::SessionLimits;
 use crate::handle::{Run, RunStream};
-use crate::host::{GrantedTools, HostTool};
+use crate::host::HostTool;
 use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
 use crate::run::watcher::RunWatcher;
@@ -21,25 +21,33 @@ use std::time::Instant;
 /// runtime, tools of the host and namespaces are its own. Programs of a runtime that has been shut down are not run.
 #[derive(Clone)]
 pub struct Scope {
-    lisp: Arc<Lisp>,
-    dispatcher: Arc<Dispatcher>,
+    pub(crate) lisp: Arc<Lisp>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
     /// Sessions that there have been in the runtime: each takes the next worker.
     sessions: Arc<AtomicUsize>,
 }
 
 impl Scope {
-    pub(crate) fn new(lisp: Arc<Lisp>, dispatcher: Arc<Dispatcher>, sessions: Arc<AtomicUsize>) -> Scope {
-        Scope { lisp, dispatcher, sessions }
+    pub(crate) fn new(lisp: Lisp, dispatcher: Arc<Dispatcher>) -> Scope {
+        Scope { lisp: Arc::new(lisp), dispatcher, sessions: Arc::default() }
     }
 
-    /// A place inside this one, with these tools of the host instead of its own, and these namespaces beside its own.
+    /// A place inside this one, with these tools of the host instead of its own, and these namespaces beside its own. What
+    /// its own namespaces need of its own tools stays there, for them alone.
     ///
     /// # Errors
-    /// A tool that programs could not call, a namespace that is there twice.
+    /// A tool that programs could not call, or that has the name of another one that a namespace needs; a namespace that is
+    /// there twice.
     pub fn with(&self, tools: Vec<HostTool>, preludes: &[Arc<Prelude>]) -> Result<Scope, StartError> {
-        let tools = GrantedTools::of(tools).map_err(StartError::Tool)?;
+        let tools = self.lisp.tools_with_inherited(tools).map_err(StartError::Tool)?;
         let lisp = self.lisp.with(preludes, tools).map_err(StartError::Prelude)?;
         Ok(Scope { lisp: Arc::new(lisp), ..self.clone() })
+    }
+
+    /// Whether programs may have a tool at all: a runtime that only reads has none that may change something.
+    #[cfg(feature = "agent")]
+    pub(crate) fn admits(&self, tool: &HostTool) -> bool {
+        tool.is_admitted(self.lisp.is_read_only())
     }
 
     /// The same place without upstream servers.
@@ -100,7 +108,9 @@ impl Scope {
         options: RunOptions,
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
-        submit(&self.lisp, &self.dispatcher, source.into(), options, watcher)
+        let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
+        let guest = self.lisp.guest(source.into(), options);
+        self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.
@@ -108,16 +118,4 @@ impl Scope {
         let worker = self.sessions.fetch_add(1, Ordering::Relaxed) % self.dispatcher.queue.inboxes().len();
         Session::begin(self.lisp.clone(), self.dispatcher.clone(), worker, limits)
     }
-}
-
-pub(crate) fn submit(
-    lisp: &Arc<Lisp>,
-    dispatcher: &Dispatcher,
-    source: Arc<str>,
-    options: RunOptions,
-    watcher: Box<dyn RunWatcher>,
-) -> Submitted {
-    let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
-    let guest = lisp.guest(source, options);
-    dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
 }

@@ -189,7 +189,7 @@ pub(crate) struct Starts {
 pub(crate) fn start_all(servers: Vec<(Arc<dyn Upstream>, Startup)>, observer: Option<&Observer>) -> Starts {
     let mut starts = Starts::default();
     for (upstream, policy) in servers {
-        let name = upstream.name().to_owned();
+        let name = upstream.name().to_string();
         let task = tokio::spawn(start_one(upstream, observer.cloned()));
         match policy {
             Startup::Strict => starts.strict.push((name, task)),
@@ -215,7 +215,7 @@ pub(crate) async fn failures(strict: Vec<(String, Starting)>) -> Vec<(String, St
 async fn start_one(upstream: Arc<dyn Upstream>, observer: Option<Observer>) -> Result<(), UpstreamFault> {
     let tell = |progress: StartProgress| {
         if let Some(observer) = &observer {
-            observer(StartEvent { server: upstream.name().to_owned(), progress });
+            observer(StartEvent { server: upstream.name().to_string(), progress });
         }
     };
     let begun = Instant::now();

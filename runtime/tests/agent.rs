@@ -9,6 +9,7 @@ use ptc_runtime::agent::{
     Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Continuation, ContinuationGuard, Llm, LlmError,
     LlmErrorKind, LlmMessage, LlmReply, LlmRequest, MatchedCall, TokenUsage, TurnKind, TurnStatus,
 };
+use ptc_runtime::limits::Limits;
 use ptc_runtime::outcome::CallRecord;
 use ptc_runtime::secrets::{Credential, SecretRegistry};
 use ptc_runtime::{Effect, HostTool, NoArguments, Prelude, Runtime, RuntimeConfig, StartPolicy};
@@ -384,6 +385,49 @@ async fn what_is_around_an_agent_says_how_deep_it_goes() {
     let limits = AgentLimits { max_depth: 0, max_turns: 1, ..AgentLimits::default() };
     let step = run(&Agent::new("top").limits(limits).child("next", Agent::new("leaf")), &deep).await;
     assert!(step.turns[0].feedback.contains("max_depth_exceeded"), "{}", step.turns[0].feedback);
+}
+
+#[tokio::test]
+async fn a_child_whose_caller_does_not_wait_leaves_its_turns() {
+    // Its first turn ends, and its model never answers again.
+    struct Once(AtomicUsize);
+    #[async_trait]
+    impl Llm for Once {
+        fn model(&self) -> &str {
+            "once"
+        }
+
+        async fn complete(&self, _: LlmRequest<'_>) -> Result<LlmReply, LlmError> {
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => Ok(LlmReply::from("```clojure\n(println \"looked\")\n```")),
+                _ => std::future::pending().await,
+            }
+        }
+    }
+    let child = Agent::new("Look.").llm(Arc::new(Once(AtomicUsize::new(0))));
+    let limits = Limits { timeout_ms: 1_000, ..Limits::with_upstreams() };
+    let agent = Agent::new("?").child("look", child).program_limits(limits).max_turns(1);
+    let script = Script::of(&["```clojure\n(return (tool/look {}))\n```"]);
+    let step = run(&agent, &script).await;
+    assert!(step.result.is_err(), "{step:?}");
+    let [(name, child)] = &step.children[..] else { panic!("{step:?}") };
+    assert_eq!((&**name, failure(child).reason), ("look", AgentReason::Cancelled));
+    assert_eq!(failure(child).message, "the program that had called it ended before it");
+    assert_eq!((child.turns.len(), child.usage.requests), (1, 2));
+    assert_eq!(child.turns[0].prints, ["looked"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_only_reads_is_not_told_of_tools_that_change_something() {
+    let config = RuntimeConfig { read_only: true, workers: 1, ..RuntimeConfig::default() };
+    let runtime = Runtime::start(config).await.expect("a runtime");
+    let agent = Agent::new("?").tool(tool("look", Effect::Read)).tool(tool("change", Effect::Write));
+    let script = Script::of(&["```clojure\n(tool/change)\n```", "(return (tool/look))"]);
+    let step = agent.run(&runtime, script.clone(), &json!({})).await;
+    assert_eq!(step.result, Ok(json!(7)));
+    let told = script.last_messages();
+    assert!(told[0].contains("(tool/look {})") && !told[0].contains("change"), "{}", told[0]);
+    assert!(told[1].contains("Unknown tool: change"), "{}", told[1]);
 }
 
 #[tokio::test]

@@ -134,7 +134,7 @@ fn ledger(outcome: &Outcome) -> Vec<(String, String)> {
             CallStatus::Ok => "ok",
             CallStatus::Error { reason, .. } => reason.name(),
         };
-        (call.tool.clone(), status.to_owned())
+        (call.tool.to_string(), status.to_owned())
     };
     outcome.upstream_calls.iter().map(row).collect()
 }

@@ -9,7 +9,9 @@ use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{CallFault, CallStatus, Outcome};
 use ptc_runtime::schemars::JsonSchema;
 use ptc_runtime::session::SessionLimits;
-use ptc_runtime::{Effect, HostTool, NoArguments, RunEvent, Runtime, StartError, ValueError};
+use ptc_runtime::{
+    Effect, HostTool, NoArguments, Prelude, RunEvent, Runtime, RuntimeConfig, Scope, StartError, ValueError,
+};
 use ptc_vm::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -295,6 +297,98 @@ async fn a_scope_has_tools_of_its_own_also_for_sessions() {
         text(&runtime, "(tool/count)").await,
         "unknown_tool: Unknown tool: count. Available tools: echo"
     );
+}
+
+#[tokio::test]
+async fn a_thousand_calls_are_in_flight_at_once_and_go_with_their_program() {
+    let together = Arc::new(tokio::sync::Barrier::new(1_000));
+    let meet = HostTool::new("meet", move |_: NoArguments| {
+        let together = together.clone();
+        async move {
+            together.wait().await;
+            Ok::<_, Infallible>(1)
+        }
+    });
+    let (alive, waiting) = (Arc::new(()), Arc::new(Notify::new()));
+    let (held, begun) = (alive.clone(), waiting.clone());
+    let hang = HostTool::new("hang", move |_: NoArguments| {
+        let held = held.clone();
+        begun.notify_one();
+        async move {
+            let _held = held;
+            std::future::pending::<Result<(), Infallible>>().await
+        }
+    });
+    let runtime = start(vec![meet.effect(Effect::Read), hang]).await;
+    let limits = Limits { max_upstream_calls: 1_000, parallel_width: 1_000, ..Limits::with_upstreams() };
+    let options = RunOptions { limits, ..options() };
+    let outcome = runtime.run("(reduce + (pmap (fn [_] (tool/meet)) (range 1000)))", options.clone()).await;
+    assert_eq!(outcome.result.expect("an answer").text, "1000");
+    assert_eq!(outcome.upstream_calls.len(), 1_000);
+    let run = runtime.run("(doall (pmap (fn [_] (tool/hang)) (range 1000)))", options);
+    waiting.notified().await;
+    drop(run);
+    // The function has one, the test the other.
+    while Arc::strong_count(&alive) > 2 {
+        tokio::task::yield_now().await;
+    }
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_namespace_keeps_the_tools_that_it_needs_in_places_with_other_tools() {
+    let users = Prelude::compile("users", "(ns users)\n(defn named [word] (tool/find-users word))");
+    let builder = Runtime::builder().workers(1).prelude(Arc::new(users.expect("it compiles")));
+    let runtime = builder.tool(find()).start().await.expect("a runtime");
+    let scope = runtime.base().with(vec![echo()], &[]).expect("a scope");
+    let run = async |scope: &Scope, program| match scope.run(program, options()).await.result {
+        Ok(answer) => answer.text,
+        Err(failure) => failure.message,
+    };
+    assert_eq!(run(&scope, "(count (users/named \"ada\"))").await, "2");
+    assert_eq!(run(&scope, "(tool/echo {:n 1})").await, "{\"n\" 1}");
+    let told = run(&scope, "(tool/find-users \"ada\")").await;
+    assert_eq!(told, "Private tool 'find-users' cannot be called directly", "only the namespace has it");
+    let deeper = scope.with(Vec::new(), &[]).expect("a scope");
+    assert_eq!(run(&deeper, "(count (users/named \"ada\"))").await, "2");
+    // Another function of that name would take its place behind the namespace.
+    let other = HostTool::new("find-users", |_: Find| async { Ok::<_, Infallible>(0) });
+    let told = runtime.base().with(vec![other], &[]).err().map(|error| error.to_string());
+    assert_eq!(told.as_deref(), Some("tool \"find-users\" has the name of one that a namespace needs"));
+}
+
+#[tokio::test]
+async fn the_same_tool_may_be_given_to_a_place_whose_namespaces_need_it() {
+    let (users, find) = (
+        Prelude::compile("users", "(ns users)\n(defn named [word] (tool/find-users word))")
+            .expect("it compiles"),
+        find(),
+    );
+    let builder = Runtime::builder().workers(1).prelude(Arc::new(users)).tool(find.clone());
+    let runtime = builder.start().await.expect("a runtime");
+    let scope = runtime.base().with(vec![find], &[]).expect("a scope");
+    let program = "[(count (users/named \"ada\")) (count (tool/find-users \"ada\"))]";
+    assert_eq!(scope.run(program, options()).await.result.expect("an answer").text, "[2 2]");
+}
+
+#[tokio::test]
+async fn where_programs_only_read_tools_that_may_change_something_do_not_exist() {
+    let write = HostTool::new("pay", |_: NoArguments| async { Ok::<_, Infallible>(1) }).effect(Effect::Write);
+    let config = RuntimeConfig {
+        read_only: true,
+        workers: 1,
+        tools: vec![find(), echo(), write.clone()],
+        ..RuntimeConfig::default()
+    };
+    let runtime = Runtime::start(config).await.expect("a runtime");
+    for program in ["(tool/pay)", "(tool/echo {})"] {
+        let told = text(&runtime, program).await;
+        assert!(told.starts_with("unknown_tool: Unknown tool: "), "{told}");
+        assert!(told.ends_with("Available tools: find-users"), "{told}");
+    }
+    let scope = runtime.base().with(vec![write], &[]).expect("a scope");
+    let failure = scope.run("(tool/pay)", options()).await.result.expect_err("it only reads");
+    assert_eq!(failure.message, "Unknown tool: pay. No tools available.");
 }
 
 #[tokio::test]

@@ -294,3 +294,20 @@ async fn an_agent_whose_model_fails_says_so_without_its_key() {
     );
     assert!(!failure.message.contains(KEY) && failure.message.contains("[REDACTED]"), "{failure}");
 }
+
+#[tokio::test]
+async fn no_part_of_a_key_is_left_where_an_error_is_cut() {
+    // The excerpt that is shown ends within the key, wherever that stands.
+    for before in 480..500 {
+        let said = format!("{}{KEY} was not accepted", "x".repeat(before));
+        for answer in [Provider::OpenAi.error("invalid_request", &said), json!(said)] {
+            let server = HttpServer::new(move |_| failing(answer.clone(), 400, &[])).await;
+            let secrets = SecretRegistry::new();
+            let key = Some(Credential::secret(KEY, &secrets).0);
+            let base_url = Some(server.url("/v1"));
+            let options = ModelOptions { base_url, key, ..ModelOptions::new("openai:gpt-test") };
+            let error = ask(&model(options, &secrets).expect("a client")).await.expect_err("a failure");
+            assert!(!error.message.contains("sk-"), "{error}");
+        }
+    }
+}

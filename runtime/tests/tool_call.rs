@@ -208,7 +208,7 @@ async fn records_have_bytes_and_effects() {
     let runtime = runtime().await;
     let outcome = run(&runtime, &format!("{ADD} (tool/call 'fake/number)")).await;
     let [add, number] = outcome.upstream_calls.as_slice() else { panic!() };
-    assert_eq!((add.server.as_str(), add.tool.as_str(), add.effect), ("fake", "add", Effect::Read));
+    assert_eq!((&*add.server, &*add.tool, add.effect), ("fake", "add", Effect::Read));
     assert_eq!(add.result_bytes, Some("{\"sum\":3}".len() as u64));
     assert_eq!((number.result_bytes, number.effect), (Some(2), Effect::Unknown));
     assert_eq!(PtcMetrics::of(&outcome, 1).upstream_result_bytes, 11);

@@ -215,7 +215,7 @@ async fn programs_cannot_tell_it_from_a_process() {
     assert_eq!(value(&runtime, sum).await, "45");
     let outcome = run(&runtime, "(tool/call 'memory/fail)").await;
     let call = &outcome.upstream_calls[0];
-    assert_eq!((call.server.as_str(), call.tool.as_str()), ("memory", "fail"));
+    assert_eq!((&*call.server, &*call.tool), ("memory", "fail"));
     let CallStatus::Error { reason, .. } = call.status else { panic!("{call:?}") };
     assert_eq!(reason, CallFault::UpstreamError);
     assert_eq!(runtime.servers()[0].protocol.as_deref(), Some("2025-06-18"));

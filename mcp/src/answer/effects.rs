@@ -17,7 +17,7 @@ pub struct EffectfulCalls<'a> {
 pub fn effectful(calls: &[CallRecord]) -> Vec<EffectfulCalls<'_>> {
     let mut found: Vec<EffectfulCalls<'_>> = Vec::new();
     for call in calls.iter().filter(|call| call.effect != Effect::Read && may_have_run(&call.status)) {
-        match found.iter_mut().find(|known| known.server == call.server && known.tool == call.tool) {
+        match found.iter_mut().find(|known| *known.server == *call.server && *known.tool == *call.tool) {
             Some(known) => known.count += 1,
             None => found.push(EffectfulCalls {
                 server: &call.server,

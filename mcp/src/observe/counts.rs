@@ -71,11 +71,11 @@ impl CallCounts {
                 _ => "ok",
             };
             self.upstream_calls
-                .get_or_create(&[("server", call.server.clone()), ("reason", reason.into())])
+                .get_or_create(&[("server", call.server.to_string()), ("reason", reason.into())])
                 .inc();
             self.upstream_bytes.inc_by(call.result_bytes.unwrap_or_default());
             self.upstream_seconds
-                .get_or_create(&[("server", call.server.clone())])
+                .get_or_create(&[("server", call.server.to_string())])
                 .observe(call.duration.as_secs_f64());
         }
     }

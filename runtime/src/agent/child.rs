@@ -1,29 +1,17 @@
 //! Agents as tools of agents.
 
+use super::Agent;
+use super::trace::AgentTrace;
 use super::turns::AgentPlace;
-use super::{Agent, AgentStep};
 use crate::host::HostTool;
 use crate::run::outcome::Effect;
 use serde_json::{Value as Json, json};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// What came of the children of a run, in the order in which they ended.
-#[derive(Clone, Default)]
-pub(super) struct ChildSteps(Arc<Mutex<Vec<(String, AgentStep)>>>);
-
-impl ChildSteps {
-    pub(super) fn take(&self) -> Vec<(String, AgentStep)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn add(&self, name: &str, step: AgentStep) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), step));
-    }
-}
+use std::sync::Arc;
 
 impl Agent {
-    /// This agent as a tool of one that is run at `place`: on its budget, one deeper, without its servers.
-    pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, steps: &ChildSteps) -> HostTool {
+    /// This agent as a tool of one that is run at `place` and whose trace this is: on its budget, one deeper, without its
+    /// servers.
+    pub(super) fn as_tool(&self, name: &Arc<str>, place: &AgentPlace, parent: &AgentTrace) -> HostTool {
         let schema = self.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         let agent = Arc::new(self.clone());
         let place = AgentPlace {
@@ -32,14 +20,13 @@ impl Agent {
             max_depth: place.max_depth.min(self.limits.max_depth),
             ..place.clone()
         };
-        let (called, steps, left) = (name.clone(), steps.clone(), place.budget.left());
+        let (called, parent, left) = (name.clone(), parent.clone(), place.budget.left());
         let tool = HostTool::with_schema(name.clone(), schema, move |arguments: Json| {
-            let (agent, place, steps, called) = (agent.clone(), place.clone(), steps.clone(), called.clone());
+            let (agent, place) = (agent.clone(), place.clone());
+            let trace = parent.child(&called);
             async move {
-                let step = agent.run_at(place, arguments).await;
-                let result = step.result.clone();
-                steps.add(&called, step);
-                result
+                agent.run_at(place, arguments, &trace).await;
+                trace.result()
             }
         });
         let tool = tool.effect(self.worst_effect()).timeout(left);

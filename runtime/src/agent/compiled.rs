@@ -2,6 +2,7 @@
 
 use super::budget::SharedBudget;
 use super::check;
+use super::trace::AgentTrace;
 use super::turns::{AgentPlace, AgentRun, Ground, failure_of};
 use super::{Agent, AgentFailure, AgentLimits, AgentReason, AgentStep, Llm, prompt};
 use crate::run::options::RunOptions;
@@ -65,7 +66,9 @@ impl Agent {
         let place =
             AgentPlace { base: runtime.base(), llm, budget, depth: 0, max_depth: self.limits.max_depth };
         let ground = Ground::Samples(samples.iter().map(Json::to_string).collect());
-        Ok(AgentRun::on(self, place, &mission, first, |_| ground)?.finish().await)
+        let trace = AgentTrace::new();
+        AgentRun::on(self, place, &mission, first, &trace, |_| ground)?.finish().await;
+        Ok(trace.take())
     }
 
     /// An agent whose program is known: one that was kept from [`CompiledAgent::source`].

@@ -5,6 +5,7 @@
 
 use crate::run::outcome::{CallFault, CallRecord, CallStatus};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Decides whether an agent goes on to its next turn.
 pub trait ContinuationGuard: Send + Sync {
@@ -28,9 +29,9 @@ pub enum Continuation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatchedCall {
     /// Configured name of the server; `tool` for tools of the host.
-    pub server: String,
+    pub server: Arc<str>,
     /// Name of the tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// `write` or `unknown`.
     pub effect: &'static str,
 }

@@ -28,7 +28,7 @@
 //! - this file: an agent as data; `turns`: its loop; `child`: agents as tools of agents; `compiled`: programs that are kept
 //! - `prompt`, `feedback`, `reply`: what the model is told, and the program in what it says; `check`: answers against
 //!   their schema
-//! - `budget`, `guard`: what ends it; `step`: what came of it
+//! - `budget`, `guard`: what ends it; `step`: what came of it; `trace`: what has come of it so far
 //! - `llm`: what is asked of a model; `clients`: models over HTTP
 
 mod budget;
@@ -42,6 +42,7 @@ mod llm;
 mod prompt;
 mod reply;
 mod step;
+mod trace;
 mod turns;
 
 pub use clients::{ModelOptions, model};
@@ -63,6 +64,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use std::time::Duration;
+use trace::AgentTrace;
 
 /// A mission, and all that belongs to it but the model.
 #[derive(Clone)]
@@ -319,17 +321,11 @@ impl Agent {
             Ok(context) => {
                 let AgentLimits { turn_budget, token_budget, timeout, .. } = self.limits;
                 let budget = Arc::new(SharedBudget::new(turn_budget, token_budget, timeout));
-                self.run_at(
-                    turns::AgentPlace {
-                        base: runtime.base(),
-                        llm,
-                        budget,
-                        depth: 0,
-                        max_depth: self.limits.max_depth,
-                    },
-                    context,
-                )
-                .await
+                let (base, max_depth) = (runtime.base(), self.limits.max_depth);
+                let place = turns::AgentPlace { base, llm, budget, depth: 0, max_depth };
+                let trace = AgentTrace::new();
+                self.run_at(place, context, &trace).await;
+                trace.take()
             }
             Err(error) => AgentStep::failed(AgentFailure::new(
                 AgentReason::InvalidAgent,

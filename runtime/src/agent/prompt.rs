@@ -117,7 +117,7 @@ pub(super) fn first_message(
 ) -> String {
     let mut text = format!("# Mission\n{}", mission.trim());
     if !tools.is_empty() {
-        let lines: Vec<String> = tools.iter().map(|tool| tool_line(tool)).collect();
+        let lines: Vec<String> = tools.iter().map(|tool| tool_line(tool, secrets)).collect();
         part(&mut text, "# Tools\n", &lines.join("\n"));
     }
     if !namespaces.is_empty() {
@@ -155,13 +155,14 @@ pub(super) fn first_message(
 }
 
 /// `(tool/find {:words string}) => [{:id integer}]  Finds things.`
-fn tool_line(tool: &UpstreamTool) -> String {
+fn tool_line(tool: &UpstreamTool, secrets: &SecretRegistry) -> String {
     let gives = match &tool.output_schema {
         Some(schema) => format!(" => {}", typed::typed(schema, schema)),
         None => String::new(),
     };
-    let description = tool.description.as_deref().map(|text| one_line(text, DESCRIPTION));
-    let description = description.map(|text| format!("  {text}")).unwrap_or_default();
+    let description = tool.description.as_deref().map(|text| secrets.scrub(text));
+    let description =
+        description.map(|text| format!("  {}", one_line(&text, DESCRIPTION))).unwrap_or_default();
     format!("({}){gives}{description}", signature(HOST, tool))
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One run of an agent.
@@ -22,7 +23,8 @@ pub struct AgentStep {
     pub calls: Vec<CallRecord>,
     /// What the model cost, without children.
     pub usage: AgentUsage,
-    /// What came of its children, by name, in the order in which they ended.
+    /// What came of its children, by name, in the order in which they began. One whose caller did not wait for its end has
+    /// [`AgentReason::Cancelled`] and the turns that it had taken.
     pub children: Vec<(String, AgentStep)>,
 }
 
@@ -139,9 +141,9 @@ pub enum TurnStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TracedCall {
     /// Configured name of the server; `tool` for tools of the host.
-    pub server: String,
+    pub server: Arc<str>,
     /// Name of the tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// `read`, `write` or `unknown`.
     pub effect: &'static str,
     /// `ok`, or the reason of the failure.
@@ -199,6 +201,8 @@ pub enum AgentReason {
     PartialSideEffects,
     /// What a namespace needs is not there, or not there any more.
     PreludeAttachFailed,
+    /// The program that had called it, a child, ended first.
+    Cancelled,
     /// Agents inside agents, deeper than allowed.
     MaxDepthExceeded,
     /// The agent itself cannot be run as it is.
@@ -219,6 +223,7 @@ impl AgentReason {
             AgentReason::ProgramFailed => "program_failed",
             AgentReason::PartialSideEffects => "partial_side_effects",
             AgentReason::PreludeAttachFailed => "prelude_attach_failed",
+            AgentReason::Cancelled => "cancelled",
             AgentReason::MaxDepthExceeded => "max_depth_exceeded",
             AgentReason::InvalidAgent => "invalid_agent",
         }

@@ -1,11 +1,11 @@
 //! The loop of an agent: the model replies, its program runs, and the model is told what came of it.
 
 use super::budget::SharedBudget;
-use super::child::ChildSteps;
 use super::feedback::{self, TurnsLeft};
 use super::guard::Continuation;
 use super::llm::{Llm, LlmError, LlmErrorKind, LlmMessage, LlmReply, LlmRequest};
-use super::step::{AgentFailure, AgentReason, AgentStep, AgentTurn, TracedCall, TurnKind, TurnStatus};
+use super::step::{AgentFailure, AgentReason, AgentTurn, TracedCall, TurnKind, TurnStatus};
+use super::trace::AgentTrace;
 use super::{Agent, AgentMode, check, prompt, reply};
 use crate::host::HostTool;
 use crate::run::limits::Limits;
@@ -53,8 +53,7 @@ pub(super) struct AgentRun<'a> {
     left: TurnsLeft,
     /// How the last turn failed, if it did.
     last_failure: Option<(AgentReason, String)>,
-    children: ChildSteps,
-    step: AgentStep,
+    trace: &'a AgentTrace,
 }
 
 /// What came of a program.
@@ -67,30 +66,36 @@ enum TurnEnd {
 }
 
 impl Agent {
-    /// Runs it at a place.
-    pub(super) fn run_at(
-        self: &Agent,
+    /// Runs it at a place; what comes of it is in its trace.
+    pub(super) fn run_at<'a>(
+        &'a self,
         place: AgentPlace,
         context: Json,
-    ) -> Pin<Box<dyn Future<Output = AgentStep> + Send + '_>> {
+        trace: &'a AgentTrace,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
-            match AgentRun::begin(self, place, context) {
+            match AgentRun::begin(self, place, context, trace) {
                 Ok(run) => run.finish().await,
-                Err(failure) => AgentStep::failed(failure),
+                Err(failure) => trace.step().result = Err(failure),
             }
         })
     }
 }
 
 impl<'a> AgentRun<'a> {
-    fn begin(agent: &'a Agent, place: AgentPlace, context: Json) -> Result<AgentRun<'a>, AgentFailure> {
+    fn begin(
+        agent: &'a Agent,
+        place: AgentPlace,
+        context: Json,
+        trace: &'a AgentTrace,
+    ) -> Result<AgentRun<'a>, AgentFailure> {
         let Json::Object(context) = context else {
             let text = "a context is an object, whose keys are the names of data";
             return Err(AgentFailure::new(AgentReason::InvalidAgent, text));
         };
         let mission = prompt::mission(agent, &context)?;
         let text = (!context.is_empty()).then(|| Json::Object(context.clone()).to_string());
-        AgentRun::on(agent, place, &mission, &context, |scope| {
+        AgentRun::on(agent, place, &mission, &context, trace, |scope| {
             Ground::Session(scope.session(agent.session_limits), text)
         })
     }
@@ -101,14 +106,14 @@ impl<'a> AgentRun<'a> {
         place: AgentPlace,
         mission: &str,
         context: &Map<String, Json>,
+        trace: &'a AgentTrace,
         ground: impl FnOnce(&Scope) -> Ground,
     ) -> Result<AgentRun<'a>, AgentFailure> {
         if place.depth > place.max_depth {
             let text = format!("agents inside agents, more than {} deep", place.max_depth);
             return Err(AgentFailure::new(AgentReason::MaxDepthExceeded, text));
         }
-        let children = ChildSteps::default();
-        let (tools, scope) = agent.scope_at(&place, &children)?;
+        let (tools, scope) = agent.scope_at(&place, trace)?;
         let listed: Vec<&UpstreamTool> = tools.iter().map(HostTool::listing).collect();
         let catalog = scope.has_servers().then(|| scope.catalog());
         let secrets = scope.secrets().clone();
@@ -143,22 +148,20 @@ impl<'a> AgentRun<'a> {
             scope,
             left,
             last_failure: None,
-            children,
-            step: AgentStep::default(),
+            trace,
         })
     }
 
     /// Takes turns until it is over.
-    pub(super) async fn finish(mut self) -> AgentStep {
-        self.step.result = loop {
+    pub(super) async fn finish(mut self) {
+        let result = loop {
             match self.turn().await {
                 Ok(None) => {}
                 Ok(Some(answer)) => break Ok(answer),
                 Err(failure) => break Err(failure),
             }
         };
-        self.step.children = self.children.take();
-        self.step
+        self.trace.step().result = result;
     }
 
     /// One turn; its answer if it was the last.
@@ -170,7 +173,7 @@ impl<'a> AgentRun<'a> {
         let (reply, prompt_bytes, model_time) = self.ask().await?;
         let told = self.scope.secrets().scrub(&reply.text).into_owned();
         let mut turn = AgentTurn {
-            number: u32::try_from(self.step.turns.len()).unwrap_or(u32::MAX).saturating_add(1),
+            number: u32::try_from(self.trace.step().turns.len()).unwrap_or(u32::MAX).saturating_add(1),
             kind,
             prompt_bytes: prompt_bytes as u64,
             program: reply::program(&told).map(str::to_owned),
@@ -204,7 +207,7 @@ impl<'a> AgentRun<'a> {
             }
             Some(program) => {
                 turn.status = TurnStatus::Failed;
-                self.step.program.clone_from(&turn.program);
+                self.trace.step().program.clone_from(&turn.program);
                 let begun = Instant::now();
                 let (verdict, outcomes) = self.execute(program).await;
                 turn.program_time = begun.elapsed();
@@ -222,7 +225,7 @@ impl<'a> AgentRun<'a> {
             true => Continuation::Continue,
             false => self.agent.guard.decide(&calls),
         };
-        self.step.calls.extend(calls);
+        self.trace.step().calls.extend(calls);
         self.last_failure = None;
         let result = match verdict {
             TurnEnd::Answered(answer) => {
@@ -258,7 +261,7 @@ impl<'a> AgentRun<'a> {
             self.messages.push(LlmMessage::assistant(said));
             self.messages.push(LlmMessage::user(told));
         }
-        self.step.turns.push(turn);
+        self.trace.step().turns.push(turn);
         match guarded {
             Continuation::Continue => result,
             Continuation::Stop { matched_calls } => {
@@ -288,7 +291,7 @@ impl<'a> AgentRun<'a> {
 
     /// Why it ends when no turn is left.
     fn exhausted(&self) -> AgentFailure {
-        let turns = self.step.turns.len();
+        let turns = self.trace.step().turns.len();
         match &self.last_failure {
             Some((AgentReason::ValidationFailed, message)) => {
                 AgentFailure::new(AgentReason::ValidationFailed, message.clone())
@@ -320,18 +323,22 @@ impl<'a> AgentRun<'a> {
         };
         let prompt_bytes =
             self.system.len() + self.messages.iter().map(|message| message.text.len()).sum::<usize>();
+        {
+            let usage = &mut self.trace.step().usage;
+            usage.requests += 1;
+            usage.prompt_bytes += prompt_bytes as u64;
+        }
         let begun = Instant::now();
         let reply = tokio::time::timeout(timeout, llm.complete(request)).await;
-        let (took, usage) = (begun.elapsed(), &mut self.step.usage);
-        usage.requests += 1;
-        usage.prompt_bytes += prompt_bytes as u64;
-        usage.model_time += took;
+        let took = begun.elapsed();
+        self.trace.step().usage.model_time += took;
         let reply = reply.unwrap_or_else(|_| {
             let text = format!("planner exceeded {}ms timeout", timeout.as_millis());
             Err(LlmError::new(LlmErrorKind::Timeout, text))
         });
         match reply {
             Ok(reply) => {
+                let usage = &mut self.trace.step().usage;
                 usage.reply_bytes += reply.text.len() as u64;
                 usage.tokens.add(reply.usage);
                 self.place.budget.spend(&reply, prompt_bytes);
@@ -490,10 +497,11 @@ impl Agent {
     fn scope_at(
         &self,
         place: &AgentPlace,
-        children: &ChildSteps,
+        trace: &AgentTrace,
     ) -> Result<(Vec<HostTool>, Scope), AgentFailure> {
-        let as_tools = self.children.iter().map(|(name, child)| child.as_tool(name, place, children));
-        let tools: Vec<HostTool> = self.tools.iter().cloned().chain(as_tools).collect();
+        let as_tools = self.children.iter().map(|(name, child)| child.as_tool(name, place, trace));
+        let tools = self.tools.iter().cloned().chain(as_tools);
+        let tools: Vec<HostTool> = tools.filter(|tool| place.base.admits(tool)).collect();
         let scope = place.base.with(tools.clone(), &self.preludes);
         let scope = scope.map_err(|error| AgentFailure::new(AgentReason::InvalidAgent, error.to_string()))?;
         Ok((tools, scope))

@@ -30,9 +30,11 @@ struct Terms {
     account: Arc<RunAccount>,
     upstream: Arc<dyn Upstream>,
     target: CallTarget,
-    /// Wall clock of the whole call, decided when it was made.
+    /// When it was made.
+    made: Instant,
+    /// Wall clock of the whole call, decided then.
     whole: Duration,
-    /// It is a tool of the host: nobody asks what it gave last.
+    /// It is for a tool of the host.
     is_host: bool,
 }
 
@@ -86,7 +88,7 @@ impl ToolBroker {
         match found {
             Some(tool) => terms.reserve(tool, |_| listed(true)),
             None => {
-                let call = terms.pay(Effect::Unknown)?;
+                let call = terms.pay(Effect::Unknown, terms.made)?;
                 Ok(Reserved::Pending(Pending { terms, tool: listed(false), call }))
             }
         }
@@ -112,8 +114,18 @@ impl ToolBroker {
         target: CallTarget,
         timeout: Option<Duration>,
     ) -> Terms {
-        let whole = account.call_timeout(timeout.unwrap_or_else(|| account.limits().upstream_call_timeout()));
-        Terms { broker: self.clone(), account: account.clone(), upstream, target, whole, is_host: false }
+        let made = Instant::now();
+        let wanted = timeout.unwrap_or_else(|| account.limits().upstream_call_timeout());
+        let whole = account.call_timeout_at(made, wanted);
+        Terms {
+            broker: self.clone(),
+            account: account.clone(),
+            upstream,
+            target,
+            made,
+            whole,
+            is_host: false,
+        }
     }
 
     /// The tool, or what stands for it; `None` when nothing is known about the tools of its server.
@@ -166,21 +178,22 @@ impl Terms {
     ) -> Result<Reserved, CallError> {
         match self.account.outgoing().try_turn(self.upstream.name()) {
             Some(turn) => {
-                let since = Instant::now();
+                let since = self.made;
                 Ok(Reserved::Permit(Permit { terms: self, tool, turn, call: None, since }))
             }
             None => {
-                let call = self.pay(tool.effect())?;
+                let call = self.pay(tool.effect(), self.made)?;
                 Ok(Reserved::Pending(Pending { terms: self, tool: waiting(tool), call }))
             }
         }
     }
 
-    /// Opens a call and takes it from the budgets of its run; a call that is refused is in the ledger all the same.
-    fn pay(&self, effect: Effect) -> Result<OpenCall, WorldFault> {
-        let (server, tool) = (self.upstream.name(), self.target.label());
-        let label = CallLabel { server: server.to_owned(), tool: tool.to_owned(), effect };
-        let call = OpenCall::begin(&self.account, label);
+    /// Opens a call that begins at this moment and takes it from the budgets of its run; a call that is refused is in the
+    /// ledger all the same.
+    fn pay(&self, effect: Effect, begun: Instant) -> Result<OpenCall, WorldFault> {
+        let server = self.upstream.name();
+        let label = CallLabel { server: server.clone(), tool: self.target.shared_label(), effect };
+        let call = OpenCall::begin(&self.account, label, begun);
         let cap = CallFault::CapExhausted.name();
         if let Some(limit) = self.upstream.limits().max_calls_per_program
             && !self.account.take_call_of(server, limit)
@@ -217,6 +230,11 @@ impl Pending {
     /// The call in the ledger.
     pub fn tag(&self) -> CallTag {
         self.call.tag()
+    }
+
+    /// The tool of the host that it is for.
+    pub(crate) fn granted(&self) -> Option<Arc<str>> {
+        self.terms.is_host.then(|| self.terms.target.shared_label())
     }
 
     /// Waits, within the time of the call. Dropping the future cancels the call; a start of its server goes on.
@@ -325,14 +343,15 @@ impl Permit {
         store: Option<SpillStore>,
     ) -> Result<Parcel, WorldFault> {
         let Permit { terms, tool, turn, call, since } = self;
-        let took = since.elapsed();
+        let now = Instant::now();
+        let took = now.saturating_duration_since(since);
         terms.account.encoded_in(took);
         let (call, left) = match call {
             Some(call) => {
                 let left = terms.left(&call);
                 (call, left)
             }
-            None => (terms.pay(tool.effect())?, terms.whole.saturating_sub(took)),
+            None => (terms.pay(tool.effect(), now)?, terms.whole.saturating_sub(took)),
         };
         if left.is_zero() {
             return Err(terms.fail(call, &UpstreamFault::Timeout(terms.whole)));
@@ -346,7 +365,7 @@ impl Permit {
             .limits()
             .max_response_bytes
             .unwrap_or_else(|| usize::try_from(most).unwrap_or(usize::MAX));
-        let Terms { broker, account, upstream, target, whole, is_host } = terms;
+        let Terms { broker, account, upstream, target, made: _, whole, is_host } = terms;
         let request = CallRequest {
             target,
             arguments: turn.charge(arguments),
@@ -358,6 +377,6 @@ impl Permit {
         };
         let wrapped_in = tool.wraps_result_in();
         let declares_result = is_host || tool.output_schema.is_some();
-        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call })
+        Ok(Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, is_host, call })
     }
 }

@@ -19,8 +19,10 @@ pub struct Parcel {
     pub(super) request: CallRequest,
     /// The member that the tool wraps its results in.
     pub(super) wrapped_in: Option<&'static str>,
-    /// It says what it gives.
+    /// It says what it gives, or nobody asks what it gave last.
     pub(super) declares_result: bool,
+    /// It is for a tool of the host.
+    pub(super) is_host: bool,
     pub(super) call: OpenCall,
 }
 
@@ -38,13 +40,28 @@ impl Parcel {
         self.call.tag()
     }
 
+    /// The tool of the host that it is for.
+    pub(crate) fn granted(&self) -> Option<Arc<str>> {
+        self.is_host.then(|| self.request.target.shared_label())
+    }
+
     /// Sends it and waits for what comes back. Dropping the future cancels the call upstream.
     ///
     /// # Errors
     /// The upstream did not answer; the answer does not fit.
     pub async fn send(self) -> Result<CallResponse, CallError> {
-        let Parcel { broker, account, upstream, whole, request, wrapped_in, declares_result, call } = self;
-        let target = request.target.clone();
+        let Parcel {
+            broker,
+            account,
+            upstream,
+            whole,
+            request,
+            wrapped_in,
+            declares_result,
+            is_host: _,
+            call,
+        } = self;
+        let target = (!declares_result).then(|| request.target.clone());
         let result = match upstream.call(request).await {
             Ok(result) => result,
             Err(fault) => {
@@ -60,8 +77,7 @@ impl Parcel {
             }
         };
         let payload = CallPayload::read(result, wrapped_in).await;
-        if let CallTarget::Tool(tool) = &target
-            && !declares_result
+        if let Some(CallTarget::Tool(tool)) = &target
             && payload.failure().is_none()
         {
             let (bytes, server) = (usize::try_from(payload.bytes()).unwrap_or(usize::MAX), upstream.name());

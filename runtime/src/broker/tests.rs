@@ -10,6 +10,7 @@ use serde_json::json;
 
 /// Each tool gives one result, whatever it is called with.
 struct Plain {
+    name: Arc<str>,
     catalog: SharedCatalog,
     limits: CallLimits,
 }
@@ -28,8 +29,8 @@ const RESULTS: [(&str, Form, &[u8]); 4] = [
 
 #[async_trait::async_trait]
 impl Upstream for Plain {
-    fn name(&self) -> &str {
-        NAME
+    fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     fn description(&self) -> Option<&str> {
@@ -71,7 +72,7 @@ impl Upstream for Plain {
 /// Calls each tool once; gives what each answered, and the account.
 async fn call_all(limits: CallLimits) -> (Vec<Result<CallPayload, CallError>>, Arc<RunAccount>) {
     let catalog = SharedCatalog::new([(NAME.into(), None)]);
-    let plain: Arc<dyn Upstream> = Arc::new(Plain { catalog: catalog.clone(), limits });
+    let plain: Arc<dyn Upstream> = Arc::new(Plain { name: NAME.into(), catalog: catalog.clone(), limits });
     let upstreams = BTreeMap::from([(NAME.into(), plain)]);
     let broker = Arc::new(ToolBroker::new(upstreams, catalog, SecretRegistry::new()));
     let account = Arc::new(RunAccount::new(Limits::with_upstreams(), Interrupt::default()));

@@ -54,7 +54,7 @@ impl RunHandle {
 /// What concerns a started program.
 pub(crate) enum WorkerMessage {
     /// Work that it handed out is done.
-    Reply { run: RunId, call: CallId, reply: Reply },
+    Replies { run: RunId, replies: Vec<(CallId, Reply)> },
     /// A program that only this worker can run.
     Begin(Box<QueuedRun>),
     /// Short work that belongs on its thread.
@@ -119,8 +119,8 @@ impl Inbox {
 }
 
 impl ReplySink for Inbox {
-    fn deliver(&self, run: RunId, call: CallId, reply: Reply) {
-        self.push(WorkerMessage::Reply { run, call, reply });
+    fn deliver(&self, run: RunId, replies: Vec<(CallId, Reply)>) {
+        self.push(WorkerMessage::Replies { run, replies });
     }
 }
 

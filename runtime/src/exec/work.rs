@@ -2,14 +2,14 @@
 //! Everything that may take long happens in here: making the guest (compiling), its turns, freeing it.
 
 use super::coroutine::{PREEMPTION, Task};
-use super::engine::Engine;
 use super::queue::{Inbox, QueuedRun};
-use crate::guest::{CallId, Guest, Port, Progress, Reply, Seat};
+use crate::guest::{CallId, Departures, Guest, Port, Progress, Reply, Seat};
 use crate::run::account::RunAccount;
 use crate::run::outcome::{Ending, Failure, Outcome};
 use crate::run::watcher::Recipient;
 use ptc_vm::InterruptKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,8 +42,8 @@ enum Stage {
     /// Not begun.
     New {
         job: Box<QueuedRun>,
-        engine: Arc<Engine>,
         inbox: Arc<Inbox>,
+        departures: Rc<Departures>,
     },
     Begun(Box<dyn Guest>),
     /// Nothing is left of it.
@@ -55,11 +55,11 @@ impl Work {
     pub(crate) fn new(
         mut job: Box<QueuedRun>,
         account: Arc<RunAccount>,
-        engine: &Arc<Engine>,
         inbox: &Arc<Inbox>,
+        departures: Rc<Departures>,
     ) -> Work {
         let recipient = job.recipient.take();
-        let stage = Stage::New { job, engine: engine.clone(), inbox: inbox.clone() };
+        let stage = Stage::New { job, inbox: inbox.clone(), departures };
         Work { account, stage, replies: Vec::new(), recipient, told: 0, waits: false }
     }
 
@@ -71,15 +71,15 @@ impl Work {
         }
     }
 
-    fn begin(&mut self, job: QueuedRun, engine: &Engine, inbox: Arc<Inbox>) {
+    fn begin(&mut self, job: QueuedRun, inbox: &Arc<Inbox>, departures: Rc<Departures>) {
         if let Some(recipient) = &mut self.recipient {
             recipient.begun();
         }
         let QueuedRun { handle, make, .. } = job;
-        if !handle.pin(&inbox) {
+        if !handle.pin(inbox) {
             return self.finish(Ending::failed(Failure::cancelled()));
         }
-        let port = Port::new(engine.io.clone(), inbox, handle.id);
+        let port = Port::new(departures);
         match make(Seat { account: self.account.clone(), port, preemption: PREEMPTION }) {
             Ok(guest) => self.stage = Stage::Begun(guest),
             Err(ending) => self.finish(*ending),
@@ -110,9 +110,9 @@ impl Task for Work {
 
     fn run(&mut self) -> Needs {
         if matches!(self.stage, Stage::New { .. })
-            && let Stage::New { job, engine, inbox } = std::mem::replace(&mut self.stage, Stage::Over)
+            && let Stage::New { job, inbox, departures } = std::mem::replace(&mut self.stage, Stage::Over)
         {
-            self.begin(*job, &engine, inbox);
+            self.begin(*job, &inbox, departures);
         }
         let Stage::Begun(guest) = &mut self.stage else { return Needs::Nothing };
         if std::mem::take(&mut self.waits)

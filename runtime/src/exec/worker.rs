@@ -7,12 +7,13 @@ use super::queue::{Found, Inbox, Queue, QueuedRun, WorkerMessage};
 use super::turns::{NextRun, Turns};
 use super::watchdog::Watchdog;
 use super::work::{Needs, Work};
-use crate::guest::{CallId, Reply};
+use crate::guest::{CallId, Departures, Reply};
 use crate::run::RunId;
 use crate::run::account::RunAccount;
 use ptc_vm::InterruptKind;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ pub(crate) struct Worker {
 /// A program that has begun.
 struct Program {
     account: Arc<RunAccount>,
+    departures: Rc<Departures>,
     place: Place,
     /// Answers that came while it was suspended half-way.
     replies: Vec<(CallId, Reply)>,
@@ -134,9 +136,9 @@ impl Worker {
 
     fn handle(&mut self, message: WorkerMessage) {
         match message {
-            WorkerMessage::Reply { run, call, reply } => {
+            WorkerMessage::Replies { run, mut replies } => {
                 let Some(program) = self.programs.get_mut(&run) else { return };
-                program.replies.push((call, reply));
+                program.replies.append(&mut replies);
                 if std::mem::take(&mut program.waits) {
                     self.queue.runnable(1);
                     self.turns.push(run, program.used, Instant::now());
@@ -186,9 +188,11 @@ impl Worker {
     fn admit(&mut self, job: Box<QueuedRun>, commitment: Commitment) -> RunId {
         let run = job.handle.id;
         let account = Arc::new(RunAccount::new(job.limits, job.handle.interrupt.clone()));
-        let work = Work::new(job, account.clone(), &self.engine, &self.inbox);
+        let departures = Rc::new(Departures::new(self.engine.io.clone(), self.inbox.clone(), run));
+        let work = Work::new(job, account.clone(), &self.inbox, departures.clone());
         let program = Program {
             account,
+            departures,
             place: Place::Parked(work),
             replies: Vec::new(),
             used: Duration::ZERO,
@@ -248,6 +252,7 @@ impl Worker {
             Place::Running => unreachable!("a worker gives one turn at a time"),
         };
         self.watchdog.leave(self.index);
+        program.departures.leave();
         let ended = Instant::now();
         let took = ended - begun;
         self.turns.charge(program.used, took);

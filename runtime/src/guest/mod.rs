@@ -5,13 +5,15 @@
 //! shared; calls of tools go through [`crate::broker`].
 //!
 //! # Layout
-//! - `seat`: what a guest is given; `outside`: guests whose work is done on the I/O runtime; [`lisp`]: PTC-Lisp
+//! - `seat`: what a guest is given; `departures`: work on its way to the I/O runtime; `outside`: guests whose work is done on the I/O runtime; [`lisp`]: PTC-Lisp
 //!   programs
 
+mod departures;
 pub mod lisp;
 mod outside;
 mod seat;
 
+pub(crate) use departures::Departures;
 pub use outside::{Interrupted, interrupted, outside};
 pub use seat::{Errand, Port, ReplySink, Seat};
 

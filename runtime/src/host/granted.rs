@@ -18,6 +18,8 @@ const TAKEN: [&str; 2] = ["call", "servers"];
 
 /// Tools by name.
 pub(crate) struct GrantedTools {
+    /// [`HOST`], in the form in which records of calls share it.
+    name: Arc<str>,
     tools: BTreeMap<Arc<str>, (HostTool, Arc<UpstreamTool>)>,
     limits: CallLimits,
 }
@@ -45,20 +47,26 @@ impl GrantedTools {
                 return Err(format!("tool {name:?} is given twice"));
             }
         }
-        Ok(GrantedTools { tools: by_name, limits: CallLimits::default() })
+        Ok(GrantedTools { name: HOST.into(), tools: by_name, limits: CallLimits::default() })
     }
 
-    /// These tools; `None` for none.
+    /// These tools, without those that may change something if programs only read; `None` for none.
     ///
     /// # Errors
     /// As for [`GrantedTools::new`].
-    pub(crate) fn of(tools: Vec<HostTool>) -> Result<Option<Arc<GrantedTools>>, String> {
+    pub(crate) fn of(mut tools: Vec<HostTool>, read_only: bool) -> Result<Option<Arc<GrantedTools>>, String> {
+        tools.retain(|tool| tool.is_admitted(read_only));
         (!tools.is_empty()).then(|| GrantedTools::new(tools).map(Arc::new)).transpose()
     }
 
     /// The tool of this name, and how long a call may take if it says so.
     pub(crate) fn get(&self, name: &str) -> Option<(&Arc<UpstreamTool>, Option<Duration>)> {
         self.tools.get(name).map(|(tool, listing)| (listing, tool.timeout))
+    }
+
+    /// The tool of this name, to be given on.
+    pub(crate) fn tool(&self, name: &str) -> Option<&HostTool> {
+        self.tools.get(name).map(|(tool, _)| tool)
     }
 
     /// The names of all, sorted.
@@ -80,8 +88,8 @@ impl GrantedTools {
 
 #[async_trait::async_trait]
 impl Upstream for GrantedTools {
-    fn name(&self) -> &str {
-        HOST
+    fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     fn description(&self) -> Option<&str> {

@@ -154,6 +154,16 @@ impl HostTool {
         self
     }
 
+    /// Whether it exists where programs only read, if they do.
+    pub(crate) fn is_admitted(&self, read_only: bool) -> bool {
+        !read_only || self.is_private || self.listing.effect() == Effect::Read
+    }
+
+    /// Whether both stand for one function: clones of one tool do.
+    pub(crate) fn is_same_function(&self, other: &HostTool) -> bool {
+        Arc::ptr_eq(&self.function, &other.function)
+    }
+
     /// Its name, without `tool/`.
     pub fn name(&self) -> &str {
         &self.listing.name

@@ -68,6 +68,11 @@ impl RunAccount {
         self.begun.elapsed()
     }
 
+    /// How long the run had taken at a moment.
+    pub(crate) fn elapsed_at(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.begun)
+    }
+
     /// What is left until the deadline.
     pub fn time_left(&self) -> Duration {
         self.limits.timeout().saturating_sub(self.elapsed())
@@ -76,7 +81,12 @@ impl RunAccount {
     /// How long a call that wants so much time may take from now on: the program is to see the timeout while it
     /// can still answer.
     pub fn call_timeout(&self, wanted: Duration) -> Duration {
-        let left = self.time_left();
+        self.call_timeout_at(Instant::now(), wanted)
+    }
+
+    /// [`RunAccount::call_timeout`] from a moment on.
+    pub(crate) fn call_timeout_at(&self, moment: Instant, wanted: Duration) -> Duration {
+        let left = self.limits.timeout().saturating_sub(self.elapsed_at(moment));
         let margin = MARGIN.min(self.limits.timeout() / 10);
         wanted.min(left.saturating_sub(margin).max(left / 2))
     }

@@ -5,7 +5,7 @@
 
 use super::account::RunAccount;
 use super::outcome::{ArgumentsHash, CallFault, CallRecord, CallStatus, Effect};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct CallLabel {
     /// Configured name of the upstream.
-    pub server: String,
+    pub server: Arc<str>,
     /// Tool name.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// What it may change.
     pub effect: Effect,
 }
@@ -32,9 +32,10 @@ pub(super) struct Ledger {
 
 #[derive(Default)]
 struct Entries {
-    /// Calls under way, in the order in which they began.
-    open: BTreeMap<CallTag, OpenEntry>,
-    opened: u64,
+    /// Calls under way, in the order in which they began, with gaps where one has ended.
+    open: VecDeque<Option<OpenEntry>>,
+    /// Calls before those.
+    gone: u64,
     ended: Vec<CallRecord>,
     /// Calls that ended otherwise than by being cancelled.
     answered: u64,
@@ -48,6 +49,24 @@ struct OpenEntry {
     arguments_hash: Option<ArgumentsHash>,
 }
 
+impl Entries {
+    fn open(&mut self, tag: CallTag) -> Option<&mut OpenEntry> {
+        let at = usize::try_from(tag.0.checked_sub(self.gone)?).ok()?;
+        self.open.get_mut(at)?.as_mut()
+    }
+
+    /// Takes a call out, if it is under way.
+    fn take(&mut self, tag: CallTag) -> Option<OpenEntry> {
+        let at = usize::try_from(tag.0.checked_sub(self.gone)?).ok()?;
+        let taken = self.open.get_mut(at)?.take();
+        while let Some(None) = self.open.front() {
+            self.open.pop_front();
+            self.gone += 1;
+        }
+        taken
+    }
+}
+
 impl Ledger {
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,15 +74,13 @@ impl Ledger {
 
     pub(super) fn open(&self, label: CallLabel, begun: Instant, offset: Duration) -> CallTag {
         let mut inner = self.lock();
-        let tag = CallTag(inner.opened);
-        inner.opened += 1;
-        inner.open.insert(tag, OpenEntry { label, begun, offset, arguments_hash: None });
-        tag
+        inner.open.push_back(Some(OpenEntry { label, begun, offset, arguments_hash: None }));
+        CallTag(inner.gone + inner.open.len() as u64 - 1)
     }
 
     pub(super) fn cancel(&self, tag: CallTag) {
         let mut inner = self.lock();
-        if let Some(open) = inner.open.remove(&tag) {
+        if let Some(open) = inner.take(tag) {
             inner.ended.push(cancelled(open));
         }
     }
@@ -71,7 +88,8 @@ impl Ledger {
     pub(super) fn cancel_all(&self) {
         let mut inner = self.lock();
         let open = std::mem::take(&mut inner.open);
-        inner.ended.extend(open.into_values().map(cancelled));
+        inner.gone += open.len() as u64;
+        inner.ended.extend(open.into_iter().flatten().map(cancelled));
     }
 
     /// Takes the calls that have ended.
@@ -90,7 +108,8 @@ impl Ledger {
 
     /// The calls under way, and for how long.
     pub(super) fn under_way(&self) -> Vec<(CallLabel, Duration)> {
-        self.lock().open.values().map(|open| (open.label.clone(), open.begun.elapsed())).collect()
+        let inner = self.lock();
+        inner.open.iter().flatten().map(|open| (open.label.clone(), open.begun.elapsed())).collect()
     }
 }
 
@@ -116,10 +135,10 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCall {
-    /// A call that begins now.
-    pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel) -> OpenCall {
-        let (begun, offset) = (Instant::now(), account.elapsed());
-        OpenCall { account: account.clone(), tag: account.ledger().open(label, begun, offset), begun }
+    /// A call that begins at this moment.
+    pub(crate) fn begin(account: &Arc<RunAccount>, label: CallLabel, begun: Instant) -> OpenCall {
+        let tag = account.ledger().open(label, begun, account.elapsed_at(begun));
+        OpenCall { account: account.clone(), tag, begun }
     }
 
     /// Its name.
@@ -134,14 +153,14 @@ impl OpenCall {
 
     /// Its tool has become known.
     pub(crate) fn set_effect(&self, effect: Effect) {
-        if let Some(open) = self.account.ledger().lock().open.get_mut(&self.tag) {
+        if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.label.effect = effect;
         }
     }
 
     /// Its arguments have become known.
     pub(crate) fn set_arguments_hash(&self, hash: ArgumentsHash) {
-        if let Some(open) = self.account.ledger().lock().open.get_mut(&self.tag) {
+        if let Some(open) = self.account.ledger().lock().open(self.tag) {
             open.arguments_hash = Some(hash);
         }
     }
@@ -149,7 +168,7 @@ impl OpenCall {
     /// Ends it. A call that was cancelled meanwhile stays cancelled.
     pub(crate) fn end(self, status: CallStatus, duration: Duration, bytes: Option<u64>) {
         let mut inner = self.account.ledger().lock();
-        if let Some(open) = inner.open.remove(&self.tag) {
+        if let Some(open) = inner.take(self.tag) {
             inner.ended.push(record(open, status, duration, bytes));
             inner.answered += 1;
         }
@@ -157,7 +176,7 @@ impl OpenCall {
 
     /// Takes it back: it was wrong, and nobody was asked.
     pub(crate) fn withdraw(self) {
-        self.account.ledger().lock().open.remove(&self.tag);
+        self.account.ledger().lock().take(self.tag);
     }
 }
 
@@ -180,7 +199,8 @@ mod tests {
     #[test]
     fn every_call_ends_once_and_whatever_is_left_is_cancelled_in_the_order_of_its_beginning() {
         let account = Arc::new(RunAccount::new(Limits::default(), Interrupt::default()));
-        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|tool| OpenCall::begin(&account, label(tool)));
+        let [a, b, c, d, e] =
+            ["a", "b", "c", "d", "e"].map(|tool| OpenCall::begin(&account, label(tool), Instant::now()));
         d.end(CallStatus::Ok, Duration::ZERO, Some(1));
         drop(c);
         e.withdraw();
@@ -192,7 +212,7 @@ mod tests {
         let ended: Vec<_> = account
             .take_ledger()
             .into_iter()
-            .map(|call| (call.tool, call.status == CallStatus::Ok))
+            .map(|call| (call.tool.to_string(), call.status == CallStatus::Ok))
             .collect();
         assert_eq!(
             ended,

@@ -308,9 +308,9 @@ impl Failure {
 #[derive(Clone, Debug)]
 pub struct CallRecord {
     /// Configured name of the upstream.
-    pub server: String,
+    pub server: Arc<str>,
     /// Tool name as the upstream lists it.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// Ok or the reason of the fault.
     pub status: CallStatus,
     /// When it began, from the beginning of the run.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore};
 
 /// Encoded bytes for one server beyond which nothing more is encoded for it.
 const ROOM: usize = 1 << 20;
@@ -16,18 +16,17 @@ const SHARE: usize = 4;
 
 /// The account of one program.
 pub(crate) struct Outgoing {
-    queues: Mutex<HashMap<Arc<str>, ServerQueue>>,
+    queues: Mutex<HashMap<Arc<str>, Arc<ServerQueue>, foldhash::fast::RandomState>>,
     bytes: AtomicUsize,
     most: usize,
     freed: Notify,
 }
 
 /// What goes to one server.
-#[derive(Clone)]
 struct ServerQueue {
-    bytes: Arc<AtomicUsize>,
+    bytes: AtomicUsize,
     /// One permit: calls are encoded one after the other, in the order in which they asked.
-    turns: Arc<Semaphore>,
+    turns: Semaphore,
 }
 
 impl Outgoing {
@@ -48,43 +47,45 @@ impl Outgoing {
     }
 
     /// The right to encode a call to `server` now; `None` when it has to wait.
-    pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &str) -> Option<Turn> {
+    pub(crate) fn try_turn(self: &Arc<Outgoing>, server: &Arc<str>) -> Option<Turn> {
         let queue = self.queue(server);
         if !self.has_room(&queue) {
             return None;
         }
-        let permit = queue.turns.clone().try_acquire_owned().ok()?;
-        Some(Turn { account: self.clone(), queue, _permit: permit })
+        queue.turns.try_acquire().ok()?.forget();
+        Some(Turn { account: self.clone(), queue })
     }
 
     /// Waits for the right to encode a call to `server`. Cancel safe.
-    pub(crate) async fn turn(self: Arc<Outgoing>, server: &str) -> Turn {
+    pub(crate) async fn turn(self: Arc<Outgoing>, server: &Arc<str>) -> Turn {
         let queue = self.queue(server);
-        let permit = match queue.turns.clone().acquire_owned().await {
-            Ok(permit) => permit,
+        match queue.turns.acquire().await {
+            Ok(permit) => permit.forget(),
             // The semaphore is never closed.
             Err(_) => std::future::pending().await,
-        };
+        }
+        // From here on it gives the permit back.
+        let turn = Turn { account: self, queue };
         loop {
-            let freed = self.freed.notified();
+            let freed = turn.account.freed.notified();
             tokio::pin!(freed);
             // From here on no change is missed.
             freed.as_mut().enable();
-            if self.has_room(&queue) {
+            if turn.account.has_room(&turn.queue) {
                 break;
             }
             freed.await;
         }
-        Turn { account: self, queue, _permit: permit }
+        turn
     }
 
-    fn queue(&self, server: &str) -> ServerQueue {
+    fn queue(&self, server: &Arc<str>) -> Arc<ServerQueue> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = queues.get(server) {
             return queue.clone();
         }
-        let queue = ServerQueue { bytes: Arc::default(), turns: Arc::new(Semaphore::new(1)) };
-        queues.insert(server.into(), queue.clone());
+        let queue = Arc::new(ServerQueue { bytes: AtomicUsize::new(0), turns: Semaphore::new(1) });
+        queues.insert(server.clone(), queue.clone());
         queue
     }
 
@@ -93,27 +94,37 @@ impl Outgoing {
     }
 }
 
-/// The right to encode one call. The next one in line gets it when it is dropped.
+/// The right to encode one call, which holds the permit of its server. The next one in line gets it when it is dropped.
 pub(crate) struct Turn {
     account: Arc<Outgoing>,
-    queue: ServerQueue,
-    _permit: OwnedSemaphorePermit,
+    queue: Arc<ServerQueue>,
 }
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.queue.turns.add_permits(1);
+    }
+}
+
+/// Room that a text may have behind its end without being moved.
+const SLACK: usize = 64;
 
 impl Turn {
     /// Puts the encoded arguments on the account.
     pub(crate) fn charge(self, mut text: String) -> Arguments {
-        text.shrink_to_fit();
+        if text.capacity() - text.len() > SLACK {
+            text.shrink_to_fit();
+        }
         self.queue.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
         self.account.bytes.fetch_add(text.capacity(), Ordering::SeqCst);
-        Arguments { text, charged_to: Some((self.account, self.queue.bytes)) }
+        Arguments { text, charged_to: Some((self.account.clone(), self.queue.clone())) }
     }
 }
 
 /// The arguments of a call: JSON object text, on the account of its program until it is written or dropped.
 pub struct Arguments {
     text: String,
-    charged_to: Option<(Arc<Outgoing>, Arc<AtomicUsize>)>,
+    charged_to: Option<(Arc<Outgoing>, Arc<ServerQueue>)>,
 }
 
 impl Arguments {
@@ -145,7 +156,7 @@ impl std::fmt::Debug for Arguments {
 impl Drop for Arguments {
     fn drop(&mut self) {
         if let Some((account, queue)) = &self.charged_to {
-            queue.fetch_sub(self.text.capacity(), Ordering::SeqCst);
+            queue.bytes.fetch_sub(self.text.capacity(), Ordering::SeqCst);
             account.bytes.fetch_sub(self.text.capacity(), Ordering::SeqCst);
             account.freed.notify_waiters();
         }
@@ -165,10 +176,11 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_encoded_while_too_much_waits() {
         let account = Outgoing::new(100 << 20);
-        let first = charge(account.try_turn("a").unwrap(), 5 << 20);
-        assert!(account.try_turn("a").is_none() && account.bytes() == 5 << 20);
-        assert!(account.try_turn("b").is_some(), "another server is nobody's fault");
-        let (one, two) = (account.clone().turn("a"), account.clone().turn("a"));
+        let first = charge(account.try_turn(&"a".into()).unwrap(), 5 << 20);
+        assert!(account.try_turn(&"a".into()).is_none() && account.bytes() == 5 << 20);
+        assert!(account.try_turn(&"b".into()).is_some(), "another server is nobody's fault");
+        let a = "a".into();
+        let (one, two) = (account.clone().turn(&a), account.clone().turn(&a));
         tokio::pin!(one, two);
         assert!(poll!(&mut one).is_pending() && poll!(&mut two).is_pending());
         drop(first);
@@ -183,10 +195,11 @@ mod tests {
     #[tokio::test]
     async fn all_servers_together_have_a_share_of_the_memory() {
         let account = Outgoing::new(1 << 20);
-        let text = charge(account.try_turn("a").unwrap(), 1 << 18);
-        let waiting = account.clone().turn("b");
+        let text = charge(account.try_turn(&"a".into()).unwrap(), 1 << 18);
+        let b = "b".into();
+        let waiting = account.clone().turn(&b);
         tokio::pin!(waiting);
-        assert!(account.try_turn("b").is_none() && poll!(&mut waiting).is_pending());
+        assert!(account.try_turn(&"b".into()).is_none() && poll!(&mut waiting).is_pending());
         drop(text);
         assert!(poll!(&mut waiting).is_ready());
     }

@@ -41,8 +41,11 @@ pub(super) fn clean_call(call: &mut CallRecord, secrets: &SecretRegistry) {
         effect: _,
         arguments_hash: _,
     } = call;
-    secrets.scrub_string(server);
-    secrets.scrub_string(tool);
+    for name in [server, tool] {
+        if let Cow::Owned(clean) = secrets.scrub(name) {
+            *name = clean.into();
+        }
+    }
     match status {
         CallStatus::Ok => {}
         CallStatus::Error { reason: _, error } => secrets.scrub_string(error),

@@ -1,7 +1,7 @@
 //! What a JSON Schema expects of one value, as far as it can be said without looking inside: type, enumeration,
 //! constant. Whatever is not understood is accepted; the upstream has the last word.
 
-use super::schema::{alternatives, resolve, word};
+use super::schema::{alternatives, member, resolve, word};
 use crate::secrets::{Cut, dotted};
 use serde_json::Value as Json;
 use std::borrow::Cow;
@@ -65,17 +65,17 @@ fn look<'s>(
     if depth > DEEPEST || *left == 0 || matches!(shape, ValueShape::Unknown) {
         return None;
     }
-    if matches!(shape, ValueShape::Nil) && schema.get("nullable") == Some(&Json::Bool(true)) {
+    if matches!(shape, ValueShape::Nil) && member(schema, "nullable") == Some(&Json::Bool(true)) {
         return None;
     }
-    if let Some(fixed) = schema.get("const") {
+    if let Some(fixed) = member(schema, "const") {
         return (equal(fixed, shape) == Some(false)).then_some(Mismatch::NotEqual(fixed));
     }
-    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+    if let Some(values) = member(schema, "enum").and_then(Json::as_array) {
         let fits = values.iter().any(|value| equal(value, shape) != Some(false));
         return (!fits).then_some(Mismatch::NotListed(values));
     }
-    if !type_fits(schema.get("type"), shape) {
+    if !type_fits(member(schema, "type"), shape) {
         return Some(Mismatch::Type(word(root, schema)));
     }
     if let Some(choices) = alternatives(schema)
@@ -83,7 +83,7 @@ fn look<'s>(
     {
         return Some(Mismatch::Type(word(root, schema)));
     }
-    let all = schema.get("allOf").and_then(Json::as_array);
+    let all = member(schema, "allOf").and_then(Json::as_array);
     all.into_iter().flatten().find_map(|part| look(root, part, shape, depth + 1, left))
 }
 
@@ -127,9 +127,9 @@ fn equal(json: &Json, shape: &ValueShape<'_>) -> Option<bool> {
 /// The schema of an entry of a map: its property, or what the schema says about all others.
 pub(crate) fn below<'s>(root: &'s Json, schema: &'s Json, name: &str) -> Option<&'s Json> {
     let schema = container(root, schema, "object")?;
-    match schema.get("properties").and_then(|properties| properties.get(name)) {
+    match member(schema, "properties").and_then(|properties| member(properties, name)) {
         Some(property) => Some(property),
-        None => schema.get("additionalProperties").filter(|other| other.is_object()),
+        None => member(schema, "additionalProperties").filter(|other| other.is_object()),
     }
 }
 
@@ -145,7 +145,7 @@ fn container<'s>(root: &'s Json, schema: &'s Json, kind: &str) -> Option<&'s Jso
     let shape = if kind == "object" { ValueShape::Map } else { ValueShape::List };
     let mut fitting = choices.iter().filter(|choice| mismatch(root, choice, &shape).is_none());
     let only = fitting.next()?;
-    (fitting.next().is_none() && schema.get("properties").is_none()).then(|| resolve(root, only))
+    (fitting.next().is_none() && member(schema, "properties").is_none()).then(|| resolve(root, only))
 }
 
 /// What a schema says about the names of a map's entries.
@@ -172,19 +172,20 @@ impl<'s> Names<'s> {
 
     /// The declared names.
     pub(crate) fn declared(&self) -> Vec<&'s str> {
-        let properties = self.schema.and_then(|schema| schema.get("properties")).and_then(Json::as_object);
+        let properties =
+            self.schema.and_then(|schema| member(schema, "properties")).and_then(Json::as_object);
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str)).collect()
     }
 
     /// The names that must be there, in schema order.
     pub(crate) fn required(&self) -> impl Iterator<Item = &'s str> {
-        let required = self.schema.and_then(|schema| schema.get("required")).and_then(Json::as_array);
+        let required = self.schema.and_then(|schema| member(schema, "required")).and_then(Json::as_array);
         required.into_iter().flatten().filter_map(Json::as_str)
     }
 
     /// The name of a key: a keyword's `-` stands for `_` where that is how the schema spells it.
     pub(crate) fn spelled<'k>(&self, key: &'k str, is_keyword: bool) -> Cow<'k, str> {
-        let properties = self.schema.and_then(|schema| schema.get("properties"));
+        let properties = self.schema.and_then(|schema| member(schema, "properties"));
         let is_declared = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
         if !is_keyword || !key.contains('-') || is_declared(key) {
             return Cow::Borrowed(key);
@@ -196,14 +197,14 @@ impl<'s> Names<'s> {
     /// Judges a name.
     pub(crate) fn judge(&self, name: &str) -> Verdict {
         let Some(schema) = self.schema else { return Verdict::Known };
-        let properties = schema.get("properties").and_then(Json::as_object);
+        let properties = member(schema, "properties").and_then(Json::as_object);
         let is_declared = properties.is_some_and(|properties| properties.contains_key(name));
         // Names may also be declared by these.
         let elsewhere = ["patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas"];
-        if is_declared || elsewhere.iter().any(|keyword| schema.get(*keyword).is_some()) {
+        if is_declared || elsewhere.iter().any(|keyword| member(schema, keyword).is_some()) {
             return Verdict::Known;
         }
-        match (schema.get("additionalProperties"), properties) {
+        match (member(schema, "additionalProperties"), properties) {
             (Some(Json::Bool(false)), _) => Verdict::Refused,
             (None, Some(properties)) if !properties.is_empty() => Verdict::Undeclared,
             _ => Verdict::Known,

@@ -5,13 +5,25 @@ use serde_json::Value as Json;
 /// References followed before giving up: `$ref` may point in a circle.
 const MOST_REFERENCES: usize = 8;
 
+/// Members of an object that are compared one by one: for so few that is quicker than hashing the name.
+const FEW: usize = 8;
+
+/// The member of this name, of an object that has one.
+pub(crate) fn member<'j>(json: &'j Json, name: &str) -> Option<&'j Json> {
+    let members = json.as_object()?;
+    if members.len() > FEW {
+        return members.get(name);
+    }
+    members.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
 /// Follows `$ref` within the document, and an `allOf` of one schema.
 pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
     let mut schema = schema;
     for _ in 0..MOST_REFERENCES {
-        let target = match (schema.get("$ref").and_then(Json::as_str), schema.get("allOf")) {
+        let target = match (member(schema, "$ref").and_then(Json::as_str), member(schema, "allOf")) {
             (Some(reference), _) => reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)),
-            (None, Some(Json::Array(only))) if only.len() == 1 && schema.get("type").is_none() => {
+            (None, Some(Json::Array(only))) if only.len() == 1 && member(schema, "type").is_none() => {
                 only.first()
             }
             _ => None,
@@ -26,7 +38,7 @@ pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
 
 /// The schemas of which one must hold, when the schema says nothing else.
 pub(crate) fn alternatives(schema: &Json) -> Option<&[Json]> {
-    let list = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+    let list = member(schema, "anyOf").or_else(|| member(schema, "oneOf"))?.as_array()?;
     (!list.is_empty()).then_some(list.as_slice())
 }
 
@@ -38,16 +50,16 @@ pub(crate) fn word(root: &Json, schema: &Json) -> String {
 
 fn words(root: &Json, schema: &Json, depth: usize) -> String {
     let schema = resolve(root, schema);
-    if let Some(fixed) = schema.get("const") {
+    if let Some(fixed) = member(schema, "const") {
         return format!("const<{fixed}>");
     }
-    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+    if let Some(values) = member(schema, "enum").and_then(Json::as_array) {
         return match shared_type(values) {
             Some(kind) => format!("enum<{kind}>"),
             None => "enum".to_owned(),
         };
     }
-    match schema.get("type") {
+    match member(schema, "type") {
         Some(Json::String(kind)) => return kind.clone(),
         Some(Json::Array(kinds)) => return union(kinds.iter().filter_map(Json::as_str).map(str::to_owned)),
         _ => {}
@@ -55,9 +67,9 @@ fn words(root: &Json, schema: &Json, depth: usize) -> String {
     if let Some(choices) = alternatives(schema).filter(|_| depth < MOST_REFERENCES) {
         return union(choices.iter().map(|choice| words(root, choice, depth + 1)));
     }
-    if schema.get("properties").is_some() {
+    if member(schema, "properties").is_some() {
         "object".to_owned()
-    } else if schema.get("items").is_some() {
+    } else if member(schema, "items").is_some() {
         "array".to_owned()
     } else {
         "any".to_owned()
@@ -130,10 +142,10 @@ impl<'s> Properties<'s> {
     pub(crate) fn of(root: &'s Json, schema: &'s Json) -> Properties<'s> {
         static ANY: Json = Json::Null;
         let schema = resolve(root, schema);
-        let properties = schema.get("properties").and_then(Json::as_object);
+        let properties = member(schema, "properties").and_then(Json::as_object);
         let mut rows: Vec<Argument<'s>> = Vec::new();
         for name in
-            schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
+            member(schema, "required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
         {
             if !rows.iter().any(|row| row.name == name) {
                 let schema = properties.and_then(|properties| properties.get(name)).unwrap_or(&ANY);

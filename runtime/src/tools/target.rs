@@ -86,6 +86,14 @@ impl CallTarget {
         }
     }
 
+    /// [`CallTarget::label`] as a record shares it.
+    pub(crate) fn shared_label(&self) -> Arc<str> {
+        match self {
+            CallTarget::Tool(name) => name.clone(),
+            other => other.method().into(),
+        }
+    }
+
     /// What is known about a call of it, if it is no tool: it reads, and its arguments are as they are.
     pub(crate) fn as_tool(&self) -> UpstreamTool {
         UpstreamTool {

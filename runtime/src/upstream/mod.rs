@@ -158,7 +158,7 @@ pub struct UpstreamStatus {
 #[async_trait::async_trait]
 pub trait Upstream: Send + Sync {
     /// Configured name.
-    fn name(&self) -> &str;
+    fn name(&self) -> &Arc<str>;
 
     /// What the configuration says about it.
     fn description(&self) -> Option<&str>;

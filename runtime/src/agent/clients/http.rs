@@ -6,7 +6,7 @@ use crate::net::{
     Body, HeaderError, HeaderName, Headers, HttpClient, Method, NetError, NetFault, Payload, Request,
     Response, StatusCode, Url, excerpt,
 };
-use crate::secrets::Credential;
+use crate::secrets::{Credential, SecretRegistry};
 use crate::upstream::{EventParser, ServerSentEvent};
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -66,6 +66,7 @@ impl ModelProtocol {
 /// A model of a provider.
 pub(super) struct HttpModel {
     pub(super) client: HttpClient,
+    pub(super) secrets: SecretRegistry,
     pub(super) url: Url,
     pub(super) headers: Headers,
     /// The provider for people, and the variable of its key.
@@ -154,7 +155,7 @@ impl HttpModel {
         let answer: Json = serde_json::from_slice(&answer)
             .map_err(|error| self.malformed(&format!("an answer that is no JSON ({error})")))?;
         if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-            return Err(self.unavailable(&said(error)).into());
+            return Err(self.unavailable(&self.said(error)).into());
         }
         let reply = match self.protocol {
             ModelProtocol::OpenAi => openai::reply(&answer),
@@ -199,7 +200,7 @@ impl HttpModel {
         let data: Json = serde_json::from_slice(&data)
             .map_err(|error| self.malformed(&format!("an event that is no JSON ({error})")))?;
         if let Some(error) = data.get("error").filter(|error| !error.is_null()) {
-            return Err(self.unavailable(&said(error)));
+            return Err(self.unavailable(&self.said(error)));
         }
         Ok(match self.protocol {
             ModelProtocol::OpenAi => openai::event(partial, &data),
@@ -215,8 +216,8 @@ impl HttpModel {
         let text = response.body.beginning(ERROR_BYTES).await;
         let answer = serde_json::from_slice::<Json>(&text).unwrap_or_default();
         let why = match answer.get("error") {
-            Some(error) => said(error),
-            None => excerpt(&String::from_utf8_lossy(&text), SHOWN),
+            Some(error) => self.said(error),
+            None => self.excerpt(&String::from_utf8_lossy(&text)),
         };
         let code = answer.pointer("/error/code").and_then(Json::as_str).unwrap_or_default();
         let kind = match status {
@@ -255,13 +256,20 @@ impl HttpModel {
     fn unavailable(&self, why: &str) -> LlmError {
         LlmError::new(LlmErrorKind::Unavailable, format!("{}: {why}", self.title))
     }
-}
 
-/// What an error of a provider says.
-fn said(error: &Json) -> String {
-    let text = match error {
-        Json::String(text) => text.clone(),
-        error => error.get("message").and_then(Json::as_str).map_or_else(|| error.to_string(), str::to_owned),
-    };
-    excerpt(&text, SHOWN)
+    /// What an error of a provider says. It may repeat what it was sent, keys included.
+    fn said(&self, error: &Json) -> String {
+        let text = match error {
+            Json::String(text) => text.clone(),
+            error => {
+                error.get("message").and_then(Json::as_str).map_or_else(|| error.to_string(), str::to_owned)
+            }
+        };
+        self.excerpt(&text)
+    }
+
+    /// The beginning of what a provider says, cleaned before it is cut; it may have been cut before.
+    fn excerpt(&self, text: &str) -> String {
+        excerpt(&self.secrets.scrub_cut(text), SHOWN)
+    }
 }

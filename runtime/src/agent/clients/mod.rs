@@ -155,6 +155,7 @@ fn model_with(
     let client = client.map_err(|error| wrong(error.to_string()))?;
     Ok(Arc::new(HttpModel {
         client,
+        secrets: secrets.clone(),
         url,
         headers,
         title: provider.title,

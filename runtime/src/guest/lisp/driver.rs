@@ -17,7 +17,7 @@ use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
 use crate::spill::{LookError, OwnedSpills};
-use ptc_vm::builtins::HostFunction;
+use foldhash::fast::RandomState;
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Execution {
     lisp: Arc<Lisp>,
     source: Arc<str>,
     options: RunOptions,
-    in_flight: HashMap<HostCall, InFlight>,
+    in_flight: HashMap<HostCall, InFlight, RandomState>,
     program: Arc<CachedProgram>,
     /// The program in its isolate, once it is loaded.
     unit: Option<UnitId>,
@@ -55,6 +55,8 @@ pub(crate) struct Execution {
 struct InFlight {
     /// The upstream call it is; `None` while servers are started for a look at their tools.
     call: Option<CallTag>,
+    /// The tool of the host that it is a call of.
+    granted: Option<Arc<str>>,
     _errand: Errand,
 }
 
@@ -92,7 +94,7 @@ impl Execution {
                 (isolate, empty_bytes, Attached::default())
             }
         };
-        let in_flight = HashMap::new();
+        let in_flight = HashMap::default();
         let spills = OwnedSpills::after(session.as_ref().map_or(0, |run| run.state.spills().made()));
         let mut execution = Execution {
             seat,
@@ -178,7 +180,7 @@ impl Execution {
             Plan::Answer(reply) => self.resume(call, |cx| reply.into_value(cx)),
             Plan::LoadAll(upstreams) => {
                 let starts = start_all(&self.seat.account, upstreams);
-                self.hand_out(call, None, async move {
+                self.hand_out(call, None, None, async move {
                     starts.await;
                     Reply::Started
                 });
@@ -196,11 +198,11 @@ impl Execution {
                 self.resume(call, |cx| tool_call::world_fault(cx, reason, &message));
             }
             Plan::Wait(pending) => {
-                let tag = pending.tag();
-                self.hand_out(call, Some(tag), async move { Reply::Permit(pending.permit().await) });
+                let (tag, granted) = (pending.tag(), pending.granted());
+                self.hand_out(call, Some(tag), granted, async move { Reply::Permit(pending.permit().await) });
             }
             Plan::Look(PlannedLook { spilled, look, most, held }) => {
-                self.hand_out(call, None, async move {
+                self.hand_out(call, None, None, async move {
                     let looked = tokio::task::spawn_blocking(move || spilled.look(look, most)).await;
                     let looked =
                         looked.unwrap_or_else(|_| Err(LookError::Io("its reader has failed".to_owned())));
@@ -208,8 +210,8 @@ impl Execution {
                 });
             }
             Plan::Send(parcel) => {
-                let tag = parcel.tag();
-                self.hand_out(call, Some(tag), async move { Reply::Answer(parcel.send().await) });
+                let (tag, granted) = (parcel.tag(), parcel.granted());
+                self.hand_out(call, Some(tag), granted, async move { Reply::Answer(parcel.send().await) });
             }
         }
     }
@@ -219,10 +221,11 @@ impl Execution {
         &mut self,
         call: HostCall,
         tag: Option<CallTag>,
+        granted: Option<Arc<str>>,
         work: impl Future<Output = Reply> + Send + 'static,
     ) {
         let errand = self.seat.port.hand_out(CallId(call.0), work);
-        self.in_flight.insert(call, InFlight { call: tag, _errand: errand });
+        self.in_flight.insert(call, InFlight { call: tag, granted, _errand: errand });
     }
 
     /// Answers a host call; nothing works for it any more.
@@ -232,16 +235,15 @@ impl Execution {
     }
 
     /// A tool answered.
-    fn take(&mut self, call: HostCall, answer: CallResponse) {
+    fn take(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
         let mut failure = None;
-        let granted = self.granted(call);
         let kept = answer
             .payload()
             .spilled()
             .map(|spilled| (spilled.clone(), self.spills.keep(self.lisp.broker.spills(), spilled.clone())));
         self.resume(call, |cx| {
             if let Some(name) = granted {
-                return tool_call::granted::value(cx, &name, answer.payload(), &mut failure);
+                return tool_call::granted::value(cx, name, answer.payload(), &mut failure);
             }
             let unwrapped = match &kept {
                 Some((spilled, name)) => tool_call::kept(cx, answer.payload(), spilled, name)?,
@@ -254,22 +256,13 @@ impl Execution {
     }
 
     /// A call failed.
-    fn told(&mut self, call: HostCall, error: CallError) {
+    fn told(&mut self, call: HostCall, granted: Option<&str>, error: CallError) {
         let account = &self.seat.account.clone();
-        let plan = match self.granted(call) {
-            Some(name) => Err(tool_call::granted::failed(&name, error, account)),
+        let plan = match granted {
+            Some(name) => Err(tool_call::granted::failed(name, error, account)),
             None => host_call::told(error, account),
         };
         self.carry_out(call, plan);
-    }
-
-    /// The tool of the host that a call is for.
-    fn granted(&mut self, call: HostCall) -> Option<String> {
-        let name = |cx: &mut Context, function, arguments: &[Value]| {
-            let name = (function == HostFunction::Tool).then(|| arguments.first())??;
-            cx.name(name).map(str::to_owned)
-        };
-        self.isolate.call(call, name)?
     }
 
     /// Cancels the calls of branches that ended before their calls did.
@@ -411,16 +404,15 @@ impl Guest for Execution {
 
     fn answer(&mut self, call: CallId, reply: Reply) {
         let call = HostCall(call.0);
-        if !self.in_flight.contains_key(&call) {
-            // Nobody waits for it any more, and what it holds goes with it.
-            return;
-        }
+        // Where nobody waits for it any more, what it holds goes with it.
+        let Some(InFlight { granted, .. }) = self.in_flight.remove(&call) else { return };
+        let granted = granted.as_deref();
         match reply {
             Reply::Started => self.issue(call, true),
             Reply::Permit(Ok(permit)) => self.encode(call, permit),
-            Reply::Answer(Ok(answer)) => self.take(call, answer),
+            Reply::Answer(Ok(answer)) => self.take(call, granted, answer),
             Reply::Permit(Err(error)) | Reply::Answer(Err(error)) | Reply::Payload(Err(error)) => {
-                self.told(call, error);
+                self.told(call, granted, error);
             }
             Reply::Looked(LookReply { looked, held }) => {
                 self.resume(call, |cx| spilled::value(cx, looked));

@@ -132,13 +132,14 @@ fn load(
     call: &ParsedCall,
     args: &Value,
 ) -> Result<Plan, Box<Fault>> {
-    let Encoded { text, notes } = match encode(cx, call, args, Some(permit.tool())) {
-        Ok(encoded) => encoded,
-        Err(fault) => {
-            permit.withdraw();
-            return Err(fault);
-        }
-    };
+    let Encoded { text, notes } =
+        match encode(cx, (&call.server, call.target.label()), args, Some(permit.tool())) {
+            Ok(encoded) => encoded,
+            Err(fault) => {
+                permit.withdraw();
+                return Err(fault);
+            }
+        };
     notes.into_iter().for_each(|note| account.note(note));
     Ok(permit.load_kept(text, call.keeps_large).map_or_else(Plan::Refuse, Plan::Send))
 }

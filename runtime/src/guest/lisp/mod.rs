@@ -29,7 +29,7 @@ pub(crate) mod tool_call;
 
 use super::MakeGuest;
 use crate::broker::ToolBroker;
-use crate::host::GrantedTools;
+use crate::host::{GrantedTools, HostTool};
 use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
 use driver::Execution;
@@ -45,6 +45,8 @@ pub(crate) struct Lisp {
     cache: Arc<ProgramCache>,
     /// Of programs that belong to no session.
     environment: Arc<CompileEnvironment>,
+    /// Programs have no tool that may change something.
+    read_only: bool,
 }
 
 impl Lisp {
@@ -54,9 +56,38 @@ impl Lisp {
         cache_bytes: usize,
         prelude: Option<Arc<Prelude>>,
         tools: Option<Arc<GrantedTools>>,
+        read_only: bool,
     ) -> Lisp {
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
-        Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment }
+        Lisp { broker, cache: Arc::new(ProgramCache::new(cache_bytes)), environment, read_only }
+    }
+
+    /// Tools of the host for [`Lisp::with`], and beside them those that the namespaces which are here need.
+    ///
+    /// # Errors
+    /// A tool that programs could not call, or that would take the place of another one behind a namespace.
+    pub(crate) fn tools_with_inherited(
+        &self,
+        mut tools: Vec<HostTool>,
+    ) -> Result<Option<Arc<GrantedTools>>, String> {
+        let needed = self.environment.prelude().map(|prelude| prelude.granted_tools()).unwrap_or_default();
+        let here = self.environment.tools();
+        for tool in needed.into_iter().filter_map(|name| here.and_then(|here| here.tool(name))) {
+            match tools.iter().find(|other| other.name() == tool.name()) {
+                None => tools.push(tool.clone().private()),
+                Some(other) if other.is_same_function(tool) => {}
+                Some(_) => {
+                    return Err(format!("tool {:?} has the name of one that a namespace needs", tool.name()));
+                }
+            }
+        }
+        GrantedTools::of(tools, self.read_only)
+    }
+
+    /// Programs have no tool that may change something.
+    #[cfg(feature = "agent")]
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The same servers and cache with other tools of the host, and more namespaces.
@@ -70,7 +101,8 @@ impl Lisp {
     ) -> Result<Lisp, String> {
         let preludes: Vec<_> = self.environment.prelude().into_iter().chain(preludes).cloned().collect();
         let environment = Arc::new(CompileEnvironment::new(Prelude::joined(&preludes)?, tools, Vec::new()));
-        Ok(Lisp { broker: self.broker.clone(), cache: self.cache.clone(), environment })
+        let (broker, cache) = (self.broker.clone(), self.cache.clone());
+        Ok(Lisp { broker, cache, environment, read_only: self.read_only })
     }
 
     /// The same tools of the host and namespaces without any server.
@@ -80,7 +112,7 @@ impl Lisp {
         // And what namespaces need was looked for at other servers.
         let (prelude, tools) = (self.environment.prelude().cloned(), self.environment.tools().cloned());
         let environment = Arc::new(CompileEnvironment::new(prelude, tools, Vec::new()));
-        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment }
+        Lisp { broker, cache: Arc::new(ProgramCache::new(0)), environment, read_only: self.read_only }
     }
 
     /// Neither servers nor tools of the host nor namespaces.
@@ -106,11 +138,6 @@ impl Lisp {
     /// Who calls tools.
     pub(crate) fn broker(&self) -> &Arc<ToolBroker> {
         &self.broker
-    }
-
-    /// What the prelude of its programs needs is there.
-    pub(crate) fn check_prelude(&self) -> Result<(), Failure> {
-        self.environment.check(&self.broker)
     }
 
     /// A program as a guest.

@@ -147,7 +147,7 @@ mod tests {
     fn lisp() -> Arc<Lisp> {
         let catalog = SharedCatalog::new(std::iter::empty());
         let broker = ToolBroker::new(BTreeMap::new(), catalog, SecretRegistry::new());
-        Arc::new(Lisp::new(Arc::new(broker), 0, None, None))
+        Arc::new(Lisp::new(Arc::new(broker), 0, None, None, false))
     }
 
     fn program(source: &str) -> Arc<CachedProgram> {

@@ -221,7 +221,7 @@ impl SupervisedUpstream {
 
 #[async_trait::async_trait]
 impl Upstream for SupervisedUpstream {
-    fn name(&self) -> &str {
+    fn name(&self) -> &Arc<str> {
         &self.about.name
     }
 

@@ -5,6 +5,7 @@ use super::{LinkedDefinition, Prelude};
 use crate::run::outcome::{Failure, Report};
 use crate::tools::{Catalog, LookUp};
 use ptc_vm::Reason;
+use std::collections::BTreeSet;
 
 /// What an export needs, as its id says.
 enum Requirement<'i> {
@@ -25,6 +26,17 @@ fn read(id: &str) -> Requirement<'_> {
 }
 
 impl Prelude {
+    /// Tools of the host that its exports need, by name.
+    pub(in crate::guest::lisp) fn granted_tools(&self) -> BTreeSet<&str> {
+        let public = self.definitions.iter().filter(|definition| !definition.compiled.is_private);
+        let ids = public.flat_map(|definition| &definition.compiled.requires);
+        ids.filter_map(|id| match read(id) {
+            Requirement::Tool(name) => Some(name),
+            Requirement::Upstream { .. } | Requirement::Unknown => None,
+        })
+        .collect()
+    }
+
     /// What every export needs is there, as far as that can be known: without any server nothing is asked of them, and a
     /// server whose tools are not listed yet may have what is needed.
     ///

@@ -6,15 +6,17 @@
 //! be null is left out. The walk keeps its own stack and pays fuel for every node; text, stack and what is worked
 //! out about names are on the program's account, so shared, deep and wide structures end in a typed fault.
 
-use super::{ParsedCall, fault, programmer_fault};
+use super::{fault, programmer_fault};
 use crate::tools::UpstreamTool;
 use crate::tools::expectation::{Names, ValueShape, below, items, mismatch};
 use crate::tools::words::{Notation, Path, Problem, rejected, review, undeclared_note};
+use foldhash::quality::RandomState;
 use ptc_vm::memory::{Dropped, Item, List};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::value::set::SetNode;
 use ptc_vm::value::vector::VectorNode;
 use ptc_vm::{BoundedText, Context, Fault, Value};
+use serde::Serialize;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -81,10 +83,10 @@ pub(crate) struct Encoded {
     pub(crate) notes: Vec<String>,
 }
 
-/// Encodes the argument map of `call`. `tool` is its listing, when that is known.
+/// Encodes the arguments, a map, of a call of `label` of `server`. `tool` is its listing, when that is known.
 pub(crate) fn encode(
     cx: &mut Context,
-    call: &ParsedCall,
+    (server, label): (&str, &str),
     args: &Value,
     tool: Option<&UpstreamTool>,
 ) -> Result<Encoded, Box<Fault>> {
@@ -94,9 +96,9 @@ pub(crate) fn encode(
     let mut writer =
         Writer { out: List::default(), frames: List::default(), root: schema, undeclared: Vec::new() };
     let done = writer.open_map(cx, map, schema).and_then(|()| writer.run(cx));
-    done.map_err(|why| fault_of(call, tool, why))?;
+    done.map_err(|why| fault_of((server, label), tool, why))?;
     let notes = tool.into_iter().flat_map(|tool| {
-        writer.undeclared.iter().map(|name| undeclared_note(&call.server, tool, name, Notation::Lisp))
+        writer.undeclared.iter().map(|name| undeclared_note(server, tool, name, Notation::Lisp))
     });
     let notes = notes.collect();
     // Every part written is text or ASCII punctuation.
@@ -104,6 +106,9 @@ pub(crate) fn encode(
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(Encoded { text, notes })
 }
+
+/// Names of a map that a program gives.
+type GivenNames<'n> = HashSet<Cow<'n, str>, RandomState>;
 
 /// What stops the encoding.
 enum ArgumentError {
@@ -127,16 +132,20 @@ impl From<Problem> for ArgumentError {
     }
 }
 
-fn fault_of(call: &ParsedCall, tool: Option<&UpstreamTool>, refusal: ArgumentError) -> Box<Fault> {
+fn fault_of(
+    (server, label): (&str, &str),
+    tool: Option<&UpstreamTool>,
+    refusal: ArgumentError,
+) -> Box<Fault> {
     match refusal {
         ArgumentError::Limit(limit) => limit,
         ArgumentError::Problem(problem) => match tool {
-            Some(tool) => programmer_fault(problem.of(&call.server, tool)),
-            None => fault(rejected(&call.server, call.target.label(), &problem.what)),
+            Some(tool) => programmer_fault(problem.of(server, tool)),
+            None => fault(rejected(server, label, &problem.what)),
         },
         ArgumentError::NotEncodable(why) => {
             let why = format!("not JSON-encodable ({why})");
-            fault(rejected(&call.server, call.target.label(), &why))
+            fault(rejected(server, label, &why))
         }
     }
 }
@@ -179,7 +188,8 @@ impl<'s> Writer<'s> {
         schema: Option<&'s Json>,
     ) -> Result<(), ArgumentError> {
         let names = self.names(schema);
-        let mut given: HashSet<Cow<'_, str>> = HashSet::with_capacity(node.len());
+        let mut given: GivenNames<'_> =
+            GivenNames::with_capacity_and_hasher(node.len(), RandomState::default());
         for entry in node.entries() {
             let name = key_name(cx, entry.key, names.as_ref())?;
             if entry.value.is_nil() && self.is_omitted_when_nil(cx, schema, &name)? {
@@ -220,7 +230,7 @@ impl<'s> Writer<'s> {
         &mut self,
         cx: &mut Context,
         names: &Names<'s>,
-        given: &HashSet<Cow<'_, str>>,
+        given: &GivenNames<'_>,
     ) -> Result<(), ArgumentError> {
         let given_names = given.iter().map(|name| &**name);
         let cx = RefCell::new(cx);
@@ -298,9 +308,14 @@ impl<'s> Writer<'s> {
     fn text(&mut self, cx: &mut Context, text: &str) -> Result<(), ArgumentError> {
         // Also for the little that comes behind a large text: it is not to be copied for that.
         self.out.make_room(cx, text.len() + BEHIND)?;
+        self.json(cx, text)
+    }
+
+    /// Writes something that serde knows the JSON of.
+    fn json(&mut self, cx: &mut Context, value: &(impl Serialize + ?Sized)) -> Result<(), ArgumentError> {
         let mut sink = ArgumentSink { out: &mut self.out, cx, fault: None };
         // What can go wrong is a limit.
-        let _ = serde_json::to_writer(&mut sink, text);
+        let _ = serde_json::to_writer(&mut sink, value);
         sink.fault.map_or(Ok(()), |fault| Err(ArgumentError::Limit(fault)))
     }
 
@@ -332,7 +347,7 @@ impl<'s> Writer<'s> {
         match value {
             Value::Nil => self.put(cx, b"null"),
             Value::Bool(value) => self.put(cx, value.to_string().as_bytes()),
-            Value::Int(number) => self.put(cx, number.to_string().as_bytes()),
+            Value::Int(number) => self.json(cx, number),
             Value::BigInt(_) => {
                 let digits = ptc_vm::print::pr_str(cx, value, usize::MAX)?.text;
                 cx.holding(digits.len(), |cx| self.put(cx, digits.as_bytes()))

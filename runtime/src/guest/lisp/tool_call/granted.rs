@@ -1,7 +1,7 @@
 //! `(tool/name …)`: tools of the host. Their arguments are named or in the order of the schema; what they give is the value
 //! itself, and what goes wrong ends the program, because there is no `{:ok false …}` to test.
 
-use super::{ParsedCall, encode, fault, programmer_fault, shown};
+use super::{encode, fault, programmer_fault, shown};
 use crate::broker::{
     CallError, CallPayload, Chosen, Parcel, PayloadContent, Permit, Reserved, ToolBroker, WorldFault,
 };
@@ -9,7 +9,7 @@ use crate::host::GrantedTools;
 use crate::run::account::RunAccount;
 use crate::run::outcome::CallFault;
 use crate::tools::words::{not_granted, signature_hint};
-use crate::tools::{CallTarget, HOST, UpstreamTool};
+use crate::tools::{HOST, UpstreamTool};
 use ptc_vm::json::{DecodeFailure, decode};
 use ptc_vm::value::map::MapNode;
 use ptc_vm::{Context, Fault, Reason, Value};
@@ -40,14 +40,8 @@ pub(crate) fn load(
     arguments: &[Value],
 ) -> Result<Parcel, Box<Fault>> {
     let tool = permit.tool().clone();
-    let encoded = read(cx, &tool, arguments).and_then(|args| {
-        let call = ParsedCall {
-            server: HOST.to_owned(),
-            target: CallTarget::Tool(tool.name.clone()),
-            keeps_large: false,
-        };
-        encode(cx, &call, &args, Some(&tool))
-    });
+    let encoded =
+        read(cx, &tool, arguments).and_then(|args| encode(cx, (HOST, &tool.name), &args, Some(&tool)));
     match encoded {
         Ok(encoded) => {
             encoded.notes.into_iter().for_each(|note| account.note(note));

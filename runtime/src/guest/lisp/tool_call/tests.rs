@@ -10,6 +10,16 @@ use serde_json::json;
 
 const SERVERS: [&str; 2] = ["fs", "github"];
 
+/// Encodes the arguments of a call as it was read.
+fn encode(
+    cx: &mut Context,
+    call: &ParsedCall,
+    args: &Value,
+    tool: Option<&UpstreamTool>,
+) -> Result<Encoded, Box<Fault>> {
+    super::encode(cx, (&call.server, call.target.label()), args, tool)
+}
+
 fn with<T>(work: impl FnOnce(&mut Context) -> T) -> T {
     let mut isolate = Isolate::new(Budget::default());
     let result = isolate.with(work);
