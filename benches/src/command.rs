@@ -32,7 +32,7 @@ use std::time::Duration;
   ptc bench serve           requests a second over stdio, against a bare loop
   ptc bench fairness        1,000 new programs beside 40 long ones; 200,000 pipelined ones
   ptc bench text-block      5 MB of JSON in a text block, against serde_json
-  ptc bench spill           a result of 500 MB in a file: memory, grep
+  ptc bench spill           a result of 500 MB in a file: memory, grep, sums by slices
   ptc bench tool-list       bytes of the tool list with 1 to 1,000 upstream tools
   ptc bench workloads       the nine workloads of the peer benchmark: time, fuel, bytes
   ptc bench workload w1     one of them, for the peer benchmark's runner
@@ -303,7 +303,7 @@ async fn tool_lists(args: ToolListArgs) -> Result<Exit, Abort> {
 }
 
 fn spilled(args: &SpillArgs) -> Result<Exit, Abort> {
-    let spill::SpillFigures { bytes, idle, peak, call, stat, grep, peer, sum } =
+    let spill::SpillFigures { bytes, idle, peak, call, stat, grep, peer, sum, program } =
         spill::measure(args.bytes).map_err(program_failed)?;
     let [bytes, idle, peak] = [bytes, idle, peak].map(|bytes| bytes as f64 / 1e6);
     let [call, stat, grep, peer, sum] = [call, stat, grep, peer, sum].map(|took| took.as_secs_f64() * 1e3);
@@ -312,6 +312,14 @@ fn spilled(args: &SpillArgs) -> Result<Exit, Abort> {
          |---|---|---|---|---|---|---|---|---|\n\
          | {bytes:.0} | {idle:.1} | {peak:.1} | {call:.0} | {stat:.2} | {grep:.0} | {peer:.0} | {:.2} | {sum:.0} |",
         peer / grep
+    ))?;
+    let spill::ProgramFigures { idle, peak, took, fuel } = program;
+    console::write_line(&format!(
+        "\n| the sum in one program | idle MB | peak MB | s | fuel |\n|---|---|---|---|---|\n\
+         | with its call, 32 MB | {:.1} | {:.1} | {:.1} | {fuel} |",
+        idle as f64 / 1e6,
+        peak as f64 / 1e6,
+        took.as_secs_f64()
     ))?;
     Ok(Exit::Ok)
 }

@@ -7,6 +7,7 @@
 //! - [`server`]: transports, connections, the gate that admits, and one transport-neutral
 //!   [`server::Handler`] that dispatches methods.
 //! - [`tools`]: the tools on offer, a folder each, and their registry.
+//! - [`files`]: files that callers may name, and tools that look into them.
 //! - [`observe`]: records of calls, for operators.
 //! - [`answer`]: what came of a run, and response profiles.
 //! - [`protocol`]: the wire of MCP: JSON-RPC messages, the two eras of the protocol.
@@ -28,6 +29,7 @@ pub mod cli;
 pub mod console;
 pub mod demo;
 pub mod edge;
+pub mod files;
 pub mod import;
 pub mod observe;
 pub mod protocol;

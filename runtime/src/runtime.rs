@@ -72,6 +72,9 @@ pub struct RuntimeConfig {
     /// How long tool lists are good for; `None` freezes those of strict servers when all servers start at
     /// once.
     pub snapshot: Option<SnapshotMode>,
+    /// The age at which live tool lists are asked for again, though their servers say nothing of a change; `None`: then
+    /// only.
+    pub list_ttl: Option<Duration>,
     /// Only tools annotated as read-only exist for programs, those of the application included. What it has marked as
     /// private is not for programs, and is its own affair.
     pub read_only: bool,
@@ -105,6 +108,7 @@ impl Default for RuntimeConfig {
             places: StartPlaces::default(),
             try_again: Some(DEFAULT_TRY_AGAIN),
             snapshot: None,
+            list_ttl: None,
             read_only: false,
             workers: 0,
             load: Capacity::default(),
@@ -192,6 +196,7 @@ impl Runtime {
             places,
             try_again,
             snapshot,
+            list_ttl,
             read_only,
             workers,
             load,
@@ -215,6 +220,7 @@ impl Runtime {
             places,
             try_again,
             snapshot,
+            list_ttl,
             read_only,
             guardian,
             secrets: secrets.clone(),

@@ -1,7 +1,7 @@
 //! Results that are kept in files: their form, their parts, their bound, and what is left of dead processes.
 
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{Grep, SpillError, SpillOptions, SpillStore, TopLevel};
+use ptc_runtime::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -126,18 +126,53 @@ fn all_results_together_have_a_bound_and_the_oldest_go() {
     let [a, b, c] = ['a', 'b', 'c'].map(|byte| keep(byte).expect("kept"));
     let is_there = |path: &str| Path::new(path).exists();
     assert!(!is_there(a.path()) && is_there(b.path()) && is_there(c.path()));
-    assert!(store.find(a.path()).is_none() && store.find(b.path()).is_some());
+    assert!(a.is_gone() && !b.is_gone());
     assert_eq!(store.used_bytes(), 8_000);
-    // Whoever looks into one that goes may look on.
-    assert_eq!(a.read(3).expect("read").text, "aaa");
+    // Whoever holds one that went has nothing of it, and keeps no bytes on the disk.
+    for looked in [a.read(3), a.head(1, ALL), a.tail(1, ALL), a.slice(1, 2, ALL)] {
+        assert_eq!(looked, Err(LookError::Gone));
+    }
+    let grep = Grep { pattern: "a".to_owned(), context: 0, most_bytes: ALL };
+    assert_eq!((a.grep(&grep), a.json_path("$", ALL)), (Err(LookError::Gone), Err(LookError::Gone)));
     assert_eq!(store.keep("x".repeat(10_001).as_bytes()).err(), Some(SpillError::TooLarge { most: 10_000 }));
     assert_eq!(store.used_bytes(), 0, "what made room for it has gone, and so has it");
     let name = |path: &str| path.rsplit('/').next().expect("a name").to_owned();
     let d = keep('d').expect("kept");
-    assert!(store.find(&name(d.path())).is_some());
+    assert!(d.is_named(&name(d.path())) && d.is_named(d.path()));
     for other in ["", "/", "..", "../x", "/etc/passwd", ".lock", &name(a.path())] {
-        assert!(store.find(other).is_none(), "{other}");
+        assert!(!d.is_named(other), "{other}");
     }
+    let text = format!("{{\"paths\":[\"x.json\",\"..\\/{}\"]}}", name(d.path()));
+    assert_eq!(names_in(&text).collect::<Vec<_>>(), ["x.json", &name(d.path())]);
+    assert_eq!(names_in("ä.json .json ../ärä-1.json").collect::<Vec<_>>(), [".json", ".json", "-1.json"]);
+}
+
+#[test]
+fn a_result_is_its_holders() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = store_in(&dir.path().join("spill"), 1 << 20, &[]);
+    let files = || {
+        std::fs::read_dir(dir.path().join("spill"))
+            .expect("a folder")
+            .flatten()
+            .filter(|entry| entry.path().is_dir())
+            .map(|folder| std::fs::read_dir(folder.path()).expect("a folder").count() - 1)
+            .sum::<usize>()
+    };
+    let kept = store.keep(b"one").expect("kept");
+    let also = kept.clone();
+    drop(kept);
+    assert_eq!((files(), store.used_bytes()), (1, 3));
+    drop(also);
+    assert_eq!((files(), store.used_bytes()), (0, 0));
+    // Each has a file that is open, so they have a bound as well.
+    let many: Vec<_> = (0..300).map(|_| store.keep(b"").expect("kept")).collect();
+    assert_eq!((files(), many.iter().filter(|kept| !kept.is_gone()).count()), (256, 256));
+    assert!(many[0].is_gone() && !many[299].is_gone());
+    store.close();
+    assert!(many.iter().all(|kept| kept.is_gone()));
+    drop((many, store));
+    assert_eq!(std::fs::read_dir(dir.path().join("spill")).expect("a folder").count(), 1, "the lock");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::memory::{Habit, MemoryServer};
 use common::programs::{run, runtime_of, value};
-use common::{call, request, upstream_with};
+use common::{call, request, upstream_listed_every, upstream_with};
 use ptc_runtime::StartPolicy;
 use ptc_runtime::outcome::{CallFault, CallStatus};
 use ptc_runtime::secrets::SecretRegistry;
@@ -75,6 +75,25 @@ async fn what_changes_is_listed_again_in_both_eras() {
             server.log().iter().any(|line| line.starts_with("subscriptions/listen")),
             !habits.is_empty()
         );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_old_is_asked_for_again() {
+    for (ttl, is_grown) in [(None, false), (Some(Duration::from_secs(60)), true)] {
+        let server = MemoryServer::default();
+        let memory = upstream_listed_every(ttl, server.entry(), SnapshotMode::Live, SecretRegistry::new());
+        memory.start().await.unwrap();
+        server.grow();
+        sleep(Duration::from_secs(59)).await;
+        assert!(memory.tools().unwrap().get("grown").is_none());
+        // The list is made on a thread.
+        for _ in 0..1_000 {
+            sleep(Duration::from_millis(20)).await;
+            tokio::task::yield_now().await;
+        }
+        let lists = server.log().iter().filter(|line| line.starts_with("tools/list")).count();
+        assert_eq!((memory.tools().unwrap().get("grown").is_some(), lists > 4), (is_grown, is_grown));
     }
 }
 

@@ -266,26 +266,62 @@ fn what_is_too_large_to_be_carried_goes_to_a_file_as_it_comes() {
     assert!(text_of(&dispatch(&mut server, flood(10))) == "xxxxxxxxxx");
 }
 
+/// What keeps a result of so many bytes: a call of the proxy, one of the file utilities, a program.
+fn keepers(root: &str) -> [(&'static str, Box<dyn Fn(u64) -> Value>); 3] {
+    let file = format!("{root}/large.txt");
+    let proxied = |tool: &str, arguments: Value| {
+        json!({ "name": "proxy-dispatch", "arguments":
+        { "action": "call", "tool": tool, "resultToFile": true, "arguments": arguments } })
+    };
+    [
+        ("proxy-dispatch", Box::new(move |bytes| proxied("flood", json!({ "bytes": bytes })))),
+        (
+            "utils",
+            Box::new(move |bytes| {
+                std::fs::write(&file, "a line of text\n".repeat(bytes as usize / 15)).unwrap();
+                proxied("filesystemQuery", json!({ "path": file }))
+            }),
+        ),
+        (
+            "lisp_eval",
+            Box::new(|bytes| {
+                let call =
+                    "(tool/call {:server \"probe\" :tool \"flood\" :args {:bytes BYTES} :on-large :spill})";
+                // The program holds its result as long as it runs.
+                let program = format!("(let [r {call}] (loop [n 0] (spill/stat r) (recur (inc n))))");
+                json!({ "name": "lisp_eval", "arguments": { "program": program.replace("BYTES", &bytes.to_string()) } })
+            }),
+        ),
+    ]
+}
+
 #[test]
 fn a_killed_server_leaves_nothing_behind_for_long() {
-    let dir = tempfile::tempdir().unwrap();
-    let config = Upstreams::probe().write();
-    let mut server = server_in(dir.path(), &config.flags(&ONLY_PROXY));
-    let call = |bytes: u64| {
-        json!({ "name": "proxy-dispatch",
-        "arguments": { "action": "call", "tool": "flood", "resultToFile": true, "arguments": { "bytes": bytes } } })
-    };
-    server.request("tools/call", call(1_000));
-    assert_eq!(results(dir.path()), 1);
-    let before = kept(dir.path()).len();
-    server.begin("tools/call", call(30 << 20));
-    // The message has no name while it comes; what is made of it has one.
-    ptc_tests::processes::eventually("it is being written", || kept(dir.path()).len() > before);
-    let id = server.id();
-    ptc_tests::processes::signal(id, "KILL");
-    server.ended();
-    assert!(results(dir.path()) >= 1, "nobody could remove it");
-    let mut again = server_in(dir.path(), &config.flags(&ONLY_PROXY));
-    again.request("tools/list", json!({}));
-    assert_eq!(results(dir.path()), 0);
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().to_str().unwrap();
+    for (name, call) in keepers(root) {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Upstreams::probe().write();
+        let limits = ["--timeout", "600s", "--fuel", "1000000000000", "--max-spill-bytes", "200M"];
+        let flags =
+            [&["--tools", "proxy-dispatch,lisp_eval", "--utils", "--files-root", root], &limits[..]].concat();
+        let flags = config.flags(&flags);
+        let mut server = server_in(dir.path(), &flags);
+        // One that is whole, and one in the making.
+        server.begin("tools/call", call(3 << 20));
+        ptc_tests::processes::eventually("one is kept", || results(dir.path()) == 1);
+        let before = kept(dir.path()).len();
+        server.begin("tools/call", call(60 << 20));
+        // The message has no name while it comes; what is made of it has one.
+        ptc_tests::processes::eventually("it is being written", || kept(dir.path()).len() > before);
+        let id = server.id();
+        ptc_tests::processes::signal(id, "KILL");
+        server.ended();
+        assert!(results(dir.path()) >= 1, "nobody could remove it: {name}");
+        let mut again = server_in(dir.path(), &flags);
+        again.request("tools/list", json!({}));
+        assert_eq!(results(dir.path()), 0, "{name}");
+        assert_eq!(again.end(), Some(0), "{name}");
+        assert_eq!(kept(dir.path()).len(), 0, "{name}");
+    }
 }

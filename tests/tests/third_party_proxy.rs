@@ -145,6 +145,268 @@ fn every_request_of_the_document_is_answered_as_it_says() {
     assert_eq!(text_of(&second), format!("Echo: {message}"));
 }
 
+/// The JSON of the document, block by block.
+mod document {
+    pub(super) const LIST: &str = r#"{
+  "action": "list",
+  "connection": "c1",  // optional: specific connection alias
+  "includeTools": true,
+  "includeInputSchema": false,
+  "includeAnnotations": true
+}"#;
+    pub(super) const SEARCH: &str = r#"{
+  "action": "search",
+  "query": "time",
+  "connection": "c1",  // optional: limit search to specific connection
+  "limit": 10
+}"#;
+    pub(super) const CALL: &str = r#"{
+  "action": "call",
+  "tool": "get_current_time",
+  "connection": "c1",  // optional: specify connection (auto-detected if unique)
+  "arguments": {
+    // tool-specific parameters
+  }
+}"#;
+    pub(super) const FILES: &str = r#"{
+  "action": "call",
+  "tool": "filesystemModify",
+  "argumentsFile": "/tmp/mini-a-proxy-args-123.json",
+  "resultToFile": true
+}"#;
+    pub(super) const SPILLED: &str = r#"{
+  "action": "call",
+  "tool": "filesystemModify",
+  "arguments": { "_fromFile": "/tmp/mini-a-proxy-args-123.json" },
+  "resultFile": "/tmp/mini-a-proxy-result-xyz.json",
+  "autoSpilled": true,
+  "content": [{
+    "type": "text",
+    "text": "Result auto-spilled to temporary JSON file (exceeded 51200 bytes): /tmp/mini-a-proxy-result-xyz.json (auto-deleted at shutdown).\nSize: 83421 bytes (~20855 tokens).\nTop-level keys: [files, metadata, summary]\nPreview: {\"files\":[{\"name\":\"foo.txt\",\"size\":123}..."
+  }]
+}"#;
+    pub(super) const INLINE: &str = r#"{
+  "action": "call",
+  "tool": "get_current_time",
+  "estimatedTokens": 12,
+  "content": [{"type":"text","text":"{\"time\":\"2026-02-18T10:00:00Z\"}"}]
+}"#;
+    pub(super) const STAT: &str =
+        r#"{"action":"readresult","resultFile":"/tmp/mini-a-proxy-result-abc.json","op":"stat"}"#;
+    pub(super) const STATED: &str = r#"{ "byteSize": 83421, "lineCount": 1204, "estimatedTokens": 20855 }"#;
+    pub(super) const GREP: &str = r#"{"action":"readresult","resultFile":"/tmp/mini-a-proxy-result-abc.json","op":"grep","pattern":"foo\\.txt","context":2}"#;
+    pub(super) const SLICE: &str = r#"{"action":"readresult","resultFile":"/tmp/mini-a-proxy-result-abc.json","op":"slice","fromLine":1,"toLine":100}"#;
+    pub(super) const READ: &str =
+        r#"{"action":"readresult","resultFile":"/tmp/mini-a-proxy-result-abc.json","op":"read"}"#;
+    pub(super) const QUERY: &str =
+        r#"{"action":"call","tool":"filesystemQuery","arguments":{"path":"/data"},"resultToFile":true}"#;
+    pub(super) const TRANSFORM: &str =
+        r#"{"action":"call","tool":"dataTransform","argumentsFile":"/tmp/mini-a-proxy-result-abc.json"}"#;
+    pub(super) const SCENARIO: &str = r#"{"action":"call","tool":"get_current_time","arguments":{}}"#;
+}
+
+/// A block without its comments.
+fn block(text: &str) -> Value {
+    let without = |line: &str| line.split("  //").next().unwrap().to_owned();
+    let text: String = text.lines().map(without).collect::<Vec<_>>().join("\n");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A block about other files than the document's.
+fn about(text: &str, files: &[(&str, &str)]) -> Value {
+    let mut text = block(text).to_string();
+    for (theirs, ours) in files {
+        text = text.replace(theirs, ours);
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A text in which numbers do not count, nor what is behind the beginning of a preview.
+fn told(text: &str) -> String {
+    let text = text.split_once("size\":123").map_or(text, |(before, _)| before);
+    text.split(|letter: char| letter.is_ascii_digit())
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("#")
+}
+
+/// A server whose one tool gives what it is given.
+const TRANSFORMING: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message.get("method"), message.get("params")
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "transform", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "dataTransform", "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call":
+        result = {"content": [], "structuredContent": {"given": sorted(params["arguments"]), "first": params["arguments"]["files"][0]}}
+    elif "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "unknown"}}), flush=True)
+        continue
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+/// Kept results in a folder for temporary files.
+fn kept_in(folder: &str) -> usize {
+    let inside = |path: &Path| -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
+    };
+    let bases =
+        inside(Path::new(folder)).into_iter().filter(|path| path.to_string_lossy().contains("ptc-spill"));
+    let folders = bases.flat_map(|base| inside(&base));
+    folders
+        .flat_map(|folder| inside(&folder))
+        .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
+        .count()
+}
+
+#[test]
+#[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
+fn every_block_of_the_document_is_taken_as_it_stands() {
+    use document::*;
+    let (_dir, path) = folder();
+    let (args, data_folder) = (format!("{path}/mini-a-proxy-args-123.json"), format!("{path}/data"));
+    std::fs::create_dir(&data_folder).unwrap();
+    std::fs::write(format!("{data_folder}/foo.txt"), "x".repeat(123)).unwrap();
+    for number in 1_000..3_500 {
+        std::fs::write(format!("{data_folder}/foo{number}.txt"), "").unwrap();
+    }
+    let transform = ptc_tests::upstreams::stdio("python3", &["-c", TRANSFORMING]);
+    let config = Upstreams::default()
+        .add("clock", time())
+        .add("everything", everything())
+        .add("fs", filesystem(Path::new(&path)))
+        .add("transform", transform)
+        .write();
+    let flags = [
+        "--tools",
+        "proxy-dispatch",
+        "--proxy-threshold",
+        "51200",
+        "--utils",
+        "--files-write",
+        "--files-root",
+        &path,
+    ];
+    let mut command = ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat());
+    command.env("TMPDIR", &path);
+    let mut server = Server::of(command);
+    // 1 and 2.
+    let list = data(&dispatch(&mut server, block(LIST)));
+    assert_eq!(list["connections"][0]["alias"], "c1");
+    let tools = list["connections"][0]["tools"].as_array().unwrap();
+    assert!(
+        tools.iter().all(|tool| tool.get("inputSchema").is_none() && tool["description"].is_string()),
+        "{list}"
+    );
+    let found = data(&dispatch(&mut server, block(SEARCH)));
+    assert!(
+        found["results"].as_array().unwrap().iter().any(|tool| tool["name"] == "get_current_time"),
+        "{found}"
+    );
+    // 3, and the answer that the result is in.
+    for text in [CALL, SCENARIO] {
+        let mut call = block(text);
+        call["arguments"]["timezone"] = "UTC".into();
+        let result = dispatch(&mut server, call);
+        for (key, value) in block(INLINE).as_object().unwrap() {
+            match key.as_str() {
+                "estimatedTokens" => assert!(result[key].is_u64(), "{result}"),
+                "content" => assert!(data(&result).is_object() && result[key].as_array().unwrap().len() == 1),
+                _ => assert_eq!(&result[key], value),
+            }
+        }
+        assert!(result.get("result").is_none() && result.get("structuredContent").is_none(), "{result}");
+    }
+    // 4: arguments from a file, the result to one.
+    let written = format!("{path}/written.txt");
+    std::fs::write(&args, json!({ "path": written, "content": "from a file" }).to_string()).unwrap();
+    let files = [("/tmp/mini-a-proxy-args-123.json", args.as_str()), ("/data", data_folder.as_str())];
+    let result = dispatch(&mut server, about(FILES, &files));
+    assert_eq!(std::fs::read_to_string(&written).unwrap(), "from a file");
+    assert_eq!(result["arguments"], json!({ "_fromFile": args }));
+    assert!(result["resultFile"].is_string() && result.get("autoSpilled").is_none(), "{result}");
+    // The response of a call whose result is too large.
+    std::fs::write(&args, json!({ "path": data_folder }).to_string()).unwrap();
+    let call = json!({ "action": "call", "tool": "filesystemQuery", "argumentsFile": args });
+    let result = dispatch(&mut server, call);
+    let file = result["resultFile"].as_str().unwrap().to_owned();
+    let spilled = about(
+        SPILLED,
+        &[files[0], ("/tmp/mini-a-proxy-result-xyz.json", &file), ("filesystemModify", "filesystemQuery")],
+    );
+    for (key, value) in spilled.as_object().unwrap() {
+        match key.as_str() {
+            "content" => assert_eq!(told(&text_of(&result)), told(&text_of(&spilled))),
+            _ => assert_eq!(&result[key], value),
+        }
+    }
+    assert!(
+        text_of(&result).contains("Preview: {\"files\":[{\"name\":\"foo.txt\",\"size\":123}"),
+        "{result}"
+    );
+    // 5, on the result of the chain's first step.
+    let first = dispatch(&mut server, about(QUERY, &files));
+    let kept = first["resultFile"].as_str().unwrap().to_owned();
+    let files = [("/tmp/mini-a-proxy-result-abc.json", kept.as_str())];
+    let stat = data(&dispatch(&mut server, about(STAT, &files)));
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&stat), keys(&block(STATED)));
+    assert!(stat["lineCount"].as_u64() > Some(2_500), "{stat}");
+    let found = dispatch(&mut server, about(GREP, &files));
+    assert_eq!(found["matchCount"], 1, "{found}");
+    assert_eq!(text_of(&found).lines().count(), 5, "with two lines before and after: {found}");
+    assert_eq!(text_of(&dispatch(&mut server, about(SLICE, &files))).lines().count(), 100);
+    let whole = data(&dispatch(&mut server, about(READ, &files)));
+    assert_eq!(keys(&whole), ["files", "metadata", "summary"]);
+    // 6: it is the arguments of the next call.
+    let second = data(&dispatch(&mut server, about(TRANSFORM, &files)));
+    assert_eq!(
+        second,
+        json!({ "given": ["files", "metadata", "summary"], "first": { "name": "foo.txt", "size": 123 } })
+    );
+    // What section 5 warns of: another tool reads a kept result, which is too large once more.
+    let before = kept_in(&path);
+    for (connection, tool, arguments) in [
+        ("utils", "filesystemQuery", json!({ "operation": "read", "path": file })),
+        (
+            "utils",
+            "filesystemQuery",
+            json!({ "operation": "search", "pattern": ".", "path": path, "includeHidden": true }),
+        ),
+        ("fs", "read_text_file", json!({ "path": file })),
+        ("fs", "read_multiple_files", json!({ "paths": [file, kept] })),
+    ] {
+        for more in [json!({}), json!({ "resultSizeThreshold": 10 })] {
+            let mut call =
+                json!({ "action": "call", "connection": connection, "tool": tool, "arguments": arguments });
+            call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let answer = server.request("tools/call", json!({ "name": "proxy-dispatch", "arguments": call }))
+                ["result"]
+                .clone();
+            if tool == "filesystemQuery" && arguments["operation"] == "search" {
+                // It sees the files, and none of the kept ones.
+                assert!(!text_of(&answer).contains("ptc-spill-0/"), "{answer}");
+                continue;
+            }
+            let said = text_of(&answer);
+            assert!(
+                answer["isError"] == true
+                    && said.contains("readresult")
+                    && answer.get("resultFile").is_none(),
+                "{answer}"
+            );
+        }
+    }
+    assert!(kept_in(&path) <= before + 2, "only searches were kept");
+    assert_eq!(server.end(), Some(0));
+    assert_eq!(kept_in(&path), 0);
+}
+
 #[test]
 #[cfg_attr(not(third_party), ignore = "PTC_SKIP_THIRD_PARTY=1")]
 fn looking_into_a_kept_result_keeps_nothing_more() {

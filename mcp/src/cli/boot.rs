@@ -1,5 +1,6 @@
 //! Flags of upstream servers, configuration lookup, and the start of the runtime.
 
+use super::flags::files::FileFlags;
 use super::flags::limits::parser;
 use super::flags::variables;
 use crate::console::exit::{Abort, Exit};
@@ -50,9 +51,16 @@ pub struct UpstreamFlags {
     /// frozen, the others live]
     #[arg(long, value_name = "MODE", value_enum, hide_possible_values = true)]
     catalog_snapshot_mode: Option<SnapshotFlag>,
+    /// The age at which a live tool list is asked for again, though its server says nothing of a change; 0 means never
+    /// [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parser(Unit::Millis))]
+    tool_cache_ttl: Option<u64>,
     /// Only tools that their servers annotate as read-only exist
     #[arg(long)]
     aggregator_read_only: bool,
+    /// Files that callers may name.
+    #[command(flatten)]
+    pub files: FileFlags,
 }
 
 /// `--catalog-snapshot-mode`.
@@ -76,6 +84,14 @@ impl UpstreamFlags {
     pub fn read_only(&self) -> Result<bool, Abort> {
         let variable = || variables::read("aggregator-read-only", variables::boolean);
         Ok(self.aggregator_read_only || variable()?.unwrap_or(false))
+    }
+
+    fn list_ttl(&self) -> Result<Option<Duration>, Abort> {
+        let ttl = match self.tool_cache_ttl {
+            Some(ttl) => Some(ttl),
+            None => variables::read("tool-cache-ttl", parser(Unit::Millis))?,
+        };
+        Ok(ttl.filter(|&ttl| ttl > 0).map(Duration::from_millis))
     }
 
     pub(super) fn snapshot(&self) -> Result<Option<SnapshotMode>, Abort> {
@@ -124,6 +140,7 @@ impl UpstreamFlags {
     /// All servers of these files and of the flags, and how scripts are run; what is odd in the files goes to the log.
     pub(super) fn entries(&self, files: &[PathBuf]) -> Result<(Vec<ServerEntry>, ScriptSettings), Abort> {
         let mut servers = self.commands()?;
+        servers.extend(self.files.server()?);
         let mut execution = ScriptSettings::default();
         for config in self.load(files)? {
             for warning in &config.warnings {
@@ -297,6 +314,7 @@ fn configuration(
         start,
         try_again: None,
         snapshot,
+        list_ttl: flags.list_ttl()?,
         read_only: flags.read_only()?,
         workers,
         preludes: prelude.into_iter().collect(),

@@ -203,7 +203,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let spills = booted.runtime.broker().spills();
     args.proxy.bound(spills)?;
     if wants(proxy::NAME) {
-        let place = args.proxy.place(spills)?;
+        let place = args.proxy.place(spills, args.upstreams.files.roots()?)?;
         more.proxy = Some(ProxyDispatch::new(booted.runtime.clone(), limits, place));
     }
     if session::NAMES.into_iter().any(wants) {

@@ -95,6 +95,8 @@ pub enum LookError {
     Pattern(String),
     /// More was found than may be given, so many bytes.
     Large(u64),
+    /// It had to go.
+    Gone,
     /// The file cannot be read.
     Io(String),
 }
@@ -104,6 +106,7 @@ impl std::fmt::Display for LookError {
         match self {
             LookError::Pattern(why) => write!(f, "the pattern is wrong: {why}"),
             LookError::Large(most) => write!(f, "it finds more than {most} bytes: ask for less"),
+            LookError::Gone => f.write_str("the result had to go, for newer ones: make the call again"),
             LookError::Io(why) => write!(f, "the result cannot be read: {why}"),
         }
     }
@@ -143,10 +146,24 @@ impl Look {
 }
 
 impl Spilled {
+    /// What was looked at, unless it went meanwhile.
+    fn still<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
+        if self.is_gone() { Err(LookError::Gone) } else { looked }
+    }
+
+    /// What a path such as `$.items[0].name` finds, as JSON text of at most so many bytes; `None` for nothing.
+    ///
+    /// # Errors
+    /// The path is wrong, or finds more than that; the file cannot be read.
+    pub fn json_path(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
+        let path = JsonPath::read(path).map_err(LookError::Pattern)?;
+        self.still(path.find(self, most_bytes))
+    }
+
     /// Looks; texts have at most so many bytes.
     pub(crate) fn look(&self, look: Look, most: usize) -> Result<Looked, LookError> {
         Ok(match look {
-            Look::Stat => Looked::Size(self.stat(), self.top_level()),
+            Look::Stat => self.still(Ok(Looked::Size(self.stat(), self.top_level())))?,
             Look::Head(lines) => Looked::Lines(self.head(lines, most)?),
             Look::Tail(lines) => Looked::Lines(self.tail(lines, most)?),
             Look::Slice(from, to) => Looked::Lines(self.slice(from, to, most)?),
@@ -154,7 +171,7 @@ impl Spilled {
                 Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most })?)
             }
             Look::Read(bytes) => Looked::Beginning(self.read(bytes.min(most))?),
-            Look::Path(path) => Looked::Json(path.find(self, most)?),
+            Look::Path(path) => Looked::Json(self.still(path.find(self, most))?),
         })
     }
 
@@ -168,7 +185,7 @@ impl Spilled {
     /// # Errors
     /// The file cannot be read.
     pub fn read(&self, most_bytes: usize) -> Result<KeptPart, LookError> {
-        let (text, truncated) = self.bytes_at(0, self.bytes, most_bytes)?;
+        let (text, truncated) = self.still(self.bytes_at(0, self.bytes, most_bytes))?;
         Ok(KeptPart { text, truncated, from_line: 1 })
     }
 
@@ -193,9 +210,12 @@ impl Spilled {
     /// # Errors
     /// The file cannot be read.
     pub fn slice(&self, from: u64, to: u64, most_bytes: usize) -> Result<KeptPart, LookError> {
-        let begin = self.line_start(from.max(1))?;
-        let end = self.line_start(to.saturating_add(1))?;
-        let (text, truncated) = self.bytes_at(begin, end.max(begin), most_bytes)?;
+        let read = || {
+            let begin = self.line_start(from.max(1))?;
+            let end = self.line_start(to.saturating_add(1))?;
+            self.bytes_at(begin, end.max(begin), most_bytes)
+        };
+        let (text, truncated) = self.still(read())?;
         Ok(KeptPart { text, truncated, from_line: from.max(1) })
     }
 
@@ -220,9 +240,10 @@ impl Spilled {
         let mut found =
             FoundLines { shown: GrepMatches::default(), most_bytes: grep.most_bytes, breaks: false };
         let file = Reading { file: &self.file, place: 0 };
-        searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
+        let searched = searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
             LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
-        })?;
+        });
+        self.still(searched)?;
         Ok(found.shown)
     }
 

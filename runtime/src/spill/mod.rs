@@ -1,8 +1,8 @@
 //! Results that are too large to carry: kept in private files, and looked at in parts.
 //!
 //! A result streams to a nameless file as it comes ([`RawSpill`]), is brought into a form in which lines mean something
-//! (`form`), and is then a [`Spilled`] with a name. All files together are bounded: for a new one
-//! the oldest go. The folder is this process's, and goes with it; what a process leaves that was killed is removed
+//! (`form`), and is then a [`Spilled`], which is there as long as somebody holds it. All files together are bounded: for
+//! a new one the oldest go, whoever holds them. The folder is this process's, and goes with it; what a process leaves that was killed is removed
 //! by the next one.
 //!
 //! # Layout
@@ -22,6 +22,6 @@ pub use form::TopLevel;
 pub(crate) use form::form_raw;
 pub(crate) use look::Look;
 pub use look::{Grep, GrepMatches, KeptPart, LookError, Looked, Stat};
-pub(crate) use owned::OwnedSpills;
+pub use owned::OwnedSpills;
 pub use place::SpillPlace;
-pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled};
+pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled, names_in};

@@ -51,10 +51,6 @@ impl SpillPlace {
         }
     }
 
-    pub(super) fn existing(&self) -> Option<SpillStore> {
-        self.lock().store.clone()
-    }
-
     fn lock(&self) -> MutexGuard<'_, PlaceState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

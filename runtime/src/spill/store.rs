@@ -8,10 +8,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes between two marks of a file: a line is found by reading so much at most.
 pub(super) const STRIDE: usize = 256 << 10;
+
+/// The end of the names of results.
+const KEPT: &str = ".json";
+
+/// Most results at once: each has a file that is open.
+const MOST_FILES: usize = 256;
 
 /// Where files go, and how many bytes of them there may be.
 #[derive(Clone, Debug)]
@@ -77,11 +84,11 @@ struct SharedSpills {
 struct SpillState {
     used: u64,
     made: u64,
-    /// The oldest first.
-    kept: VecDeque<Arc<Spilled>>,
+    /// The oldest first. They are their holders'.
+    kept: VecDeque<Weak<Spilled>>,
 }
 
-/// A result that is kept.
+/// A result that is kept: until nobody holds this value, or newer ones need its room.
 pub struct Spilled {
     pub(super) file: File,
     /// Where it is; what callers name it by.
@@ -90,6 +97,9 @@ pub struct Spilled {
     pub(super) lines: u64,
     /// Line ends before each stride.
     pub(super) marks: Vec<u64>,
+    store: Weak<SharedSpills>,
+    /// Its bytes are on the account no more.
+    is_gone: AtomicBool,
 }
 
 /// Bytes on the account of the store.
@@ -135,7 +145,8 @@ impl SpillStore {
 
     /// Removes all files at once. Results that are made later are not to be had.
     pub fn close(&self) {
-        self.lock().kept.clear();
+        let mut state = self.lock();
+        while state.evict() {}
         self.0.folder.remove();
     }
 
@@ -147,27 +158,9 @@ impl SpillStore {
         super::form::form_text(self, text)
     }
 
-    /// The result of this name: its path as it was told, or the last part of it. Nothing is opened.
-    pub fn find(&self, name: &str) -> Option<Arc<Spilled>> {
-        let is_it = |spilled: &&Arc<Spilled>| {
-            spilled.path == name || (!name.is_empty() && spilled.path.rsplit('/').next() == Some(name))
-        };
-        self.lock().kept.iter().find(is_it).cloned()
-    }
-
-    /// Removes a result, if it is still there. Whoever is looking into it can go on.
-    pub(super) fn release(&self, spilled: &Arc<Spilled>) {
-        let mut state = self.lock();
-        if let Some(at) = state.kept.iter().position(|kept| Arc::ptr_eq(kept, spilled)) {
-            state.kept.remove(at);
-            let _ = std::fs::remove_file(&spilled.path);
-            state.used -= spilled.bytes;
-        }
-    }
-
     /// A place for what a server sends.
     pub(crate) fn raw(&self) -> Result<RawSpill, SpillError> {
-        let path = self.new_path("raw");
+        let path = self.new_path(".raw");
         let file = self.create(&path)?;
         std::fs::remove_file(&path)?;
         Ok(RawSpill { file, room: DiskRoom { store: self.clone(), bytes: 0 }, store: self.clone() })
@@ -175,7 +168,7 @@ impl SpillStore {
 
     /// A result in the making.
     pub(super) fn writer(&self) -> Result<SpillWriter, SpillError> {
-        let path = self.new_path("json");
+        let path = self.new_path(KEPT);
         let file = self.create(&path)?;
         Ok(SpillWriter {
             file,
@@ -198,6 +191,11 @@ impl SpillStore {
         self.lock().used
     }
 
+    /// Most bytes of all files together.
+    pub fn most_bytes(&self) -> u64 {
+        self.0.most_bytes
+    }
+
     fn create(&self, path: &PathBuf) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
     }
@@ -207,11 +205,42 @@ impl SpillStore {
         state.made += 1;
         // Whoever knows the name of a result can read it, so nobody can know that of another one's.
         let secret = self.0.names.hash_one(state.made);
-        self.0.folder.path().join(format!("r{}-{secret:016x}.{kind}", state.made))
+        self.0.folder.path().join(format!("r{}-{secret:016x}{kind}", state.made))
     }
 
     fn lock(&self) -> MutexGuard<'_, SpillState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
+    }
+}
+
+impl SharedSpills {
+    fn lock(&self) -> MutexGuard<'_, SpillState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpillState {
+    /// Takes the oldest result away from whoever holds it; false when there is none. Its file is emptied, since those who
+    /// have it open would keep its bytes on the disk.
+    fn evict(&mut self) -> bool {
+        let Some(oldest) = self.kept.pop_front() else { return false };
+        // One that is being dropped in this moment gives its bytes back itself.
+        if let Some(oldest) = oldest.upgrade()
+            && !oldest.is_gone.swap(true, Ordering::AcqRel)
+        {
+            let _ = std::fs::remove_file(&oldest.path);
+            let _ = oldest.file.set_len(0);
+            self.used -= oldest.bytes;
+        }
+        true
+    }
+
+    fn enter(&mut self, spilled: &Arc<Spilled>) {
+        self.kept.retain(|kept| kept.strong_count() > 0);
+        while self.kept.len() >= MOST_FILES {
+            self.evict();
+        }
+        self.kept.push_back(Arc::downgrade(spilled));
     }
 }
 
@@ -221,9 +250,9 @@ impl DiskRoom {
         let most = self.store.0.most_bytes;
         let mut state = self.store.lock();
         while state.used + by > most {
-            let Some(oldest) = state.kept.pop_front() else { return Err(SpillError::TooLarge { most }) };
-            let _ = std::fs::remove_file(&oldest.path);
-            state.used -= oldest.bytes;
+            if !state.evict() {
+                return Err(SpillError::TooLarge { most });
+            }
         }
         state.used += by;
         self.bytes += by;
@@ -287,6 +316,38 @@ impl Spilled {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// True when its path, or the last part of that, is this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.path == name || (!name.is_empty() && self.path.rsplit('/').next() == Some(name))
+    }
+
+    /// It had to go.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Spilled {
+    fn drop(&mut self) {
+        if self.is_gone.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let _ = std::fs::remove_file(&self.path);
+        if let Some(shared) = self.store.upgrade() {
+            shared.lock().used -= self.bytes;
+        }
+    }
+}
+
+/// The words of a text that may be the last parts of paths of results, whatever folders are written before them. Nobody
+/// can guess one, so no other text has the name of a result.
+pub fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    text.match_indices(KEPT).filter_map(move |(at, _)| {
+        let word = text[..at].trim_end_matches(is_name).len();
+        text.get(word..at + KEPT.len())
+    })
 }
 
 impl SpillWriter {
@@ -314,7 +375,7 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// The result, which can be named from now on.
+    /// The result, whose holder it is.
     pub(super) fn finish(mut self) -> Result<Arc<Spilled>, SpillError> {
         self.write()?;
         let spilled = Arc::new(Spilled {
@@ -323,9 +384,11 @@ impl SpillWriter {
             bytes: std::mem::take(&mut self.room.bytes),
             lines: self.lines + u64::from(!self.ends_line),
             marks: std::mem::take(&mut self.marks),
+            store: Arc::downgrade(&self.room.store.0),
+            is_gone: AtomicBool::new(false),
         });
         self.is_kept = true;
-        self.room.store.lock().kept.push_back(spilled.clone());
+        self.room.store.lock().enter(&spilled);
         Ok(spilled)
     }
 }

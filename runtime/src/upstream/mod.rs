@@ -29,6 +29,7 @@ pub(crate) use jsonrpc::message::response;
 pub use jsonrpc::{ErrorObject, RawAnswer};
 pub(crate) use openapi::DEFAULT_SCHEMA_BYTES;
 pub use openapi::{OpenApiService, OpenApiSpec, OperationOverride, SchemaSource};
+pub use overflow::AnswerWriter;
 pub use request::{CallLimits, CallRequest, CallResult, ResultBody, ResultSink};
 pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOptions};
 #[cfg(feature = "agent")]

@@ -42,6 +42,71 @@ impl From<OverflowFault> for UpstreamFault {
     }
 }
 
+/// An answer in the making: in memory, or in a file once it is larger than memory is given to it.
+pub struct AnswerWriter {
+    cap: usize,
+    overflow: Option<SpillStore>,
+    /// What stands around the text in a file, where that is to be a message.
+    around: [&'static [u8]; 2],
+    text: Vec<u8>,
+    file: Option<RawSpill>,
+}
+
+impl AnswerWriter {
+    /// The result of a request of MCP: at most `cap` bytes in memory, more of them in a file of `overflow`, as a message.
+    pub fn of_result(cap: usize, overflow: Option<SpillStore>) -> AnswerWriter {
+        AnswerWriter { around: [b"{\"result\":", b"}"], ..AnswerWriter::of_body(cap, overflow) }
+    }
+
+    fn of_body(cap: usize, overflow: Option<SpillStore>) -> AnswerWriter {
+        AnswerWriter { cap, overflow, around: [b"", b""], text: Vec::new(), file: None }
+    }
+
+    /// There is room for so many bytes, whatever has to go for them.
+    ///
+    /// # Errors
+    /// There is not; nothing has gone.
+    pub fn expect_bytes(&self, bytes: u64) -> Result<(), SpillError> {
+        let most = self.overflow.as_ref().map_or(self.cap as u64, SpillStore::most_bytes);
+        if bytes > most { Err(SpillError::TooLarge { most }) } else { Ok(()) }
+    }
+
+    /// Takes more of the text.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn push(&mut self, part: &[u8]) -> Result<(), SpillError> {
+        if let Some(file) = &mut self.file {
+            return file.push(part);
+        }
+        if self.text.len() + part.len() <= self.cap {
+            self.text.extend_from_slice(part);
+            return Ok(());
+        }
+        let Some(store) = &self.overflow else { return Err(SpillError::TooLarge { most: self.cap as u64 }) };
+        let mut file = store.raw()?;
+        for part in [self.around[0], &std::mem::take(&mut self.text), part] {
+            file.push(part)?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// There is no room for its end.
+    pub fn finish(self) -> Result<RawAnswer, SpillError> {
+        Ok(match self.file {
+            Some(mut file) => {
+                file.push(self.around[1])?;
+                RawAnswer::in_file(file)
+            }
+            None => RawAnswer::from_bytes(self.text),
+        })
+    }
+}
+
 /// Reads a body to its end: at most `cap` bytes into memory, more of them into a file of `overflow`.
 pub(super) async fn read(
     body: &mut Body,
@@ -49,22 +114,9 @@ pub(super) async fn read(
     overflow: Option<&SpillStore>,
 ) -> Result<RawAnswer, OverflowFault> {
     let Some(store) = overflow else { return Ok(RawAnswer::from_bytes(body.read(cap).await?)) };
-    let mut text = Vec::new();
-    let mut file: Option<RawSpill> = None;
+    let mut answer = AnswerWriter::of_body(cap, Some(store.clone()));
     while let Some(chunk) = body.chunk().await? {
-        match &mut file {
-            Some(file) => file.push(&chunk)?,
-            None if text.len() + chunk.len() <= cap => text.extend_from_slice(&chunk),
-            None => {
-                let mut made = store.raw()?;
-                made.push(&std::mem::take(&mut text))?;
-                made.push(&chunk)?;
-                file = Some(made);
-            }
-        }
+        answer.push(&chunk)?;
     }
-    Ok(match file {
-        Some(file) => RawAnswer::in_file(file),
-        None => RawAnswer::from_bytes(text),
-    })
+    Ok(answer.finish()?)
 }

@@ -62,6 +62,11 @@ impl MemoryServer {
         };
     }
 
+    /// It has another tool from now on, and says nothing of it.
+    pub(crate) fn grow(&self) {
+        self.state.lock().unwrap().grown = true;
+    }
+
     fn has(&self, habit: Habit) -> bool {
         self.state.lock().unwrap().habits.contains(&habit)
     }
@@ -237,7 +242,7 @@ impl MemoryPeer {
                 Err(ErrorObject::read(json!({"code": -32000, "message": why}).to_string().as_bytes()))
             }
             "grow" => {
-                self.server.state.lock().unwrap().grown = true;
+                self.server.grow();
                 self.events.notification("notifications/tools/list_changed");
                 Ok(json!({"content": []}))
             }

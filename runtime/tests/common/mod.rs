@@ -48,6 +48,15 @@ pub(crate) fn upstream_with(
     mode: SnapshotMode,
     secrets: SecretRegistry,
 ) -> SupervisedUpstream {
+    upstream_listed_every(None, entry, mode, secrets)
+}
+
+pub(crate) fn upstream_listed_every(
+    list_ttl: Option<Duration>,
+    entry: ServerEntry,
+    mode: SnapshotMode,
+    secrets: SecretRegistry,
+) -> SupervisedUpstream {
     SupervisedUpstream::new(SupervisorOptions {
         catalog: SharedCatalog::new([(entry.name.clone(), None)]),
         name: entry.name,
@@ -59,6 +68,7 @@ pub(crate) fn upstream_with(
         unresponsive_timeout: entry.unresponsive_timeout,
         guardian: Arc::default(),
         mode,
+        list_ttl,
         policy: entry.tools,
         limits: entry.limits,
         secrets,

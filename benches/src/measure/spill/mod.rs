@@ -1,5 +1,5 @@
-//! A result that is too large to be carried, through `ptc serve --tools proxy-dispatch`: memory of the server, and how
-//! fast its file is looked into, beside `grep`.
+//! A result that is too large to be carried, through `ptc serve` of 32 MB: memory of the server, and how fast its file
+//! is looked into, beside `grep`; the rows added up by a client of `proxy-dispatch`, and by a program.
 
 mod rows;
 
@@ -35,7 +35,31 @@ pub struct SpillFigures {
     pub peer: Duration,
     /// A sum over all rows, by slices.
     pub sum: Duration,
+    /// The same in one program.
+    pub program: ProgramFigures,
 }
+
+/// A program that makes the call and adds up all rows by slices.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgramFigures {
+    /// Resident bytes of its server before, and most until its end.
+    pub idle: u64,
+    /// See `idle`.
+    pub peak: u64,
+    /// The whole program, call included.
+    pub took: Duration,
+    /// What it spent of its fuel.
+    pub fuel: u64,
+}
+
+/// Adds up the values of all rows; FROM and TO are lines of the list in the file.
+const PROGRAM: &str = r#"
+    (let [r (tool/call {:server "rows" :tool "rows" :args {:bytes BYTES} :on-large :spill})
+          end (dec (:lines (spill/stat r)))
+          text (fn [from] (str/join (:lines (spill/slice r from (min (+ from (dec SLICE)) end)))))
+          rows (fn [from] (json/parse-string (str "[" (str/replace (text from) #",$" "") "]")))
+          sum (fn [from] (reduce + (map :value (rows from))))]
+      [(dec end) (reduce + (map sum (range 2 (inc end) SLICE)))])"#;
 
 /// A `ptc serve` under way.
 struct Served {
@@ -46,14 +70,15 @@ struct Served {
 }
 
 impl Served {
-    fn start() -> Result<Served, String> {
+    fn start(flags: &[&str]) -> Result<Served, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         // Through a shell: a server must not be this very program.
         let upstream = format!("rows=sh -c 'exec \"{}\" bench rows-server'", own.display());
         let limits = ["--memory", "32M", "--max-total-memory", "32M", "--upstream-call-timeout", "600s"];
         let mut child = Command::new(own)
-            .args(["serve", "--tools", "proxy-dispatch", "--stdio", &upstream])
+            .args(["serve", "--stdio", &upstream])
             .args(limits)
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -111,7 +136,8 @@ impl Drop for Served {
 /// # Errors
 /// No server; answers that are not right.
 pub fn measure(bytes: u64) -> Result<SpillFigures, String> {
-    let mut served = Served::start()?;
+    let program = measure_program(bytes)?;
+    let mut served = Served::start(&["--tools", "proxy-dispatch"])?;
     served.dispatch(json!({ "action": "call", "tool": "rows", "arguments": { "bytes": 1 } }))?;
     let idle = served.memory("VmRSS:")?;
     let begun = Instant::now();
@@ -166,5 +192,29 @@ pub fn measure(bytes: u64) -> Result<SpillFigures, String> {
         return Err("a row is missing".to_owned());
     }
     let (sum, peak) = (begun.elapsed(), served.memory("VmHWM:")?);
-    Ok(SpillFigures { bytes, idle, peak, call, stat: stat_took, grep, peer, sum })
+    Ok(SpillFigures { bytes, idle, peak, call, stat: stat_took, grep, peer, sum, program })
+}
+
+fn measure_program(bytes: u64) -> Result<ProgramFigures, String> {
+    let mut served =
+        Served::start(&["--timeout", "600s", "--fuel", "100000000000", "--response-profile", "debug"])?;
+    let mut run = |bytes: u64| {
+        let program = PROGRAM.replace("BYTES", &bytes.to_string()).replace("SLICE", &SLICE.to_string());
+        let asked = json!({ "name": "lisp_eval", "arguments": { "program": program } });
+        let begun = Instant::now();
+        let answer = served.ask("tools/call", &asked)?["structuredContent"].clone();
+        let took = begun.elapsed();
+        let text = answer["result"].as_str().unwrap_or_default();
+        let numbers: Vec<u64> =
+            text.trim_matches(['[', ']']).split(' ').filter_map(|number| number.parse().ok()).collect();
+        let &[rows, sum] = &numbers[..] else { return Err(format!("the program gave {answer}")) };
+        if sum == 0 || sum != (0..rows).map(|id| id % 1_000).sum::<u64>() {
+            return Err(format!("a row is missing: {text}"));
+        }
+        let (idle, peak) = (served.memory("VmRSS:")?, served.memory("VmHWM:")?);
+        let fuel = answer["usage"]["fuel"].as_u64().unwrap_or(0);
+        Ok(ProgramFigures { idle, peak, took, fuel })
+    };
+    let ProgramFigures { idle, .. } = run(4 << 20)?;
+    Ok(ProgramFigures { idle, ..run(bytes)? })
 }

@@ -4,6 +4,7 @@
 //!
 //! - [`limits`]: one flag for each row of a table of limits: those of a program, and [`server`]'s.
 //! - [`session`]: whether and how many sessions there are. [`debug`]: what is remembered of calls.
+//! - [`files`]: files that callers may name, and tools that look into them.
 //! - [`http`]: where `ptc serve --http` listens, and who gets in.
 //! - [`source`]: where programs and contexts come from.
 //! - [`catalog`]: flags of the tool list in the description of `lisp_eval`.
@@ -12,6 +13,7 @@
 pub mod agentic;
 pub mod catalog;
 pub mod debug;
+pub mod files;
 pub mod http;
 pub mod limits;
 pub mod prelude;

@@ -1,12 +1,14 @@
 //! Flags of `proxy-dispatch`.
 
 use super::limits::{FlagTable, LimitFlags};
+use super::variables;
 use crate::console::exit::Abort;
-use crate::tools::proxy::{FileRoots, ProxyPlace};
+use crate::files::FileRoots;
+use crate::tools::proxy::{KeepingRules, ProxyPlace};
 use ptc_runtime::limit_table;
 use ptc_runtime::spill::SpillPlace;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 limit_table! {
     /// The limits of results that are kept in files.
@@ -16,6 +18,8 @@ limit_table! {
     threshold: Bytes = 0, "proxy-threshold", "autoSpilled";
     /// Bytes of all results that are kept in files; the oldest go.
     most_bytes: Bytes = 2 << 30, "max-spill-bytes", "response_too_large";
+    /// How long a result of proxy-dispatch is kept that nobody looks at; 0 means as long as there is room.
+    most_age_ms: Millis = 86_400_000, "max-spill-age", "there is no kept result";
 }
 
 impl FlagTable for SpillLimits {}
@@ -24,9 +28,9 @@ impl FlagTable for SpillLimits {}
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "proxy-dispatch")]
 pub struct ProxyFlags {
-    /// Folder that files may be named in (argumentsFile); may be given several times
-    #[arg(long, value_name = "DIR")]
-    files_root: Vec<PathBuf>,
+    /// Show and keep lists and objects as TOON, where there is a threshold
+    #[arg(long)]
+    proxy_toon: bool,
     #[command(flatten)]
     limits: LimitFlags<SpillLimits>,
 }
@@ -39,11 +43,11 @@ impl ProxyFlags {
     }
 
     /// Opens what they name.
-    pub fn place(&self, spills: &SpillPlace) -> Result<ProxyPlace, Abort> {
-        let SpillLimits { threshold, .. } = self.limits.limits(false)?;
-        let roots = FileRoots::open(&self.files_root)
-            .map_err(|(path, error)| Abort::usage(format!("--files-root {}: {error}", path.display())))?;
+    pub fn place(&self, spills: &SpillPlace, roots: FileRoots) -> Result<ProxyPlace, Abort> {
+        let SpillLimits { threshold, most_age_ms, .. } = self.limits.limits(false)?;
         let store = spills.store()?;
-        Ok(ProxyPlace { store, roots: Arc::new(roots), threshold })
+        let toon = self.proxy_toon || variables::read("proxy-toon", variables::boolean)?.unwrap_or(false);
+        let most_age = Some(Duration::from_millis(most_age_ms)).filter(|most| !most.is_zero());
+        Ok(ProxyPlace::new(store, Arc::new(roots), KeepingRules { threshold, toon, most_age }))
     }
 }

@@ -4,6 +4,7 @@ use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};
 use super::fields::Given;
 use super::place::ProxyPlace;
+use crate::tools::CallOwner;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(super) async fn call(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
-    place: &ProxyPlace,
+    (place, owner): (&ProxyPlace, CallOwner),
     given: &Given,
 ) -> Result<ProxyAnswer, String> {
     let tool = given.text("tool").unwrap_or_default();
@@ -22,16 +23,17 @@ pub(super) async fn call(
     let server = connection.status.name.to_string();
     let file = given.text("argumentsFile");
     let arguments = match &file {
-        Some(file) => place.arguments(file, account.limits().max_context_bytes).await?,
+        Some(file) => place.arguments(owner, file, account.limits().max_context_bytes).await?,
         None => given.raw("arguments").unwrap_or("{}").to_owned(),
     };
     // A message is a line, and a break between the tokens of JSON is a blank like any other.
     let arguments =
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
-    let call = ToolCall { server, tool: tool.clone(), arguments };
     let store = place.store.clone();
+    let about = place.results.named_in(owner, &arguments);
+    let call = ToolCall { server, tool: tool.clone(), arguments };
     let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
-        Ok(payload) => place.answer(payload, given).await?,
+        Ok(payload) => place.answer(owner, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
             ProxyAnswer::error(lines.collect::<Vec<_>>().join("\n"))
@@ -93,10 +95,12 @@ async fn connection_of(
     }
 }
 
-/// A result in the answer itself.
-pub(super) fn inline(payload: &CallPayload) -> ProxyAnswer {
-    let mut answer = match (payload.value(), payload.blocks()) {
-        (value, Some(blocks)) if payload.failure().is_none() => {
+/// A result in the answer itself; `toon`: what its text is then.
+pub(super) fn inline(payload: &CallPayload, toon: Option<String>) -> ProxyAnswer {
+    let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
+    let mut answer = match (toon, payload.value(), payload.blocks()) {
+        (Some(toon), ..) => ProxyAnswer::text(toon),
+        (None, value, Some(blocks)) if payload.failure().is_none() => {
             let mut blocks: Vec<Value> = serde_json::from_slice(blocks).unwrap_or_default();
             if let PayloadValue::Json(json) = value {
                 let text = String::from_utf8_lossy(json);
@@ -104,9 +108,9 @@ pub(super) fn inline(payload: &CallPayload) -> ProxyAnswer {
             }
             ProxyAnswer::blocks(blocks)
         }
-        (PayloadValue::Json(json), _) => ProxyAnswer::text(String::from_utf8_lossy(json).into_owned()),
-        (PayloadValue::Text(text), _) => ProxyAnswer::text(text.to_owned()),
-        (PayloadValue::Nothing, _) => ProxyAnswer::text(String::new()),
+        (None, PayloadValue::Json(json), _) => ProxyAnswer::text(String::from_utf8_lossy(json).into_owned()),
+        (None, PayloadValue::Text(text), _) => ProxyAnswer::text(text.to_owned()),
+        (None, PayloadValue::Nothing, _) => ProxyAnswer::text(String::new()),
     };
     if let Some((reason, message)) = payload.failure() {
         let text = match payload.value() {
@@ -118,5 +122,5 @@ pub(super) fn inline(payload: &CallPayload) -> ProxyAnswer {
         };
         answer = ProxyAnswer::error(text).with("reason", reason.name());
     }
-    answer.with("estimatedTokens", estimated_tokens(payload.bytes()))
+    answer.with("estimatedTokens", estimated_tokens(bytes))
 }

@@ -5,8 +5,8 @@
 //!
 //! - `fields`: what a call may say, as one table; its schema.
 //! - `connection`: servers as the tool names them. `listing`: `list` and `search`. `call`: `call`.
-//! - `place`: where large results and arguments are; `files`: files that a call may name. `read_result`:
-//!   `readresult`.
+//! - `place`: where large results and arguments are; `kept`: whose they are. `read_result`: `readresult`.
+//! - `toon`: results in another notation.
 //! - `answer`: answers on their way through a run.
 //!
 //! Each call is a run of its own, so budgets, ledger, policies, checks, deadlines and redaction are those of programs.
@@ -15,16 +15,16 @@ mod answer;
 mod call;
 mod connection;
 mod fields;
-mod files;
+mod kept;
 mod listing;
 mod place;
 mod read_result;
+mod toon;
 
-pub use files::FileRoots;
-pub use place::ProxyPlace;
+pub use place::{KeepingRules, ProxyPlace};
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
 use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, EdgeReason};
 use crate::protocol::borrowed::Raw;
@@ -37,7 +37,8 @@ use ptc_runtime::outcome::Outcome;
 use ptc_runtime::run::account::RunAccount;
 use ptc_runtime::watcher::RunWatcher;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Name of the tool.
 pub const NAME: &str = "proxy-dispatch";
@@ -53,6 +54,9 @@ const NAMED: usize = 20;
 /// What a run may take beyond its call, which has a time of its own.
 const BEYOND_MS: u64 = 5_000;
 
+/// How often kept results are looked through for those whose time is over.
+const SWEEP: Duration = Duration::from_secs(30);
+
 /// The tool.
 pub struct ProxyDispatch {
     runtime: Arc<Runtime>,
@@ -61,10 +65,24 @@ pub struct ProxyDispatch {
 }
 
 impl ProxyDispatch {
-    /// Calls go to the servers of this runtime, each within what a program may use; its time is that of one call.
+    /// Calls go to the servers of this runtime, each within what a program may use; its time is that of one call. Must be
+    /// called within a tokio runtime.
     pub fn new(runtime: Arc<Runtime>, limits: Limits, place: ProxyPlace) -> ProxyDispatch {
         let timeout_ms = limits.timeout_ms.max(limits.upstream_call_timeout_ms.saturating_add(BEYOND_MS));
-        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, place: Arc::new(place) }
+        let place = Arc::new(place);
+        tokio::spawn(sweep(Arc::downgrade(&place)));
+        ProxyDispatch { runtime, limits: Limits { timeout_ms, ..limits }, place }
+    }
+}
+
+/// Removes the results whose time is over, as long as there is a place for results.
+async fn sweep(place: Weak<ProxyPlace>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match place.upgrade() {
+            Some(place) => place.results.sweep(),
+            None => return,
+        }
     }
 }
 
@@ -107,11 +125,11 @@ impl Tool for ProxyDispatch {
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
-        let place = self.place.clone();
+        let (place, owner) = (self.place.clone(), call.owner);
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let guest = outside(interrupted, move |account| async move {
-                act(&worker, &account, &place, &given).await.ending()
+                act(&worker, &account, (&place, owner), &given).await.ending()
             });
             let submitted =
                 runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
@@ -120,12 +138,17 @@ impl Tool for ProxyDispatch {
     }
 }
 
-async fn act(runtime: &Runtime, account: &Arc<RunAccount>, place: &ProxyPlace, given: &Given) -> ProxyAnswer {
+async fn act(
+    runtime: &Runtime,
+    account: &Arc<RunAccount>,
+    (place, owner): (&ProxyPlace, CallOwner),
+    given: &Given,
+) -> ProxyAnswer {
     let answer = match given.act {
         Act::List => listing::list(runtime, account, given).await,
         Act::Search => listing::search(runtime, account, given).await,
-        Act::Call => call::call(runtime, account, place, given).await,
-        Act::ReadResult => read_result::read_result(&place.store, given).await,
+        Act::Call => call::call(runtime, account, (place, owner), given).await,
+        Act::ReadResult => read_result::read_result(&place.results, owner, given).await,
     };
     answer.unwrap_or_else(|message| {
         ProxyAnswer::error(message)

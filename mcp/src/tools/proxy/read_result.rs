@@ -2,7 +2,9 @@
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
-use ptc_runtime::spill::{Grep, KeptPart, SpillStore, Spilled};
+use super::kept::ClientResults;
+use crate::tools::CallOwner;
+use ptc_runtime::spill::{Grep, KeptPart, LookError, Spilled};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -16,9 +18,13 @@ const LINES: u64 = 50;
 const CONTEXT: u64 = 100;
 
 /// Looks at a result.
-pub(super) async fn read_result(store: &SpillStore, given: &Given) -> Result<ProxyAnswer, String> {
+pub(super) async fn read_result(
+    results: &ClientResults,
+    owner: CallOwner,
+    given: &Given,
+) -> Result<ProxyAnswer, String> {
     let name = given.text("resultFile").unwrap_or_default();
-    let spilled = store.find(&name).ok_or_else(|| {
+    let spilled = results.find(owner, &name).ok_or_else(|| {
         format!("there is no kept result {name:?}: it is the `resultFile` of a call, and goes when newer ones need its room")
     })?;
     let op = given.op();
@@ -43,6 +49,7 @@ pub(super) async fn read_result(store: &SpillStore, given: &Given) -> Result<Pro
                 let answer = ProxyAnswer::text(found.text).with("matchCount", found.matches);
                 return Ok(truncated(answer, found.truncated));
             }
+            _ if spilled.is_gone() => Err(LookError::Gone),
             _ => return Ok(stat(&spilled)),
         };
         part.map(|part| shown(&spilled, part)).map_err(|error| error.to_string())

@@ -237,10 +237,8 @@ impl Execution {
     /// A tool answered.
     fn take(&mut self, call: HostCall, granted: Option<&str>, answer: CallResponse) {
         let mut failure = None;
-        let kept = answer
-            .payload()
-            .spilled()
-            .map(|spilled| (spilled.clone(), self.spills.keep(self.lisp.broker.spills(), spilled.clone())));
+        let kept =
+            answer.payload().spilled().map(|spilled| (spilled.clone(), self.spills.keep(spilled.clone())));
         self.resume(call, |cx| {
             if let Some(name) = granted {
                 return tool_call::granted::value(cx, name, answer.payload(), &mut failure);

@@ -1,6 +1,7 @@
 //! A file read as JSON, one piece at a time.
 
 use crate::spill::store::SpillError;
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -33,8 +34,14 @@ impl<'f> Cursor<'f> {
     }
 
     fn go_to(&mut self, place: u64) {
-        (self.begin, self.at) = (place, 0);
-        self.piece.clear();
+        let within = place.checked_sub(self.begin).and_then(|at| usize::try_from(at).ok());
+        match within.filter(|&at| at < self.piece.len()) {
+            Some(at) => self.at = at,
+            None => {
+                (self.begin, self.at) = (place, 0);
+                self.piece.clear();
+            }
+        }
     }
 
     /// What is left of the piece; of the next one, if nothing is.
@@ -111,9 +118,38 @@ impl<'f> Cursor<'f> {
     pub(super) fn name(&mut self) -> Option<String> {
         const LONGEST: u64 = 64;
         let place = self.string()?;
-        let mut name = vec![0; usize::try_from((place.end - place.start).min(LONGEST)).ok()?];
-        self.file.read_exact_at(&mut name, place.start).ok()?;
+        let name = self.behind(place.start..place.end.min(place.start + LONGEST))?;
         Some(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    /// Goes over a string; true if its content is this text, however it is escaped.
+    pub(super) fn is_name(&mut self, text: &str) -> Option<bool> {
+        /// Of one byte of text.
+        const LONGEST_ESCAPE: u64 = 6;
+        let place = self.string()?;
+        let (bytes, wanted) = (place.end - place.start, text.len() as u64);
+        if bytes < wanted || bytes > wanted * LONGEST_ESCAPE {
+            return Some(false);
+        }
+        let content = self.behind(place)?;
+        if bytes == wanted {
+            return Some(*content == *text.as_bytes());
+        }
+        let is_it = |quoted: &str| serde_json::from_str::<String>(quoted).is_ok_and(|name| name == text);
+        Some(std::str::from_utf8(&content).is_ok_and(|content| is_it(&format!("\"{content}\""))))
+    }
+
+    /// A part of the file that it has gone over, from the piece that it has if that holds it.
+    fn behind(&self, place: Range<u64>) -> Option<Cow<'_, [u8]>> {
+        if let Some(begin) = place.start.checked_sub(self.begin) {
+            let (begin, end) = (usize::try_from(begin).ok()?, usize::try_from(place.end - self.begin).ok()?);
+            if let Some(part) = self.piece.get(begin..end) {
+                return Some(part.into());
+            }
+        }
+        let mut part = vec![0; usize::try_from(place.end - place.start).ok()?];
+        self.file.read_exact_at(&mut part, place.start).ok()?;
+        Some(part.into())
     }
 
     /// Goes over a value; where it is.
@@ -164,14 +200,23 @@ impl<'f> Cursor<'f> {
 
     /// Goes over the members of an object; `member` goes over the value of each.
     pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        self.members(Cursor::name, |cursor, name| member(cursor, &name))
+    }
+
+    /// Goes over the members of an object: `name` over the name of each, `member` over its value.
+    pub(super) fn members<N>(
+        &mut self,
+        mut name: impl FnMut(&mut Self) -> Option<N>,
+        mut member: impl FnMut(&mut Self, N) -> Option<()>,
+    ) -> Option<()> {
         self.takes(b'{')?;
         if self.token()? == b'}' {
             return self.takes(b'}');
         }
         loop {
-            let name = self.name()?;
+            let name = name(self)?;
             self.takes(b':')?;
-            member(self, &name)?;
+            member(self, name)?;
             if self.takes(b',').is_none() {
                 return self.takes(b'}');
             }

@@ -1,4 +1,9 @@
 //! Parts of kept JSON by a path: `$.items[0].name`, `$['a b']`, `$[2:5].id`, `$.rows[*].n`.
+//!
+//! Of what JSONPath (RFC 9535) has, these are the steps that one pass can take without holding anything: members by name,
+//! items by number, by a range or all. There are no filters, no steps to any depth, and nothing counts from the end: a
+//! program filters what it has, with the language that it is written in. Of equal names the first counts where one
+//! thing is looked for, and all do in a list.
 
 use super::cursor::Cursor;
 use crate::spill::look::LookError;
@@ -26,7 +31,8 @@ impl JsonPath {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(text: &str) -> Result<JsonPath, String> {
-        const FORM: &str = "it is written like $.items[0].name, $['a b'], $[2:5] or $.rows[*].n";
+        const FORM: &str = "it is written like $.items[0].name, $['a b'], $[2:5] or $.rows[*].n, without \
+                            filters, `..`, `.*` and numbers from the end";
         let wrong = || format!("the path {text:?} cannot be read: {FORM}");
         let mut rest = text.trim().strip_prefix('$').ok_or_else(wrong)?;
         let mut steps = Vec::new();
@@ -35,6 +41,7 @@ impl JsonPath {
                 return Err(format!("the path has more than {STEPS} steps"));
             }
             let step;
+            let is_plain = rest.starts_with('.');
             (step, rest) = match rest.strip_prefix('.') {
                 Some(name) => {
                     let end = name.find(['.', '[']).unwrap_or(name.len());
@@ -56,7 +63,7 @@ impl JsonPath {
                     }
                 }
             };
-            if step == PathStep::Member(String::new()) {
+            if matches!(&step, PathStep::Member(name) if name.is_empty() || (name == "*" && is_plain)) {
                 return Err(wrong());
             }
             steps.push(step);
@@ -152,11 +159,10 @@ impl PathSearch<'_> {
                 self.is_done |= is_only || self.bytes > self.most;
             }
             (Some(PathStep::Member(wanted)), b'{') => {
-                cursor.object(|cursor, name| {
-                    if name != wanted {
-                        return cursor.value().map(drop);
-                    }
-                    self.walk(cursor, at + 1, is_only)
+                let name = |cursor: &mut Cursor<'_>| cursor.is_name(wanted);
+                cursor.members(name, |cursor, is_it| match is_it {
+                    true => self.walk(cursor, at + 1, is_only),
+                    false => cursor.value().map(drop),
                 })?;
             }
             (Some(PathStep::Item(wanted)), b'[') => {
@@ -225,7 +231,20 @@ mod tests {
             assert_eq!(found(path), want, "{path}");
         }
         assert!(matches!(JsonPath::read("$").unwrap().find(&kept, 10), Err(LookError::Large(10))));
-        for path in ["", "rows", "$rows", "$.", "$[x]", "$[1", "$..a"] {
+        for path in [
+            "",
+            "rows",
+            "$rows",
+            "$.",
+            "$[x]",
+            "$[1",
+            "$..a",
+            "$.*",
+            "$[-1]",
+            "$[-2:]",
+            "$[?(@.n>1)]",
+            "$[0,1]",
+        ] {
             assert!(JsonPath::read(path).is_err(), "{path}");
         }
     }

@@ -38,6 +38,8 @@ pub struct SupervisorOptions {
     pub unresponsive_timeout: Duration,
     /// How long its tool list is good for.
     pub mode: SnapshotMode,
+    /// The age at which a live list is asked for again, though the server says nothing of a change.
+    pub list_ttl: Option<Duration>,
     /// Which of its tools may be called.
     pub policy: ToolPolicy,
     /// Limits on calls.
@@ -107,6 +109,7 @@ struct About {
     failed_start: FailedStart,
     unresponsive_timeout: Duration,
     mode: SnapshotMode,
+    list_ttl: Option<Duration>,
     policy: ToolPolicy,
     limits: CallLimits,
     catalog: SharedCatalog,
@@ -149,6 +152,7 @@ impl SupervisedUpstream {
             failed_start,
             unresponsive_timeout,
             mode,
+            list_ttl,
             policy,
             limits,
             catalog,
@@ -166,6 +170,7 @@ impl SupervisedUpstream {
             failed_start,
             unresponsive_timeout,
             mode,
+            list_ttl,
             policy,
             limits,
             catalog,

@@ -349,10 +349,21 @@ impl Owner {
             mcp.filter(|mcp| live && mcp.offers_changes()).map(|mcp| Box::pin(mcp.listen()) as _);
         let mut liveness: Option<BoxFuture<'_, bool>> = None;
         let mut next_listing = Instant::now();
+        let expiry = || mcp.and(about.list_ttl).and_then(|ttl| Instant::now().checked_add(ttl));
+        let mut expires = expiry();
         loop {
             let changed = async {
                 sleep_until(next_listing).await;
-                events.tools_changed().await;
+                let aged = async {
+                    match expires {
+                        Some(expires) => sleep_until(expires).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = events.tools_changed() => {}
+                    () = aged => {}
+                }
             };
             tokio::select! {
                 end = link.gone() => return end.into(),
@@ -371,6 +382,7 @@ impl Owner {
                         Err(error) => tracing::warn!(upstream = %about.name, %error, "tools/list failed"),
                     }
                     next_listing = Instant::now() + RELIST_PAUSE;
+                    expires = expiry();
                 }
                 ended = finished(&mut subscription) => match ended {
                     Ok(()) => tracing::debug!(upstream = %about.name,

@@ -1,0 +1,53 @@
+//! Flags of files that callers may name, and of the tools that look into them.
+
+use super::variables;
+use crate::console::exit::Abort;
+use crate::files::{FileRoots, FileUtilities};
+use ptc_runtime::config::ServerEntry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The configured name of the file utilities.
+const NAME: &str = "utils";
+
+/// Flags of files.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct FileFlags {
+    /// Folder that files may be named in, by --utils and argumentsFile; may be given several times
+    #[arg(long, value_name = "DIR")]
+    files_root: Vec<PathBuf>,
+    /// One more server, `utils`, whose tools filesystemQuery and init read the files in --files-root
+    #[arg(long)]
+    utils: bool,
+    /// The server `utils` writes files too (filesystemModify)
+    #[arg(long)]
+    files_write: bool,
+}
+
+impl FileFlags {
+    /// Opens the folders.
+    pub fn roots(&self) -> Result<FileRoots, Abort> {
+        FileRoots::open(&self.files_root)
+            .map_err(|(path, error)| Abort::usage(format!("--files-root {}: {error}", path.display())))
+    }
+
+    /// The file utilities, if they are asked for.
+    pub fn server(&self) -> Result<Option<ServerEntry>, Abort> {
+        let flag = |given: bool, name: &str| -> Result<bool, Abort> {
+            Ok(given || variables::read(name, variables::boolean)?.unwrap_or(false))
+        };
+        let (utils, writes) = (flag(self.utils, "utils")?, flag(self.files_write, "files-write")?);
+        let missing = match (utils, writes, self.files_root.is_empty()) {
+            (false, true, _) => "--files-write needs --utils",
+            (true, _, true) => "--utils needs --files-root",
+            (false, false, _) => return Ok(None),
+            (true, _, false) => {
+                let utilities = FileUtilities::new(Arc::new(self.roots()?), writes);
+                let mut entry = ServerEntry::custom(NAME, Arc::new(utilities));
+                entry.description = Some("Files of this machine, in the folders of --files-root".to_owned());
+                return Ok(Some(entry));
+            }
+        };
+        Err(Abort::usage(missing))
+    }
+}
