@@ -3,6 +3,7 @@
 
 use ptc_tests::serve::{Server, text_of};
 use ptc_tests::upstreams::{ConfigFile, Upstreams, probe_server};
+use ptc_tests::web::{SessionClient, WebServer};
 use serde_json::{Value, json};
 
 const ONLY_PROXY: [&str; 2] = ["--tools", "proxy-dispatch"];
@@ -264,6 +265,89 @@ fn what_is_too_large_to_be_carried_goes_to_a_file_as_it_comes() {
     assert!(why.contains("response_too_large"), "{why}");
     // The connection is as good as before.
     assert!(text_of(&dispatch(&mut server, flood(10))) == "xxxxxxxxxx");
+}
+
+#[test]
+fn kept_results_are_their_owners_and_end_with_their_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens.toml");
+    // Of 32 times the letter a, and b.
+    let hashes = [
+        "3ba3f5f43b92602683c19aee62a20342b084dd5971ddd33808d81a328879a547",
+        "bdb339768bc5e4fecbe55a442056919b2b325907d49bcbf3bf8de13781996a83",
+    ];
+    let text = format!("[a]\nsha256 = \"{}\"\n[b]\nsha256 = \"{}\"\n", hashes[0], hashes[1]);
+    std::fs::write(&tokens, text).unwrap();
+    let config = Upstreams::probe().write();
+    let flags =
+        ["--http", "127.0.0.1:0", "--tools", "proxy-dispatch", "--http-tokens", tokens.to_str().unwrap()];
+    let mut command = ptc_tests::binary::ptc(&[&["serve"][..], &config.flags(&flags)].concat());
+    command.env("TMPDIR", dir.path());
+    let server = WebServer::of(command);
+    let bearer = |letter: &str| format!("Bearer {}", letter.repeat(32));
+    let (a, b) = (bearer("a"), bearer("b"));
+    let begin = |token: &str| SessionClient::begin(&server, "2025-11-25", &[("Authorization", token)]);
+    let call = |client: &mut SessionClient, arguments: Value| {
+        let asked = json!({ "name": "proxy-dispatch", "arguments": arguments });
+        client.ask(&server, "tools/call", asked).json()["result"].clone()
+    };
+    let (mut first, mut again, mut other) = (begin(&a), begin(&a), begin(&b));
+    let keep = json!({ "action": "call", "tool": "echo", "arguments": { "v": { "v": "mine" } }, "resultToFile": true });
+    let kept_file = call(&mut first, keep.clone())["resultFile"].clone();
+    let look = json!({ "action": "readresult", "resultFile": kept_file, "op": "read" });
+    let chain = json!({ "action": "call", "tool": "echo", "argumentsFile": kept_file });
+    for client in [&mut first, &mut again] {
+        assert!(text_of(&call(client, look.clone())).contains("mine"));
+        assert!(text_of(&call(client, chain.clone())).contains("mine"));
+    }
+    for arguments in [&look, &chain] {
+        let answer = call(&mut other, arguments.clone());
+        assert!(answer["isError"] == true && !answer.to_string().contains("mine"), "{answer}");
+    }
+    let others = call(&mut other, keep)["resultFile"].clone();
+    assert_eq!(results(dir.path()), 2);
+    assert_eq!(server.ask("DELETE", &first.headers(), "").status, 204);
+    ptc_tests::processes::eventually("it ended with its session", || results(dir.path()) == 1);
+    assert!(text_of(&call(&mut again, look)).starts_with("there is no kept result"));
+    assert!(std::path::Path::new(others.as_str().unwrap()).exists());
+}
+
+#[test]
+fn a_result_that_nobody_looks_at_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let flags = config.flags(&[&ONLY_PROXY[..], &["--max-spill-age", "1ms"]].concat());
+    let mut server = server_in(dir.path(), &flags);
+    let keep = json!({ "action": "call", "tool": "echo", "arguments": { "v": 1 }, "resultToFile": true });
+    let file = dispatch(&mut server, keep)["resultFile"].clone();
+    let look = json!({ "action": "readresult", "resultFile": file });
+    ptc_tests::processes::eventually("it is gone", || {
+        dispatch(&mut server, look.clone())["isError"] == true && results(dir.path()) == 0
+    });
+}
+
+#[test]
+fn lists_and_objects_are_toon_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Upstreams::probe().write();
+    let flags = config.flags(&[&ONLY_PROXY[..], &["--proxy-threshold", "200", "--proxy-toon"]].concat());
+    let mut server = server_in(dir.path(), &flags);
+    let rows =
+        |count: u64| (0..count).map(|id| json!({ "id": id, "name": format!("n{id}") })).collect::<Value>();
+    let call = |value: Value| json!({ "action": "call", "tool": "echo", "arguments": { "v": value } });
+    let small = dispatch(&mut server, call(json!({ "rows": rows(2) })));
+    assert_eq!(text_of(&small), "rows[2]{id,name}:\n  0,n0\n  1,n1");
+    assert_eq!(small["estimatedTokens"], 8);
+    assert_eq!(text_of(&dispatch(&mut server, call(json!("text")))), "\"text\"");
+    // As JSON it has more bytes than the threshold, as TOON it has not.
+    assert!(json!({ "rows": rows(9) }).to_string().len() > 200);
+    assert!(dispatch(&mut server, call(json!({ "rows": rows(9) }))).get("resultFile").is_none());
+    let large = dispatch(&mut server, call(json!({ "v": rows(100) })));
+    let look = json!({ "action": "readresult", "resultFile": large["resultFile"], "op": "slice", "fromLine": 1, "toLine": 2 });
+    assert_eq!(text_of(&dispatch(&mut server, look)), "v[100]{id,name}:\n  0,n0\n");
+    assert!(text_of(&large).contains("Preview: v[100]{id,name}:"), "{large}");
+    let chain = json!({ "action": "call", "tool": "echo", "argumentsFile": large["resultFile"], "resultSizeThreshold": 0 });
+    assert_eq!(serde_json::from_str::<Value>(&text_of(&dispatch(&mut server, chain))).unwrap(), rows(100));
 }
 
 /// What keeps a result of so many bytes: a call of the proxy, one of the file utilities, a program.

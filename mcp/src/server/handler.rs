@@ -12,7 +12,9 @@ use crate::protocol::notify::{self, ProgressToken};
 use crate::protocol::params::Params;
 use crate::protocol::version::META_VERSION;
 use crate::protocol::{Era, Id, Message, Raw, RpcError, ServerMessage, Version};
-use crate::tools::{Begun, CallContext, CallInputs, CallOwner, Facts, Job, Registry, Responder, ToolAnswer};
+use crate::tools::{
+    Begun, CallContext, CallInputs, CallOwner, Facts, Job, Registry, Responder, SessionTag, ToolAnswer,
+};
 use ptc_runtime::upstream::{ClientFeatures, Offered};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -106,6 +108,7 @@ pub struct Subscription {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandshakeState {
     owner: CallOwner,
+    session: SessionTag,
     draining: bool,
     log: Option<LogLevel>,
     /// The revision that was agreed on.
@@ -120,6 +123,11 @@ impl HandshakeState {
     /// A connection of this owner, on which nothing has been said.
     pub fn of(owner: CallOwner) -> HandshakeState {
         HandshakeState { owner, ..HandshakeState::default() }
+    }
+
+    /// The same within a session that may end before the connection does.
+    pub fn within(self, session: SessionTag) -> HandshakeState {
+        HandshakeState { session, ..self }
     }
 
     /// The revision that was agreed on, if one was.
@@ -502,6 +510,7 @@ impl Handler {
                 let logs_turns = self.recorder.as_ref().is_some_and(|recorder| recorder.logs_turns());
                 let call = CallContext {
                     owner: state.owner,
+                    session: state.session,
                     profile: self.profile,
                     era,
                     log,
@@ -524,6 +533,11 @@ impl Handler {
         let progress = meta.and_then(|meta| meta.progress_token).and_then(ProgressToken::from_raw);
         let ticket = Ticket { id: id.clone().into_owned(), era, record };
         Ok(Action::Run(Box::new(AcceptedCall { ticket, job, progress })))
+    }
+
+    /// A session of a client has ended.
+    pub fn session_ended(&self, session: SessionTag) {
+        self.registry.session_ended(session);
     }
 
     fn unknown_tool(&self, name: &str) -> ToolAnswer<'static> {

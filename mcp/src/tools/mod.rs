@@ -64,6 +64,9 @@ pub trait Tool: Send + Sync {
         self.begin(arguments, call, reply)
     }
 
+    /// A session of a client has ended: what was kept for it alone is not needed any more.
+    fn session_ended(&self, _: SessionTag) {}
+
     /// Begins a call. `arguments` is whatever the client sent, unchecked. Runs on the thread that serves the
     /// connection, so it must be quick: anything else is a job.
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun;
@@ -80,11 +83,18 @@ impl fmt::Display for CallOwner {
     }
 }
 
+/// In which session of a client a call is, so that what is kept for it ends with it; the default is none that ends before
+/// the server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SessionTag(pub u64);
+
 /// What a tool knows of a call beside its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext {
     /// Whose it is; never said by an argument.
     pub owner: CallOwner,
+    /// The session that it is in.
+    pub session: SessionTag,
     /// How much of a run an answer shows.
     pub profile: Profile,
     /// The era of the request.

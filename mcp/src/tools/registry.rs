@@ -6,7 +6,7 @@ use super::lisp_eval::{Evaluator, LispEval};
 use super::lisp_task::{LispTask, Tasks};
 use super::proxy::ProxyDispatch;
 use super::session::{self, SessionTable};
-use super::{Definition, Facts, Tool};
+use super::{Definition, Facts, SessionTag, Tool};
 use ptc_runtime::limits::Limits;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -77,6 +77,11 @@ impl Registry {
     /// The tool of this name.
     pub fn find(&self, name: &str) -> Option<&dyn Tool> {
         self.tools.iter().find(|tool| tool.name() == name).map(|tool| &**tool)
+    }
+
+    /// Tells all tools that a session of a client has ended.
+    pub fn session_ended(&self, session: SessionTag) {
+        self.tools.iter().for_each(|tool| tool.session_ended(session));
     }
 
     /// All names.

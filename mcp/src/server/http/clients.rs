@@ -8,11 +8,12 @@ use crate::protocol::{Id, Version};
 use crate::server::client_requests::ClientRequests;
 use crate::server::handler::HandshakeState;
 use crate::server::mailbox::Mailbox;
-use crate::tools::CallOwner;
+use crate::tools::{CallOwner, SessionTag};
 use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -26,6 +27,7 @@ const NAME_BYTES: usize = 24;
 /// A session.
 pub(super) struct WebSession {
     owner: CallOwner,
+    tag: SessionTag,
     /// The revision that was agreed on.
     pub(super) version: Version,
     /// How often the tool list had changed when it began.
@@ -71,11 +73,17 @@ pub(super) struct Clients {
     ttl: Duration,
     idle: Duration,
     open: Mutex<HashMap<String, Arc<WebSession>>>,
+    begun: AtomicU64,
+    /// Told of each session that has ended.
+    ended: Box<dyn Fn(SessionTag) + Send + Sync>,
 }
 
 impl Clients {
-    /// None yet.
-    pub(super) fn new(settings: &HttpSettings) -> Clients {
+    /// None yet; `ended` is told of each that has ended.
+    pub(super) fn new(
+        settings: &HttpSettings,
+        ended: impl Fn(SessionTag) + Send + Sync + 'static,
+    ) -> Clients {
         let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let limits = &settings.limits;
         Clients {
@@ -84,6 +92,8 @@ impl Clients {
             ttl: Duration::from_millis(limits.session_ttl_ms),
             idle: Duration::from_millis(limits.session_idle_ms),
             open: Mutex::default(),
+            begun: AtomicU64::new(0),
+            ended: Box::new(ended),
         }
     }
 
@@ -124,8 +134,11 @@ impl Clients {
         if open.len() >= self.most {
             return Err(TooManySessions::Server);
         }
+        let tag = SessionTag(self.begun.fetch_add(1, Ordering::Relaxed) + 1);
+        let handshake = handshake.within(tag);
         let session = Arc::new(WebSession {
             owner,
+            tag,
             version: handshake.version().unwrap_or(Version::LATEST_WITH_HANDSHAKE),
             tools_seen,
             created: now,
@@ -160,7 +173,7 @@ impl Clients {
     /// Ends a session.
     pub(super) fn close(&self, session: &Arc<WebSession>) {
         self.open().retain(|_, open| !Arc::ptr_eq(open, session));
-        session.close();
+        self.end(session);
     }
 
     /// Ends those whose time is over.
@@ -174,7 +187,12 @@ impl Clients {
             }
             lives
         });
-        over.iter().for_each(|session| session.close());
+        over.iter().for_each(|session| self.end(session));
+    }
+
+    fn end(&self, session: &WebSession) {
+        session.close();
+        (self.ended)(session.tag);
     }
 
     fn is_live(&self, session: &Arc<WebSession>, now: Instant) -> bool {

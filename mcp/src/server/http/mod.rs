@@ -91,10 +91,11 @@ impl HttpServer {
         let mut boot = [0; 8];
         // Without chance ids of events of an earlier life might be taken for ours, which costs a client one look.
         let _ = getrandom::fill(&mut boot);
+        let told = handler.clone();
         HttpServer {
             tools: watch::Sender::new(ToolsSeen { is_ready: handler.is_ready(), changes: 0 }),
             handler,
-            clients: Clients::new(&settings),
+            clients: Clients::new(&settings, move |session| told.session_ended(session)),
             access,
             stage: watch::Sender::new(ServerStage::Serving),
             in_flight: AtomicUsize::new(0),

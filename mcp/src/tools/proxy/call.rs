@@ -3,8 +3,8 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::connection::{self, Connection};
 use super::fields::Given;
+use super::kept::Caller;
 use super::place::ProxyPlace;
-use crate::tools::CallOwner;
 use ptc_runtime::Runtime;
 use ptc_runtime::broker::{CallError, CallPayload, PayloadValue, ToolCall};
 use ptc_runtime::run::account::RunAccount;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) async fn call(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
-    (place, owner): (&ProxyPlace, CallOwner),
+    (place, caller): (&ProxyPlace, Caller),
     given: &Given,
 ) -> Result<ProxyAnswer, String> {
     let tool = given.text("tool").unwrap_or_default();
@@ -23,17 +23,17 @@ pub(super) async fn call(
     let server = connection.status.name.to_string();
     let file = given.text("argumentsFile");
     let arguments = match &file {
-        Some(file) => place.arguments(owner, file, account.limits().max_context_bytes).await?,
+        Some(file) => place.arguments(caller, file, account.limits().max_context_bytes).await?,
         None => given.raw("arguments").unwrap_or("{}").to_owned(),
     };
     // A message is a line, and a break between the tokens of JSON is a blank like any other.
     let arguments =
         if arguments.contains(['\n', '\r']) { arguments.replace(['\n', '\r'], " ") } else { arguments };
     let store = place.store.clone();
-    let about = place.results.named_in(owner, &arguments);
+    let about = place.results.named_in(caller, &arguments);
     let call = ToolCall { server, tool: tool.clone(), arguments };
     let answer = match runtime.broker().call_spilling(account, call, Some(store)).await {
-        Ok(payload) => place.answer(owner, payload, given, about).await?,
+        Ok(payload) => place.answer(caller, payload, given, about).await?,
         Err(CallError::Wrong(wrong)) => {
             let lines = std::iter::once(wrong.message).chain(wrong.hints);
             ProxyAnswer::error(lines.collect::<Vec<_>>().join("\n"))

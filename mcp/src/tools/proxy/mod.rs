@@ -24,12 +24,15 @@ mod toon;
 pub use place::{KeepingRules, ProxyPlace};
 
 use super::job::{Cancel, Job, Reporter};
-use super::{Begun, CallContext, CallOwner, Definition, Facts, Responder, Tool, ToolAnnotations, ToolAnswer};
+use super::{
+    Begun, CallContext, Definition, Facts, Responder, SessionTag, Tool, ToolAnnotations, ToolAnswer,
+};
 use crate::answer::caps::Profile;
 use crate::answer::{CallSummary, EdgeReason};
 use crate::protocol::borrowed::Raw;
 use answer::ProxyAnswer;
 use fields::{Act, Given};
+use kept::Caller;
 use ptc_runtime::Runtime;
 use ptc_runtime::guest::{interrupted, outside};
 use ptc_runtime::limits::Limits;
@@ -115,6 +118,10 @@ impl Tool for ProxyDispatch {
         }
     }
 
+    fn session_ended(&self, session: SessionTag) {
+        self.place.results.end(session);
+    }
+
     fn begin(&self, arguments: Option<Raw<'_>>, call: &CallContext, reply: Responder<'_>) -> Begun {
         let given = match Given::read(arguments.map_or("{}", Raw::get)) {
             Ok(given) => given,
@@ -125,11 +132,11 @@ impl Tool for ProxyDispatch {
             }
         };
         let (runtime, limits, profile) = (self.runtime.clone(), self.limits, call.profile);
-        let (place, owner) = (self.place.clone(), call.owner);
+        let (place, caller) = (self.place.clone(), Caller::of(call));
         Begun::Run(Job::new(0, move |reporter| -> Cancel {
             let worker = runtime.clone();
             let guest = outside(interrupted, move |account| async move {
-                act(&worker, &account, (&place, owner), &given).await.ending()
+                act(&worker, &account, (&place, caller), &given).await.ending()
             });
             let submitted =
                 runtime.submit_guest(limits, guest, Box::new(DispatchWatcher { reporter, profile }));
@@ -141,14 +148,14 @@ impl Tool for ProxyDispatch {
 async fn act(
     runtime: &Runtime,
     account: &Arc<RunAccount>,
-    (place, owner): (&ProxyPlace, CallOwner),
+    (place, caller): (&ProxyPlace, Caller),
     given: &Given,
 ) -> ProxyAnswer {
     let answer = match given.act {
         Act::List => listing::list(runtime, account, given).await,
         Act::Search => listing::search(runtime, account, given).await,
-        Act::Call => call::call(runtime, account, (place, owner), given).await,
-        Act::ReadResult => read_result::read_result(&place.results, owner, given).await,
+        Act::Call => call::call(runtime, account, (place, caller), given).await,
+        Act::ReadResult => read_result::read_result(&place.results, caller, given).await,
     };
     answer.unwrap_or_else(|message| {
         ProxyAnswer::error(message)

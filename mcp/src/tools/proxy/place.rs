@@ -3,11 +3,10 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::call::inline;
 use super::fields::Given;
-use super::kept::ClientResults;
+use super::kept::{Caller, ClientResults};
 use super::toon;
 use crate::edge;
 use crate::files::FileRoots;
-use crate::tools::CallOwner;
 use ptc_runtime::broker::{CallPayload, PayloadValue};
 use ptc_runtime::secrets::Cut;
 use ptc_runtime::spill::{SpillStore, Spilled, TopLevel};
@@ -50,11 +49,11 @@ impl ProxyPlace {
     /// The arguments in a file.
     pub(super) async fn arguments(
         &self,
-        owner: CallOwner,
+        caller: Caller,
         name: &str,
         most_bytes: u64,
     ) -> Result<String, String> {
-        let (kept, roots, path) = (self.results.find(owner, name), self.roots.clone(), name.to_owned());
+        let (kept, roots, path) = (self.results.find(caller, name), self.roots.clone(), name.to_owned());
         let is_toon = self.toon;
         let read = move || match kept {
             Some(kept) if kept.bytes() > most_bytes => Err(format!("it has more than {most_bytes} bytes")),
@@ -74,7 +73,7 @@ impl ProxyPlace {
     /// is given another one to read.
     pub(super) async fn answer(
         &self,
-        owner: CallOwner,
+        caller: Caller,
         payload: CallPayload,
         given: &Given,
         about: Option<Arc<Spilled>>,
@@ -82,12 +81,17 @@ impl ProxyPlace {
         let threshold = given.number("resultSizeThreshold").unwrap_or(self.threshold);
         let is_wanted = given.flag("resultToFile").unwrap_or(false);
         let is_toon = self.toon && threshold > 0 && payload.failure().is_none() && payload.blocks().is_none();
-        let (payload, toon) = tokio::task::spawn_blocking(move || {
-            let toon = is_toon.then(|| toon::of(payload.value())).flatten();
-            (payload, toon)
-        })
-        .await
-        .map_err(|_| "the result could not be read".to_owned())?;
+        let (payload, toon) = match is_toon {
+            false => (payload, None),
+            true => {
+                let convert = move || {
+                    let toon = toon::of(payload.value());
+                    (payload, toon)
+                };
+                let converted = tokio::task::spawn_blocking(convert).await;
+                converted.map_err(|_| "the result could not be read".to_owned())?
+            }
+        };
         let bytes = toon.as_ref().map_or(payload.bytes(), |toon| toon.len() as u64);
         let exceeded = (threshold > 0 && bytes > threshold).then_some(threshold);
         let is_auto = payload.spilled().is_some() || exceeded.is_some();
@@ -100,7 +104,7 @@ impl ProxyPlace {
         }
         if let Some(spilled) = payload.spilled().cloned() {
             let failed = payload.failure().is_some();
-            self.results.keep(owner, spilled.clone());
+            self.results.keep(caller, spilled.clone());
             let answer = shown(spilled, Some(exceeded)).await;
             return Ok(if failed { answer.failed() } else { answer });
         }
@@ -118,7 +122,7 @@ impl ProxyPlace {
         let kept = tokio::task::spawn_blocking(keep).await;
         let spilled = kept.map_err(|_| "the result could not be kept".to_owned())?;
         let spilled = spilled.map_err(|error| error.to_string())?;
-        self.results.keep(owner, spilled.clone());
+        self.results.keep(caller, spilled.clone());
         Ok(shown(spilled, exceeded.map(Some)).await)
     }
 }

@@ -2,8 +2,7 @@
 
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
-use super::kept::ClientResults;
-use crate::tools::CallOwner;
+use super::kept::{Caller, ClientResults};
 use ptc_runtime::spill::{Grep, KeptPart, LookError, Spilled};
 use serde_json::json;
 use std::sync::Arc;
@@ -20,11 +19,11 @@ const CONTEXT: u64 = 100;
 /// Looks at a result.
 pub(super) async fn read_result(
     results: &ClientResults,
-    owner: CallOwner,
+    caller: Caller,
     given: &Given,
 ) -> Result<ProxyAnswer, String> {
     let name = given.text("resultFile").unwrap_or_default();
-    let spilled = results.find(owner, &name).ok_or_else(|| {
+    let spilled = results.find(caller, &name).ok_or_else(|| {
         format!("there is no kept result {name:?}: it is the `resultFile` of a call, and goes when newer ones need its room")
     })?;
     let op = given.op();
