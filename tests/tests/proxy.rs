@@ -340,8 +340,8 @@ fn lists_and_objects_are_toon_where_that_is_asked_for() {
     assert_eq!(small["estimatedTokens"], 8);
     assert_eq!(text_of(&dispatch(&mut server, call(json!("text")))), "\"text\"");
     // As JSON it has more bytes than the threshold, as TOON it has not.
-    assert!(json!({ "rows": rows(9) }).to_string().len() > 200);
-    assert!(dispatch(&mut server, call(json!({ "rows": rows(9) }))).get("resultFile").is_none());
+    assert!(json!({ "rows": rows(10) }).to_string().len() > 200);
+    assert!(dispatch(&mut server, call(json!({ "rows": rows(10) }))).get("resultFile").is_none());
     let large = dispatch(&mut server, call(json!({ "v": rows(100) })));
     let look = json!({ "action": "readresult", "resultFile": large["resultFile"], "op": "slice", "fromLine": 1, "toLine": 2 });
     assert_eq!(text_of(&dispatch(&mut server, look)), "v[100]{id,name}:\n  0,n0\n");
