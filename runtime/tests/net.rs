@@ -9,7 +9,7 @@ use ptc_runtime::net::{
     remedy,
 };
 use ptc_runtime::secrets::{Credential, SecretRegistry};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::pin::pin;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ async fn a_proxy_is_asked_for_what_it_shall_fetch() {
 /// same thread is bounded.
 #[tokio::test]
 async fn interim_answers_without_end_take_turns_with_all_else() {
-    const FLOOD: u64 = 96 << 20;
+    const FLOOD: u64 = 48 << 20;
     // A turn, and what the buffers of both ends hold.
     const MOST: u64 = 24 << 20;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -188,6 +188,8 @@ async fn interim_answers_without_end_take_turns_with_all_else() {
     let counted = sent.clone();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
+        // Nobody may speak before it was asked.
+        assert!(stream.read(&mut [0; 1_024]).unwrap() > 0);
         let piece = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(1_000);
         while counted.load(Ordering::Relaxed) < FLOOD && stream.write_all(&piece).is_ok() {
             counted.fetch_add(piece.len() as u64, Ordering::Relaxed);
@@ -205,4 +207,31 @@ async fn interim_answers_without_end_take_turns_with_all_else() {
     };
     assert_eq!(ended.unwrap_err().fault, NetFault::Reset);
     assert!(seen >= FLOOD && longest < MOST, "{longest} bytes of {seen} in one turn");
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_unseen_is_sent_again() {
+    const REFUSED: usize = 2;
+    let authority = Authority::new(false);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
+    let tls = authority.acceptor(&["h2"]);
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(tls.accept(stream).await.unwrap()).await.unwrap();
+        let mut seen = 0;
+        while let Some(Ok((_, mut respond))) = connection.accept().await {
+            seen += 1;
+            match seen <= REFUSED {
+                true => respond.send_reset(h2::Reason::REFUSED_STREAM),
+                false => {
+                    let mut body = respond.send_response(hyper::Response::new(()), false).unwrap();
+                    body.send_data("in".into(), true).unwrap();
+                }
+            }
+        }
+    });
+    let tls = TlsOptions { ca_file: Some(authority.file("ca.pem")), client_certificate: None };
+    let options = ClientOptions { tls, ..Default::default() };
+    assert_eq!(fetch(&options, Method::GET, &url, 99).await.unwrap(), "200 in");
 }

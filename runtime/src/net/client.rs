@@ -2,11 +2,13 @@
 
 use super::connector::Connector;
 use super::{Headers, NetError, NetFault, Payload, Response, TlsOptions};
+use h2::Reason;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, StatusCode, Uri};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::error::Error;
 use std::time::Duration;
 use tower_http::decompression::{Decompression, DecompressionBody};
 use tower_service::Service;
@@ -21,6 +23,9 @@ const KEEP_IDLE: Duration = Duration::from_secs(4);
 
 /// Most redirects of one request.
 const REDIRECTS: usize = 5;
+
+/// How often a request is sent again that was refused unseen.
+const REFUSALS: usize = 2;
 
 /// How to make a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +115,26 @@ impl HttpClient {
         body: Option<Payload>,
         place: &str,
     ) -> Result<Answer, NetError> {
+        for _ in 0..REFUSALS {
+            match self.attempt(method, url, headers, body.clone(), place).await? {
+                Ok(answer) => return Ok(answer),
+                // Nobody has begun to work on it.
+                Err(error) if is_refused(&error) => {}
+                Err(error) => return Err(NetError::of_request(&error, place)),
+            }
+        }
+        let last = self.attempt(method, url, headers, body, place).await?;
+        last.map_err(|error| NetError::of_request(&error, place))
+    }
+
+    async fn attempt(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: Option<Payload>,
+        place: &str,
+    ) -> Result<Result<Answer, legacy::Error>, NetError> {
         let to: Uri = url.as_str().parse().map_err(|_| {
             NetError::new(NetFault::Setup, format!("an address that no request may have ({place})"))
         })?;
@@ -124,9 +149,23 @@ impl HttpClient {
         }
         *request.uri_mut() = to;
         // It is ready at any time: connections are its own business.
-        let answered = self.client.clone().call(request).await;
-        answered.map_err(|error| NetError::of_request(&error, place))
+        Ok(self.client.clone().call(request).await)
     }
+}
+
+/// Whether a server of HTTP/2 says that it has not looked at a request: its connection ends in order, as it does behind
+/// many proxies after so many requests, or it takes no more streams.
+fn is_refused(error: &legacy::Error) -> bool {
+    let mut source: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref::<h2::Error>() {
+            let is_end = error.is_go_away() && error.reason() == Some(Reason::NO_ERROR);
+            let is_full = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+            return error.is_remote() && (is_end || is_full);
+        }
+        source = cause.source();
+    }
+    false
 }
 
 /// Where a response sends us.

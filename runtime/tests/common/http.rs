@@ -126,7 +126,7 @@ impl HttpServer {
         authority: &Authority,
         handler: impl Fn(&Got) -> Reply + Send + Sync + 'static,
     ) -> HttpServer {
-        HttpServer::start(Some(authority.acceptor()), Arc::new(handler)).await
+        HttpServer::start(Some(authority.acceptor(&[])), Arc::new(handler)).await
     }
 
     async fn start(tls: Option<TlsAcceptor>, handler: Arc<Handler>) -> HttpServer {
@@ -281,7 +281,8 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
+    /// Accepts connections, which may speak one of these.
+    pub(crate) fn acceptor(&self, protocols: &[&str]) -> TlsAcceptor {
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -296,7 +297,8 @@ impl Authority {
         };
         let (certificate, key) = &self.server;
         let key = PrivateKeyDer::try_from(key.clone()).unwrap();
-        let config = builder.with_single_cert(vec![certificate.clone()], key).unwrap();
+        let mut config = builder.with_single_cert(vec![certificate.clone()], key).unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
 }
