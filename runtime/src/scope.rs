@@ -10,7 +10,7 @@ use crate::run::options::RunOptions;
 use crate::run::outcome::Failure;
 use crate::run::watcher::RunWatcher;
 use crate::secrets::SecretRegistry;
-use crate::session::Session;
+use crate::session::{Session, SessionBusy};
 use crate::startup::StartError;
 use crate::tools::Catalog;
 use std::sync::Arc;
@@ -111,6 +111,20 @@ impl Scope {
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let guest = self.lisp.guest(source.into(), options);
         self.dispatcher.submit(RunPlace::Anywhere, limits, guest, watcher, since)
+    }
+
+    /// Lets a session go on in this place, and says when it does: programs that follow have its namespaces and tools, and
+    /// functions that the session has call what is there.
+    ///
+    /// # Errors
+    /// A program of the session is under way.
+    pub fn take_over(
+        &self,
+        session: &Session,
+        done: impl FnOnce() + Send + 'static,
+    ) -> Result<(), SessionBusy> {
+        session.turn()?.move_to(self.lisp.clone(), done);
+        Ok(())
     }
 
     /// A new session: programs that build on each other. It ends when it is closed or dropped.

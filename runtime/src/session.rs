@@ -8,7 +8,7 @@ pub use crate::guest::lisp::session::{
 };
 use crate::handle::Run;
 use crate::run::options::RunOptions;
-use crate::run::outcome::Outcome;
+use crate::run::outcome::{Failure, Outcome};
 use crate::run::watcher::RunWatcher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,9 +29,16 @@ struct SessionShared {
     is_taken: AtomicBool,
     /// The program that is under way.
     running: Mutex<Option<Submitted>>,
-    lisp: Arc<Lisp>,
+    /// The place that its programs run in.
+    lisp: Mutex<Arc<Lisp>>,
     dispatcher: Arc<Dispatcher>,
     worker: usize,
+}
+
+impl SessionShared {
+    fn lisp(&self) -> Arc<Lisp> {
+        self.lisp.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// Something of this session is under way.
@@ -65,7 +72,7 @@ impl Session {
             state: Arc::new(SessionState::new(limits)),
             is_taken: AtomicBool::new(false),
             running: Mutex::default(),
-            lisp,
+            lisp: Mutex::new(lisp),
             dispatcher,
             worker,
         };
@@ -155,11 +162,11 @@ impl SessionTurn {
         watcher: Box<dyn RunWatcher>,
     ) -> Submitted {
         let shared = self.shared.clone();
-        let SessionShared { state, running, lisp, dispatcher, worker, .. } = &*shared;
+        let SessionShared { state, running, dispatcher, worker, .. } = &*shared;
         state.contents().attempts += 1;
         let (limits, since) = (options.limits, options.since.unwrap_or_else(Instant::now));
         let run = SessionRun { state: state.clone(), accept };
-        let guest = lisp.session_guest(source.into(), options, run);
+        let guest = shared.lisp().session_guest(source.into(), options, run);
         let watcher = TurnWatcher { watcher, turn: self };
         // Held until it is entered, so that it cannot be entered over the next one.
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,6 +174,28 @@ impl SessionTurn {
         let submitted = dispatcher.submit(place, limits, guest, Box::new(watcher), since);
         *running = Some(submitted.clone());
         submitted
+    }
+
+    /// Lets `*e` say how a program has failed, and says when it does.
+    pub fn note_failure(self, failure: &Failure, done: impl FnOnce() + Send + 'static) {
+        let (shared, failure) = (self.shared.clone(), failure.clone());
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
+            session::note_failure(&self.shared.state, &self.shared.lisp(), &failure);
+            drop(self);
+            done();
+        });
+    }
+
+    /// Goes on in another place, and says when it does: programs that follow have its namespaces and tools, and functions
+    /// that there are call what is there.
+    pub(crate) fn move_to(self, place: Arc<Lisp>, done: impl FnOnce() + Send + 'static) {
+        let shared = self.shared.clone();
+        shared.dispatcher.queue.on_worker(shared.worker, move || {
+            session::move_to(&self.shared.state, &place);
+            *self.shared.lisp.lock().unwrap_or_else(PoisonError::into_inner) = place;
+            drop(self);
+            done();
+        });
     }
 
     /// Forgets, and then says which names are gone.

@@ -156,7 +156,7 @@ fn twice(
 ) -> Failed {
     let (line, _) = crate::diagnostic::line_column(reading.source, first.start);
     let message = format!(
-        "duplicate prelude definition `{}/{}` (names must be unique within a namespace)",
+        "duplicate prelude definition ref `{}/{}` (names must be unique within a namespace)",
         namespace.name, declared.text
     );
     error(Reason::DuplicateRef, declared.span, message).hint_boxed(format!(
@@ -193,7 +193,7 @@ fn namespace<'a>(
     }
     if earlier.iter().any(|namespace| *namespace.name == *name) {
         let message = format!(
-            "namespace `{name}` is declared more than once; declare each prelude namespace exactly once"
+            "namespace '{name}' is declared more than once; declare each prelude namespace exactly once"
         );
         return Err(error(Reason::InvalidNamespace, form.span, message)
             .hint_boxed("Move its definitions behind the first declaration."));

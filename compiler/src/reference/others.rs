@@ -22,6 +22,7 @@ pub(super) const OTHERS: &[Other] = &[
     other("clojure.core", "*1", Constant, "*1", "The result of the program before this one in the session; nil when there was none."),
     other("clojure.core", "*2", Constant, "*2", "The result before `*1`."),
     other("clojure.core", "*3", Constant, "*3", "The result before `*2`."),
+    other("clojure.core", "*e", Constant, "*e", "How the last program of the session failed, where its host keeps that: {:reason r :message text :line n :column n}; nil when none has."),
     other("Math", "Math/PI", Constant, "Math/PI", "The ratio of a circle's circumference to its diameter."),
     other("Math", "Math/E", Constant, "Math/E", "The base of natural logarithms."),
     other("java", "NaN", Constant, "NaN", "The float that is no number, also ##NaN and Double/NaN."),

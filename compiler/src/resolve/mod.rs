@@ -28,7 +28,7 @@ use globals::Globals;
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::regex::Wrong;
 use ptc_vm::{Reason, Span};
-use scope::{FunctionScope, Place, Scopes};
+use scope::{Bindable, FunctionScope, Place, Scopes};
 pub(crate) use shape::{with_advice, wrong_shape};
 use std::cell::Cell;
 
@@ -209,7 +209,7 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.scopes.function()
     }
 
-    pub(crate) fn open_function(&mut self, self_name: Option<Name>) {
+    pub(crate) fn open_function(&mut self, self_name: Option<Bindable>) {
         self.scopes.open(self_name);
     }
 
@@ -227,17 +227,12 @@ impl<'a, 'x> Resolver<'a, 'x> {
         self.function().slot().ok_or_else(|| too_many_locals(span))
     }
 
-    /// A name that no program can write.
-    pub(crate) fn fresh_name(&mut self) -> Name {
-        self.names.fresh()
-    }
-
     /// A name that no program can write, bound to a slot; as a form it reads that slot, also from inside
     /// a closure.
     pub(crate) fn hidden(&mut self, span: Span, slot: u8) -> Form<'a> {
-        let name = self.fresh_name();
+        let name = Bindable::fresh(&mut *self.names);
         self.scopes.bind(name, slot);
-        Form::new(span, FormKind::Symbol(name))
+        Form::new(span, FormKind::Symbol(name.name()))
     }
 
     /// The name of a special form that no local can hide.

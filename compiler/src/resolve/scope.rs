@@ -2,9 +2,30 @@
 
 use crate::ir::{MAX_SLOTS, Slots};
 use crate::meter::List;
-use crate::names::{HashState, Name};
+use crate::names::{HashState, Name, Names, split_qualified};
 use bumpalo::Bump;
 use std::collections::HashMap;
+
+/// A name that may become a local: there is no other way to make one, so no form can bind what a namespace has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Bindable(Name);
+
+impl Bindable {
+    /// `None` for a qualified name.
+    pub(crate) fn of(names: &Names<'_>, name: Name) -> Option<Bindable> {
+        split_qualified(names.text(name)).0.is_none().then_some(Bindable(name))
+    }
+
+    /// A name that no program can write.
+    pub(crate) fn fresh(names: &mut Names<'_>) -> Bindable {
+        Bindable(names.fresh())
+    }
+
+    /// The name.
+    pub(crate) fn name(self) -> Name {
+        self.0
+    }
+}
 
 /// What a name means in the current function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,11 +173,11 @@ impl<'a> Scopes<'a> {
         &mut self.functions[last]
     }
 
-    pub(crate) fn open(&mut self, self_name: Option<Name>) {
+    pub(crate) fn open(&mut self, self_name: Option<Bindable>) {
         let scope = self.spare.pop().unwrap_or_default();
         self.functions.push(scope);
         if let Some(name) = self_name {
-            self.push(name, Place::SelfRef);
+            self.push(name.0, Place::SelfRef);
         }
         self.function().base = self.bound.len();
     }
@@ -197,8 +218,8 @@ impl<'a> Scopes<'a> {
         self.truncate(mark.names);
     }
 
-    pub(crate) fn bind(&mut self, name: Name, slot: u8) {
-        self.push(name, Place::Local(slot));
+    pub(crate) fn bind(&mut self, name: Bindable, slot: u8) {
+        self.push(name.0, Place::Local(slot));
     }
 
     fn push(&mut self, name: Name, place: Place) {

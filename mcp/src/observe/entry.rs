@@ -77,6 +77,8 @@ pub struct RunEntry {
     pub calls: Box<[CallRecord]>,
     /// Why there is no answer.
     pub message: Option<Box<str>>,
+    /// Which prelude its program had.
+    pub prelude: Option<Arc<Value>>,
 }
 
 /// Parts of the arguments of the tools that run something.

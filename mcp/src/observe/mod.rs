@@ -238,6 +238,7 @@ fn run_entry(run: &Outcome, result_bytes: Option<u64>) -> RunEntry {
         usage: run.usage,
         calls: run.upstream_calls.iter().map(kept_call).collect(),
         message: run.result.as_ref().err().map(|failure| failure.message.as_str().into()),
+        prelude: run.prelude_trace.clone(),
     }
 }
 

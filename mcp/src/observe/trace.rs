@@ -228,7 +228,7 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
                     "duration": nanos(ran_for), "fuel": run.usage.fuel, "peak_bytes": run.usage.peak_bytes,
                     "upstream_calls": run.calls.len(),
                 },
-                "metadata": entry.planner.as_ref().map_or_else(|| json!({}), |planner| planner.as_json()),
+                "metadata": run_facts(entry, run.prelude.as_deref()),
                 "duration_ms": millis(ran_for),
             }),
         );
@@ -253,6 +253,15 @@ fn lines(call: &WrittenCall, policy: PayloadPolicy, secrets: &SecretRegistry) ->
     );
     lines.add("trace.stop", entry.ended, json!({ "duration_ms": millis(entry.duration) }));
     lines.text
+}
+
+/// What was beside the program: the model that planned it, the prelude that it had.
+fn run_facts(entry: &CallEntry, prelude: Option<&Value>) -> Value {
+    let mut facts = entry.planner.as_ref().map_or_else(|| json!({}), |planner| planner.as_json());
+    if let Some(trace) = prelude {
+        facts["prelude_trace"] = trace.clone();
+    }
+    facts
 }
 
 fn upstream_call(call: &CallRecord) -> Value {

@@ -121,11 +121,22 @@ fn line(call: &WrittenCall, turn: &TurnSummary, secrets: &SecretRegistry) -> Val
             "prints": call.texts.prints.iter().take(MOST_ITEMS).map(|line| clean(line)).collect::<Vec<_>>(),
             "memory_diff": turn.committed.then_some(diff),
             "tool_calls": calls.collect::<Vec<_>>(),
-            "limits_hit": turn.limits_hit, "preludes": [],
+            "limits_hit": turn.limits_hit,
+            "preludes": entry.run.iter().filter_map(|run| run.prelude.as_deref()).map(provenance).collect::<Vec<_>>(),
             "fail": reason.map(|reason| json!({ "reason": reason, "message": message() })),
             "turn_type": null,
         },
     })
+}
+
+/// Which prelude a program had. Of one made of a single text, its components say nothing more.
+fn provenance(trace: &Value) -> Value {
+    let mut said =
+        json!({ "source_hash": trace["source_hash"], "namespaces": trace["protected_namespaces"] });
+    if trace["components"].as_array().is_some_and(|components| components.len() > 1) {
+        said["components"] = trace["components"].clone();
+    }
+    said
 }
 
 fn bounded(text: &CleanText) -> Value {

@@ -140,6 +140,16 @@ pub struct PreludeCandidate {
     pub source: String,
 }
 
+impl PreludeCandidate {
+    /// The prelude that its text is.
+    ///
+    /// # Errors
+    /// None for what this version of the language takes: it has compiled when it was written.
+    pub fn compile(&self) -> Result<Prelude, StoreError> {
+        compiled(&self.version.id, &self.source)
+    }
+}
+
 /// Why a store did not do what it was asked for.
 #[derive(Clone, Debug)]
 pub struct StoreError {

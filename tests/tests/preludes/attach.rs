@@ -1,11 +1,12 @@
 //! What a prelude needs of a host, and what becomes of a program when that is not there.
 
 use super::{CRM, prelude, run, runtime, value};
+use ptc_runtime::config::ServerEntry;
 use ptc_runtime::{Prelude, Runtime, RuntimeConfig, StartPolicy};
 use ptc_tests::upstreams::{Upstreams, table_server};
 use serde_json::Value;
 
-fn requires(prelude: &Prelude, reference: &str) -> (Value, Value, Value) {
+pub(crate) fn requires(prelude: &Prelude, reference: &str) -> (Value, Value, Value) {
     let trace = prelude.trace();
     let exports = trace["exports"].as_array().expect("a list");
     let export = exports.iter().find(|export| export["ref"] == reference).expect(reference);
@@ -53,7 +54,8 @@ fn requirements_are_inferred_from_literal_calls() {
     }
 }
 
-async fn with_servers(text: &str, servers: &[&str]) -> Runtime {
+/// Servers with the tables of the guide; the one called hr has none of them.
+pub(crate) fn entries(servers: &[&str]) -> Vec<ServerEntry> {
     let mut upstreams = Upstreams::default();
     for name in servers {
         upstreams = upstreams.add(
@@ -65,10 +67,12 @@ async fn with_servers(text: &str, servers: &[&str]) -> Runtime {
     let secrets = ptc_runtime::secrets::SecretRegistry::new();
     let configs = ptc_runtime::config::Config::load_all(&[file.path().into()], &secrets)
         .map_err(|error| error.to_string());
-    let servers = configs.expect("a configuration").into_iter().flat_map(|config| config.servers).collect();
+    configs.expect("a configuration").into_iter().flat_map(|config| config.servers).collect()
+}
+
+pub(crate) async fn with_servers(text: &str, servers: &[&str]) -> Runtime {
     let config = RuntimeConfig {
-        servers,
-        secrets,
+        servers: entries(servers),
         preludes: vec![prelude(text)],
         start: StartPolicy::All,
         workers: 1,

@@ -13,7 +13,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "(ns crm)\n(defn f [] 1)\n(ns crm \"again\")",
         "invalid_namespace",
-        "namespace `crm` is declared more than once; declare each prelude namespace exactly once",
+        "namespace 'crm' is declared more than once; declare each prelude namespace exactly once",
         "3:1",
     ),
     ("(ns)", "invalid_namespace", "(ns ...) requires a namespace name", "1:1"),
@@ -23,7 +23,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     (
         "(ns crm)\n(defn f [] 1)\n(defn- f [] 2)",
         "duplicate_ref",
-        "duplicate prelude definition `crm/f` (names must be unique within a namespace)",
+        "duplicate prelude definition ref `crm/f` (names must be unique within a namespace)",
         "3:1",
     ),
     (

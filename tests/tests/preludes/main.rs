@@ -5,12 +5,14 @@
 //! - `model`: random ones, against the same definitions in a program
 //! - `served`: preludes as files of the command line; `command`: `ptc prelude`
 //! - `store`: versions of them
+//! - `guide`: the guide to them, block by block
 
 mod attach;
 mod calls;
 mod command;
 mod compile;
 mod discovery;
+mod guide;
 mod model;
 mod served;
 mod store;

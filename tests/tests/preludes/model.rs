@@ -65,6 +65,7 @@ fn an_expr() -> impl Strategy<Value = Expr> {
             1 => (boxed(), some()).prop_map(|(a, b)| Expr::Closure(a, b)),
             1 => some().prop_map(Expr::Vector),
             1 => boxed().prop_map(Expr::Print),
+            1 => (any::<bool>(), boxed()).prop_map(|(is_return, value)| Expr::End(is_return, value)),
         ]
     })
 }

@@ -292,7 +292,7 @@ fn check(runs: &[Run]) {
         if let Some(name) = planned.forgets.map(|name| format!("c{name}")) {
             let is_there = state.remove(&name).is_some();
             for isolate in [&mut *isolate, &mut *undisturbed] {
-                assert_eq!(isolate.undefine(&name), is_there);
+                assert_eq!(isolate.undefine(None, &name), is_there);
                 isolate.commit(MEMORY).expect("room for it");
             }
         }

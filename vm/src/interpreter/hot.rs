@@ -43,14 +43,11 @@ impl Machine<'_> {
         let units = self.units;
         let is_limited = self.cx.loop_limit != UNLIMITED;
         'program: loop {
-            // The program stays the same inside.
-            let Some(&Frame::Code { unit: unit_id, proto: mut index, pc, mut base }) =
+            let Some(&Frame::Code { unit: mut of_unit, proto: mut index, pc, mut base }) =
                 self.fiber.frames.last()
             else {
                 return Ok(Hot::Drive);
             };
-            let unit: &Unit = &units[unit_id.0 as usize];
-            let protos: &[Proto] = &unit.program.protos;
             let mut pc = pc as usize;
             // What a branch of pmap has defined goes before the globals: the complete table knows.
             let globals = match self.fiber.overlay {
@@ -58,72 +55,81 @@ impl Machine<'_> {
                 Some(_) => Shared::NONE,
             };
             let mut slice = self.cx.fuel.slice;
-            'frame: loop {
-                let code: &[Instruction] = &protos[usize::from(index.0)].code;
-                let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
-                'run: {
-                    // Leaves the instruction to the complete table.
-                    macro_rules! leave {
-                        () => {{
-                            cold_path();
-                            break 'run;
-                        }};
-                    }
-                    macro_rules! jump {
-                        ($to:expr) => {
-                            pc = pc.wrapping_add_signed($to.0 as isize)
-                        };
-                    }
-                    macro_rules! constant {
-                        ($constant:expr) => {
-                            &unit.constants[usize::from($constant.0)]
-                        };
-                    }
-                    // A literal is taken for the right operand here.
-                    macro_rules! ignores_side {
-                        ($operation:ident, side) => {
-                            const { assert!(Operation::$operation.is_commutative()) }
-                        };
-                        ($operation:ident, Side::Right) => {};
-                    }
-                    macro_rules! binary {
-                        ($operation:ident, $a:expr, $b:expr, $dst:expr) => {
-                            match (&registers[usize::from($a.reg)], $b) {
-                                (Value::Int(a), Value::Int(b)) => {
-                                    let Some(result) = Operation::$operation.ints(*a, *b) else { leave!() };
-                                    put(registers, $dst.0, Value::Int(result));
+            // The program stays the same inside.
+            'unit: loop {
+                let unit_id = of_unit;
+                let unit: &Unit = &units[unit_id.0 as usize];
+                let protos: &[Proto] = &unit.program.protos;
+                'frame: loop {
+                    let code: &[Instruction] = &protos[usize::from(index.0)].code;
+                    let Some(registers) = window(&mut self.fiber.stack, base) else { break 'frame };
+                    'run: {
+                        // Leaves the instruction to the complete table.
+                        macro_rules! leave {
+                            () => {{
+                                cold_path();
+                                break 'run;
+                            }};
+                        }
+                        macro_rules! jump {
+                            ($to:expr) => {
+                                pc = pc.wrapping_add_signed($to.0 as isize)
+                            };
+                        }
+                        macro_rules! constant {
+                            ($constant:expr) => {
+                                &unit.constants[usize::from($constant.0)]
+                            };
+                        }
+                        // A literal is taken for the right operand here.
+                        macro_rules! ignores_side {
+                            ($operation:ident, side) => {
+                                const { assert!(Operation::$operation.is_commutative()) }
+                            };
+                            ($operation:ident, Side::Right) => {};
+                        }
+                        macro_rules! binary {
+                            ($operation:ident, $a:expr, $b:expr, $dst:expr) => {
+                                match (&registers[usize::from($a.reg)], $b) {
+                                    (Value::Int(a), Value::Int(b)) => {
+                                        let Some(result) = Operation::$operation.ints(*a, *b) else {
+                                            leave!()
+                                        };
+                                        put(registers, $dst.0, Value::Int(result));
+                                    }
+                                    (Value::Float(a), Value::Float(b)) => {
+                                        cold_path();
+                                        let Some(result) = Operation::$operation.floats(*a, *b) else {
+                                            leave!()
+                                        };
+                                        put(registers, $dst.0, Value::Float(result));
+                                    }
+                                    _ => leave!(),
                                 }
-                                (Value::Float(a), Value::Float(b)) => {
-                                    cold_path();
-                                    let Some(result) = Operation::$operation.floats(*a, *b) else { leave!() };
-                                    put(registers, $dst.0, Value::Float(result));
+                            };
+                        }
+                        // Where memory or garbage asks for attention, the complete table allocates.
+                        macro_rules! allocates {
+                            () => {
+                                cold_path();
+                                if account::attention() {
+                                    leave!();
                                 }
-                                _ => leave!(),
-                            }
-                        };
-                    }
-                    // Where memory or garbage asks for attention, the complete table allocates.
-                    macro_rules! allocates {
-                        () => {
-                            cold_path();
-                            if account::attention() {
-                                leave!();
-                            }
-                        };
-                    }
-                    // Asks a value a question; the last reader drops it.
-                    macro_rules! condition {
-                        ($src:expr, $question:ident) => {{
-                            let register = &mut registers[usize::from($src.reg)];
-                            let answer = register.$question();
-                            if $src.last {
-                                clear(register);
-                            }
-                            answer
-                        }};
-                    }
-                    // Calls a builtin out of line; a fault or a machine leaves the loop.
-                    macro_rules! call_builtin {
+                            };
+                        }
+                        // Asks a value a question; the last reader drops it.
+                        macro_rules! condition {
+                            ($src:expr, $question:ident) => {{
+                                let register = &mut registers[usize::from($src.reg)];
+                                let answer = register.$question();
+                                if $src.last {
+                                    clear(register);
+                                }
+                                answer
+                            }};
+                        }
+                        // Calls a builtin out of line; a fault or a machine leaves the loop.
+                        macro_rules! call_builtin {
                     ($call:ident, $($operand:expr),*) => {{
                         if slice <= 0 {
                             leave!();
@@ -136,46 +142,50 @@ impl Machine<'_> {
                         slice = self.cx.fuel.slice;
                     }};
                 }
-                    // Goes on in the function on top; mostly it is one of the same program.
-                    macro_rules! goto {
-                        ($unit:expr, $index:expr, $pc:expr, $base:expr) => {{
-                            if $unit != unit_id {
-                                cold_path();
-                                self.cx.fuel.slice = slice;
-                                continue 'program;
-                            }
-                            index = $index;
-                            pc = $pc;
-                            base = $base;
-                            continue 'frame;
-                        }};
-                    }
-                    // Computes a call of a function that is one operation, if it is one.
-                    macro_rules! call_leaf {
-                        ($unit:expr, $entry:expr, $window:expr) => {
-                            if let Some(leaf) = units[$unit.0 as usize].leaf($entry)
-                                && slice > 0
-                                && leaf::call(registers, $window, *leaf)
-                            {
+                        // Goes on in the function on top; mostly it is one of the same program.
+                        macro_rules! goto {
+                            ($unit:expr, $index:expr, $pc:expr, $base:expr) => {{
+                                if $unit != unit_id {
+                                    cold_path();
+                                    of_unit = $unit;
+                                    index = $index;
+                                    pc = $pc;
+                                    base = $base;
+                                    continue 'unit;
+                                }
+                                index = $index;
+                                pc = $pc;
+                                base = $base;
+                                continue 'frame;
+                            }};
+                        }
+                        // Computes a call of a function that is one operation, if it is one.
+                        macro_rules! call_leaf {
+                            ($unit:expr, $entry:expr, $window:expr) => {
+                                if let Some(leaf) = units[$unit.0 as usize].leaf($entry)
+                                    && slice > 0
+                                    && leaf::call(registers, $window, *leaf)
+                                {
+                                    slice -= 1;
+                                    pc += 1;
+                                    continue;
+                                }
+                            };
+                        }
+                        macro_rules! enter {
+                            ($unit:expr, $index:expr, $at:expr) => {{
+                                let next_base = base + u32::from($at);
+                                let frame =
+                                    Frame::Code { unit: $unit, proto: $index, pc: 0, base: next_base };
+                                if slice <= 0 || !self.fiber.frames.enter(pc + 1, frame) {
+                                    leave!();
+                                }
                                 slice -= 1;
-                                pc += 1;
-                                continue;
-                            }
-                        };
-                    }
-                    macro_rules! enter {
-                        ($unit:expr, $index:expr, $at:expr) => {{
-                            let next_base = base + u32::from($at);
-                            let frame = Frame::Code { unit: $unit, proto: $index, pc: 0, base: next_base };
-                            if slice <= 0 || !self.fiber.frames.enter(pc + 1, frame) {
-                                leave!();
-                            }
-                            slice -= 1;
-                            goto!($unit, $index, 0, next_base);
-                        }};
-                    }
-                    // What the loop does for the rows of the table that are marked as hot.
-                    macro_rules! work {
+                                goto!($unit, $index, 0, next_base);
+                            }};
+                        }
+                        // What the loop does for the rows of the table that are marked as hot.
+                        macro_rules! work {
                         (put, $dst:ident, $value:expr) => {
                             put(registers, $dst.0, $value)
                         };
@@ -459,8 +469,8 @@ impl Machine<'_> {
                             goto!(caller.unit, caller.proto, caller.pc as usize, caller.base);
                         }};
                     }
-                    // The arms of the loop: one for each row.
-                    macro_rules! arms {
+                        // The arms of the loop: one for each row.
+                        macro_rules! arms {
                         ([$instruction:expr] $(
                             $(#[doc = $doc:literal])+
                             $name:ident $text:literal $flow:ident { $($field:ident: $type:ty),* }
@@ -474,21 +484,22 @@ impl Machine<'_> {
                             }
                         };
                     }
-                    macro_rules! arm {
+                        macro_rules! arm {
                         (hot $($work:tt)*) => { work!($($work)*) };
                         (full $($work:tt)*) => { leave!() };
                     }
-                    // The verifier has checked that control stays inside the code.
-                    while let Some(instruction) = code.get(pc) {
-                        instruction_table!(arms * instruction);
-                        pc = pc.wrapping_add(1);
+                        // The verifier has checked that control stays inside the code.
+                        while let Some(instruction) = code.get(pc) {
+                            instruction_table!(arms * instruction);
+                            pc = pc.wrapping_add(1);
+                        }
                     }
+                    break 'frame;
                 }
-                break 'frame;
+                self.cx.fuel.slice = slice;
+                self.save(pc);
+                return Ok(Hot::Table);
             }
-            self.cx.fuel.slice = slice;
-            self.save(pc);
-            return Ok(Hot::Table);
         }
     }
 }

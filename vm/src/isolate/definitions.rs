@@ -107,10 +107,10 @@ impl Isolate {
         })
     }
 
-    /// Takes the value of a name of the user namespace away. False when it has none.
-    pub fn undefine(&mut self, name: &str) -> bool {
+    /// Takes the value of a name away: of the user namespace, or of another one. False when it has none.
+    pub fn undefine(&mut self, namespace: Option<&str>, name: &str) -> bool {
         self.scope(|world, _| {
-            let slot = world.slot_of(name).filter(|&slot| world.globals.get(slot).is_some());
+            let slot = world.slot_in(namespace, name).filter(|&slot| world.globals.get(slot).is_some());
             let Some(slot) = slot else { return false };
             world.globals.clear(slot);
             true
@@ -121,8 +121,16 @@ impl Isolate {
 impl World {
     /// The slot of a name of the user namespace.
     fn slot_of(&self, name: &str) -> Option<u32> {
+        self.slot_in(None, name)
+    }
+
+    fn slot_in(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
+        let namespace = match namespace {
+            Some(namespace) => Some(self.cx.symbols.find(namespace)?),
+            None => None,
+        };
         let name = self.cx.symbols.find(name)?;
-        self.slots.find(GlobalKey { namespace: None, name })
+        self.slots.find(GlobalKey { namespace, name })
     }
 }
 

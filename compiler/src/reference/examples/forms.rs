@@ -50,6 +50,7 @@ pub(super) const FORMS: Table = &[
     ("*1", "*1", "nil"),
     ("*2", "*2", "nil"),
     ("*3", "*3", "nil"),
+    ("*e", "*e", "nil"),
 ];
 
 #[rustfmt::skip]

@@ -68,6 +68,7 @@ impl<'a> Resolver<'a, '_> {
     fn bind_anyway(&mut self, pattern: &'a Form<'a>) {
         for form in walk(self.meter, std::slice::from_ref(pattern)) {
             if let Some(name) = form.symbol()
+                && let Ok(name) = self.bindable(name, form.span)
                 && let Some(slot) = self.scopes.function().slot()
             {
                 self.scopes.bind(name, slot);
@@ -110,7 +111,7 @@ impl<'a> Resolver<'a, '_> {
             };
             let slot = self.bind_hidden(value, &mut variables)?;
             if let (true, Some(name)) = (simple, pair[0].symbol()) {
-                self.check_bindable(name, pair[0].span)?;
+                let name = self.bindable(name, pair[0].span)?;
                 self.scopes.bind(name, slot);
             }
         }

@@ -109,7 +109,7 @@ impl<'a> Resolver<'a, '_> {
         tail: bool,
     ) -> Resolved<'a> {
         if let Some(name) = pattern.symbol() {
-            self.check_bindable(name, pattern.span)?;
+            let name = self.bindable(name, pattern.span)?;
             self.scopes.bind(name, slot);
             return Ok(self.branch_body(body, span, tail));
         }

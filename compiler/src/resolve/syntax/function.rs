@@ -4,7 +4,8 @@ use crate::diagnostic::{Failed, HintBoxed, invalid_form, too_many_locals};
 use crate::form::{Form, FormKind, walk};
 use crate::ir::{Arity, Function, Kind, MAX_SLOTS, Slots};
 use crate::meter::List;
-use crate::names::{Name, Special};
+use crate::names::Special;
+use crate::resolve::scope::Bindable;
 use crate::resolve::scope::RecurTarget;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
@@ -27,15 +28,14 @@ impl<'a> Resolver<'a, '_> {
     pub(crate) fn fn_form(&mut self, span: Span, rest: &'a [Form<'a>]) -> Resolved<'a> {
         let (name, rest) = match rest {
             [form, rest @ ..] if let Some(name) = form.symbol() => {
-                self.check_bindable(name, form.span)?;
-                (Some(name), rest)
+                (Some(self.bindable(name, form.span)?), rest)
             }
             _ => (None, rest),
         };
         if rest.is_empty() {
             return Err(wrong_shape(Special::Fn, span));
         }
-        let text = name.map_or("", |name| self.names.text(name));
+        let text = name.map_or("", |name| self.names.text(name.name()));
         self.fn_arities("fn", span, name, text, rest)
     }
 
@@ -44,7 +44,7 @@ impl<'a> Resolver<'a, '_> {
         &mut self,
         form_name: &str,
         span: Span,
-        self_name: Option<Name>,
+        self_name: Option<Bindable>,
         name: &'a str,
         rest: &'a [Form<'a>],
     ) -> Resolved<'a> {
@@ -125,8 +125,8 @@ impl<'a> Resolver<'a, '_> {
             text.push_str(if is_rest { "& " } else { "" });
             let shown = match form.symbol() {
                 Some(name) => {
-                    self.check_bindable(name, form.span)?;
-                    self.scopes.bind(name, slot);
+                    let bound = self.bindable(name, form.span)?;
+                    self.scopes.bind(bound, slot);
                     self.names.text(name)
                 }
                 None => {
@@ -177,7 +177,7 @@ impl<'a> Resolver<'a, '_> {
         items: &'a [Form<'a>],
         highest: usize,
         uses_rest: bool,
-        placeholders: &[(Name, usize)],
+        placeholders: &[(Bindable, usize)],
     ) -> Result<Arity<'a>, Failed> {
         for index in 1..=highest {
             let slot = self.new_slot(form.span)?;
@@ -244,7 +244,7 @@ impl<'a> Resolver<'a, '_> {
     /// The placeholders in the body of a short function: the highest number, whether `%&` occurs, and
     /// each name with its number (0 for the rest).
     #[expect(clippy::type_complexity, reason = "used once, right above")]
-    fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Name, usize)>), Failed> {
+    fn placeholders(&self, items: &'a [Form<'a>]) -> Result<(usize, bool, Vec<(Bindable, usize)>), Failed> {
         let (mut highest, mut uses_rest, mut found) = (0, false, Vec::new());
         for form in walk(self.meter, items) {
             if matches!(form.kind, FormKind::ShortFn(_)) {
@@ -273,7 +273,7 @@ impl<'a> Resolver<'a, '_> {
                 _ => continue,
             };
             highest = highest.max(number);
-            found.push((name, number));
+            found.push((self.bindable(name, form.span)?, number));
         }
         found.sort_unstable();
         found.dedup();

@@ -187,7 +187,7 @@ impl<'a> Resolver<'a, '_> {
         let mut steps = Vec::new();
         match pattern.symbol() {
             Some(name) => {
-                self.check_bindable(name, pattern.span)?;
+                let name = self.bindable(name, pattern.span)?;
                 self.scopes.bind(name, slot);
             }
             None => {

@@ -9,6 +9,7 @@ use crate::form::{Form, FormKind, walk};
 use crate::ir::{Binding, MAX_SLOTS};
 use crate::meter::{List, Meter};
 use crate::names::{Name, Special};
+use crate::resolve::scope::Bindable;
 use crate::resolve::{Resolved, Resolver, wrong_shape};
 use ptc_vm::Span;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +21,7 @@ fn mentioned(meter: &Meter<'_>, forms: &[Form<'_>], numbers: &HashMap<Name, usiz
 
 /// One function of a `letfn` as written.
 struct Written<'a> {
-    name: Name,
+    name: Bindable,
     form: &'a Form<'a>,
     /// What follows the name.
     rest: &'a [Form<'a>],
@@ -42,7 +43,7 @@ impl<'a> Resolver<'a, '_> {
             let (Some(name), false) = (head.symbol(), rest.is_empty()) else {
                 return Err(wrong_shape(Special::Letfn, form.span));
             };
-            self.check_bindable(name, head.span)?;
+            let name = self.bindable(name, head.span)?;
             functions.push(Written { name, form, rest });
         }
         if functions.len() > MAX_SLOTS / 2 {
@@ -65,7 +66,7 @@ impl<'a> Resolver<'a, '_> {
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let numbers: HashMap<Name, usize> =
-            functions.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
+            functions.iter().enumerate().map(|(number, function)| (function.name.name(), number)).collect();
         let needs: Vec<HashSet<usize>> =
             functions.iter().map(|function| mentioned(self.meter, function.rest, &numbers)).collect();
         let mut left: Vec<(usize, Written<'a>)> = functions.into_iter().enumerate().collect();
@@ -87,7 +88,7 @@ impl<'a> Resolver<'a, '_> {
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
         let (name, span) = (function.name, function.form.span);
-        let text = self.names.text(name);
+        let text = self.names.text(name.name());
         let closure = self.fn_arities("letfn", span, Some(name), text, function.rest)?;
         self.bind_name(name, closure, bindings).map(|_| ())
     }
@@ -98,9 +99,9 @@ impl<'a> Resolver<'a, '_> {
         group: &[Written<'a>],
         bindings: &mut List<'a, Binding<'a>>,
     ) -> Result<(), Failed> {
-        let makers: Vec<Name> = group.iter().map(|_| self.fresh_name()).collect();
+        let makers: Vec<Bindable> = group.iter().map(|_| Bindable::fresh(self.names)).collect();
         let numbers: HashMap<Name, usize> =
-            group.iter().enumerate().map(|(number, function)| (function.name, number)).collect();
+            group.iter().enumerate().map(|(number, function)| (function.name.name(), number)).collect();
         for (number, function) in group.iter().enumerate() {
             let maker = self.maker(function, number, group, &makers, &numbers);
             let FormKind::List([_, rest @ ..]) = maker.kind else { continue };
@@ -121,18 +122,18 @@ impl<'a> Resolver<'a, '_> {
         function: &Written<'a>,
         number: usize,
         group: &[Written<'a>],
-        makers: &[Name],
+        makers: &[Bindable],
         numbers: &HashMap<Name, usize>,
     ) -> Form<'a> {
         let span = function.form.span;
-        let symbol = |name: Name| Form::new(span, FormKind::Symbol(name));
+        let symbol = |name: Bindable| Form::new(span, FormKind::Symbol(name.name()));
         let single = function.rest.first().is_some_and(|first| first.vector().is_some());
         let arities: Vec<&[Form<'a>]> = match single {
             true => vec![function.rest],
             false => function.rest.iter().map(|arity| arity.children()).collect(),
         };
-        let head = self.form_name("fn");
-        let mut inner = vec![symbol(head), symbol(function.name)];
+        let head = Form::new(span, FormKind::Symbol(self.form_name("fn")));
+        let mut inner = vec![head, symbol(function.name)];
         for (at, arity) in arities.iter().enumerate() {
             let Some((parameters, body)) = arity.split_first() else {
                 // Not an arity: resolving it says so.
@@ -148,7 +149,8 @@ impl<'a> Resolver<'a, '_> {
                 pairs.push(symbol(group[other].name));
                 pairs.push(self.made(span, other, makers));
             }
-            let mut let_items = vec![symbol(self.form_name("let")), self.vector_form(span, &pairs)];
+            let head = Form::new(span, FormKind::Symbol(self.form_name("let")));
+            let mut let_items = vec![head, self.vector_form(span, &pairs)];
             let_items.extend_from_slice(body);
             let body = *self.list_form(span, &let_items);
             match single {
@@ -159,12 +161,12 @@ impl<'a> Resolver<'a, '_> {
         let inner = *self.list_form(span, &inner);
         let parameters: Vec<_> = makers.iter().map(|&maker| symbol(maker)).collect();
         let parameters = self.vector_form(span, &parameters);
-        *self.list_form(span, &[symbol(head), parameters, inner])
+        *self.list_form(span, &[head, parameters, inner])
     }
 
     /// `(maker makers …)`: the function of this number.
-    fn made(&mut self, span: Span, number: usize, makers: &[Name]) -> Form<'a> {
-        let symbol = |name: Name| Form::new(span, FormKind::Symbol(name));
+    fn made(&mut self, span: Span, number: usize, makers: &[Bindable]) -> Form<'a> {
+        let symbol = |name: Bindable| Form::new(span, FormKind::Symbol(name.name()));
         let mut call = vec![symbol(makers[number])];
         call.extend(makers.iter().map(|&maker| symbol(maker)));
         *self.list_form(span, &call)

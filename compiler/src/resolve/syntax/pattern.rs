@@ -7,6 +7,7 @@ use crate::meter::List;
 use crate::names::Name;
 use crate::resolve::Resolver;
 use crate::resolve::operators::is_inert;
+use crate::resolve::scope::Bindable;
 use crate::resolve::suggest::nearest;
 use ptc_vm::bytecode::{Const, Known};
 use ptc_vm::{Reason, Span};
@@ -21,7 +22,7 @@ struct MapPattern<'a> {
     /// Pattern and key.
     entries: List<'a, (Form<'a>, Form<'a>)>,
     defaults: List<'a, (Name, &'a Form<'a>)>,
-    whole: Option<Name>,
+    whole: Option<Bindable>,
 }
 
 impl<'a> Resolver<'a, '_> {
@@ -38,7 +39,7 @@ impl<'a> Resolver<'a, '_> {
 
     pub(crate) fn bind_name(
         &mut self,
-        name: Name,
+        name: Bindable,
         value: Ref<'a>,
         out: &mut List<'a, Binding<'a>>,
     ) -> Result<u8, Failed> {
@@ -56,7 +57,7 @@ impl<'a> Resolver<'a, '_> {
     ) -> Result<(), Failed> {
         match pattern.kind {
             FormKind::Symbol(name) => {
-                self.check_bindable(name, pattern.span)?;
+                let name = self.bindable(name, pattern.span)?;
                 self.bind_name(name, value, out).map(|_| ())
             }
             FormKind::Vector(items) => self.bind_vector(pattern.span, items, value, out),
@@ -76,13 +77,16 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    pub(crate) fn check_bindable(&self, name: Name, span: Span) -> Result<(), Failed> {
-        let text = self.names.text(name);
-        if crate::names::split_qualified(text).0.is_some() {
-            return Err(unsupported(span, format!("cannot bind the qualified name {text}"))
-                .hint_boxed("Bind a name without a slash."));
-        }
-        Ok(())
+    /// A name that a program binds.
+    ///
+    /// # Errors
+    /// It is qualified: what a namespace has is not for programs to bind.
+    pub(crate) fn bindable(&self, name: Name, span: Span) -> Result<Bindable, Failed> {
+        Bindable::of(&*self.names, name).ok_or_else(|| {
+            let text = self.names.text(name);
+            unsupported(span, format!("cannot bind the qualified name {text}"))
+                .hint_boxed("Bind a name without a slash.")
+        })
     }
 
     fn bind_vector(
@@ -100,8 +104,7 @@ impl<'a> Resolver<'a, '_> {
         {
             let place = name.span;
             let name = name.symbol().ok_or_else(|| unsupported(place, ":as needs a symbol"))?;
-            self.check_bindable(name, place)?;
-            (items, whole) = (before, Some(name));
+            (items, whole) = (before, Some(self.bindable(name, place)?));
         }
         let mut rest = None;
         if let Some(at) = items.iter().position(|item| is_symbol(item, "&"))
@@ -235,8 +238,7 @@ impl<'a> Resolver<'a, '_> {
                 Some("strs") => self.key_list(right, true, &mut parts)?,
                 Some("as") => {
                     let name = right.symbol().ok_or_else(|| unsupported(right.span, ":as needs a symbol"))?;
-                    self.check_bindable(name, right.span)?;
-                    parts.whole = Some(name);
+                    parts.whole = Some(self.bindable(name, right.span)?);
                 }
                 Some("or") => {
                     let FormKind::Map(defaults) = right.kind else {

@@ -173,7 +173,7 @@ impl<'a> Resolver<'a, '_> {
         let [first, name, steps @ ..] = rest else { return Err(invalid_thread(span, Special::ThreadAs)) };
         let place = name.span;
         let Some(name) = name.symbol() else { return Err(invalid_thread(place, Special::ThreadAs)) };
-        self.check_bindable(name, place)?;
+        let name = self.bindable(name, place)?;
         let value = self.resolve(first, false);
         let Some((end, before)) = steps.split_last() else { return Ok(value) };
         let mark = self.scopes.mark();

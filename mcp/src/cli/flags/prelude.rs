@@ -16,6 +16,10 @@ pub struct PreludeFlags {
     /// File that defines namespaces for programs (`ns`, `defn`, `defn-`, `def`); may be given several times, in order
     #[arg(short, long, value_name = "FILE")]
     prelude: Vec<PathBuf>,
+    /// Export (`crm/list-users`) or namespace that descriptions of tools do not list, whatever its file says; programs find
+    /// it all the same. May be given several times
+    #[arg(long, value_name = "NAME")]
+    prelude_discoverable: Vec<String>,
 }
 
 /// Which store of preludes there is.
@@ -66,7 +70,21 @@ impl PreludeFlags {
             return Ok(None);
         }
         let sources = files.iter().map(|file| source(file)).collect::<Result<Vec<_>, _>>()?;
-        compose(sources).map(Some)
+        let prelude = compose(sources)?;
+        let hidden = match self.prelude_discoverable.is_empty() {
+            false => self.prelude_discoverable.clone(),
+            true => {
+                let names = |text: &str| Ok(text.split(',').map(|name| name.trim().to_owned()).collect());
+                super::variables::read("prelude-discoverable", names)?.unwrap_or_default()
+            }
+        };
+        if hidden.is_empty() {
+            return Ok(Some(prelude));
+        }
+        let names: Vec<&str> = hidden.iter().map(String::as_str).collect();
+        let narrowed = prelude.narrowed(&names);
+        let narrowed = narrowed.map_err(|error| Abort::usage(format!("--prelude-discoverable: {error}")))?;
+        Ok(Some(Arc::new(narrowed)))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Commands: what is asked of the REPL and not of the language.
 
 /// All commands, with what they do.
-pub(super) const COMMANDS: [(&str, &str); 9] = [
+pub(super) const COMMANDS: [(&str, &str); 11] = [
     ("help", "what there is"),
     ("doc", "documentation of a name or a tool: :doc map, :doc fs/read_text_file"),
     ("dir", "names of a namespace, tools of a server: :dir str"),
     ("tools", "configured servers and their tools"),
     ("calls", "upstream calls of the last program"),
+    ("trace", "the last program as a picture: when its upstream calls ran"),
     ("table", "the last result as a table, if it is a list of maps"),
     ("time", "say what each program costs; once more: do not"),
     ("limits", "what a program may use"),
+    ("prelude", "namespaces of preludes; :prelude reload reads their files again"),
     ("quit", "leave (Ctrl-D does as well)"),
 ];
 
@@ -21,9 +23,12 @@ pub(super) enum ReplCommand<'t> {
     Dir(&'t str),
     Tools,
     Calls,
+    Trace,
     Table,
     Time,
     Limits,
+    Prelude,
+    Reload,
     Quit,
     /// No such command, or without what it needs.
     Wrong(String),
@@ -44,9 +49,13 @@ pub(super) fn read(text: &str) -> Option<ReplCommand<'_>> {
         "doc" | "dir" => ReplCommand::Wrong(format!(":{name} needs a name, as in :{name} str")),
         "tools" => ReplCommand::Tools,
         "calls" => ReplCommand::Calls,
+        "trace" => ReplCommand::Trace,
         "table" => ReplCommand::Table,
         "time" => ReplCommand::Time,
         "limits" => ReplCommand::Limits,
+        "prelude" if argument.is_empty() => ReplCommand::Prelude,
+        "prelude" if argument == "reload" => ReplCommand::Reload,
+        "prelude" => ReplCommand::Wrong("write :prelude or :prelude reload".to_owned()),
         "quit" | "q" | "exit" => ReplCommand::Quit,
         _ => ReplCommand::Wrong(format!("there is no command :{name}; :help lists them")),
     })

@@ -1,11 +1,13 @@
 //! Lines from a person: rustyline with what it has to know of the language.
 
 use super::balance::{Brackets, balance};
+use super::colour::coloured;
 use super::words::Words;
 use crate::console::exit::Abort;
+use crate::console::style::Style;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
@@ -32,15 +34,15 @@ pub(super) struct Terminal {
 
 struct InputHelper {
     words: Words,
-    colour: bool,
+    style: Style,
 }
 
 impl Terminal {
     /// Begins, with the lines of earlier times if there are any.
-    pub(super) fn open(colour: bool) -> Result<Terminal, Abort> {
+    pub(super) fn open(style: Style) -> Result<Terminal, Abort> {
         let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
         let mut editor = Editor::with_config(config).map_err(|error| Abort::usage(error.to_string()))?;
-        editor.set_helper(Some(InputHelper { words: Words::default(), colour }));
+        editor.set_helper(Some(InputHelper { words: Words::default(), style }));
         let history = history_file();
         if let Some(file) = &history {
             // There is none the first time.
@@ -107,16 +109,24 @@ impl Hinter for InputHelper {
         if at < line.len() {
             return None;
         }
-        Words::usage(line).map(|usage| format!("   {usage}"))
+        self.words.usage(line).map(|usage| format!("   {usage}"))
     }
 }
 
 impl Highlighter for InputHelper {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        coloured(line, self.style)
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
+        self.style.is_enabled()
+    }
+
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
-        if self.colour { format!("\x1b[32m{prompt}\x1b[0m").into() } else { prompt.into() }
+        if self.style.is_enabled() { self.style.green(prompt).into() } else { prompt.into() }
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        if self.colour { format!("\x1b[2m{hint}\x1b[0m").into() } else { hint.into() }
+        if self.style.is_enabled() { self.style.dim(hint).into() } else { hint.into() }
     }
 }

@@ -4,17 +4,19 @@
 //!
 //! - here: what is done with an input. `commands`: what begins with a colon.
 //! - `editor`: a person at a terminal. `words`: what can be written next. `balance`: whether an input is whole.
-//! - `table`: lists of maps as tables.
+//! - `colour`: what is typed, in colours. `table`: lists of maps as tables.
 
 mod balance;
+mod colour;
 mod commands;
 mod editor;
 mod table;
 mod words;
 
-use super::boot::{Booted, Need, UpstreamFlags, boot_with};
+use super::boot::{self, Booted, Need, UpstreamFlags, boot_with};
 use super::flags::limits::LimitFlags;
 use super::flags::prelude::PreludeFlags;
+use super::trace;
 use crate::answer::outcome::{fault_of, millis};
 use crate::console;
 use crate::console::exit::{Abort, Exit};
@@ -26,9 +28,12 @@ use ptc_runtime::limits::{LimitTable, Limits};
 use ptc_runtime::options::RunOptions;
 use ptc_runtime::outcome::{Outcome, RenderedValue};
 use ptc_runtime::session::{Session, SessionLimits};
-use std::io::{IsTerminal, Read};
+use ptc_runtime::{Prelude, Scope};
+use std::io::IsTerminal;
 use std::path::PathBuf;
-use tokio::sync::oneshot;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
 use words::Words;
 
 /// Bytes of a result that a person is shown, and those of its JSON, for tables.
@@ -43,8 +48,9 @@ const TABLE_BYTES: usize = 4 << 20;
   ptc repl -e '(def x 20)' -e '(+ x 1)'
   echo '(+ 1 2)' | ptc repl
 
-Names, results (*1 *2 *3) and functions stay from one input to the next. Ctrl-C ends the
-program that runs, or forgets the line; Ctrl-D leaves. :help lists the commands.")]
+Names, results (*1 *2 *3) and functions stay from one input to the next; *e is how the last
+program failed. Ctrl-C ends the program that runs, or forgets the line; Ctrl-D leaves. :help
+lists the commands.")]
 pub struct ReplArgs {
     /// Run this program and leave; may be given several times
     #[arg(short, long, value_name = "PROGRAM")]
@@ -52,6 +58,9 @@ pub struct ReplArgs {
     /// Run this file first
     #[arg(short, long, value_name = "FILE")]
     load: Vec<PathBuf>,
+    /// Print what prompts say of the preludes, and leave if there is no program
+    #[arg(long)]
+    show_prompt_inventory: bool,
     #[command(flatten)]
     prelude: PreludeFlags,
     #[command(flatten)]
@@ -62,23 +71,42 @@ pub struct ReplArgs {
 
 /// Runs the command.
 pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
-    let booted = boot_with(&args.upstreams, args.prelude.prelude()?, Need::State, 1).await?;
+    let prelude = args.prelude.prelude()?;
+    if args.show_prompt_inventory {
+        let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory());
+        console::write_line(inventory.as_deref().unwrap_or("no export of a prelude is meant for prompts"))?;
+        if args.eval.is_empty() {
+            return Ok(Exit::Ok);
+        }
+    }
+    // Preludes belong to a place of the runtime and not to all of it, so that they can be read again.
+    let booted = boot_with(&args.upstreams, None, Need::State, 1).await?;
     let limits = args.limits.limits(booted.has_upstreams)?;
     let kept = SessionLimits { memory_bytes: limits.memory_bytes, ..SessionLimits::default() };
-    let session = booted.runtime.session(kept);
-    let mut repl = Repl { booted, session, limits, last: None, tells_costs: false };
+    let place = place(&booted, prelude.as_ref())?;
+    let (session, files) = (place.session(kept), args.prelude.clone());
+    let mut repl = Repl { booted, place, prelude, files, session, limits, last: None, tells_costs: false };
     let done = repl.all(&args).await;
     repl.session.close();
     repl.booted.runtime.shutdown().await;
     done
 }
 
+/// Where programs have the namespaces of a prelude.
+fn place(booted: &Booted, prelude: Option<&Arc<Prelude>>) -> Result<Scope, Abort> {
+    let preludes: Vec<_> = prelude.into_iter().cloned().collect();
+    booted.runtime.base().with(Vec::new(), &preludes).map_err(boot::abort)
+}
+
 struct Repl {
     booted: Booted,
+    place: Scope,
+    prelude: Option<Arc<Prelude>>,
+    files: PreludeFlags,
     session: Session,
     limits: Limits,
-    /// How the last program ended.
-    last: Option<Outcome>,
+    /// The last program, and how it ended.
+    last: Option<(String, Outcome)>,
     tells_costs: bool,
 }
 
@@ -110,7 +138,10 @@ impl Repl {
     /// A person types.
     async fn typed(&mut self) -> Result<(), Abort> {
         console::write_line("PTC-Lisp REPL: :help for help, Ctrl-D to leave")?;
-        let mut terminal = Terminal::open(Style::stdout().is_enabled())?;
+        let mut terminal = Terminal::open(Style::stdout())?;
+        // From now on Ctrl-C is heard by whoever waits for it, and ends nothing else. The terminal has a handler of its own,
+        // which is called as well when it was there before.
+        let _heard = signal(SignalKind::interrupt())?;
         loop {
             let words = self.words();
             // Reading a terminal blocks, and connections to servers have to go on.
@@ -135,11 +166,14 @@ impl Repl {
 
     /// Inputs come from a file or another program: no prompt, and errors end with an exit code.
     async fn piped(&mut self, mut exit: Exit) -> Result<Exit, Abort> {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
         let mut input = String::new();
-        for line in text.lines() {
-            input.push_str(line);
+        // A thread of its own: one that waits for a line must not keep the process from ending.
+        let (sender, mut lines) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            std::io::stdin().lines().map_while(|line| sender.blocking_send(line).ok()).for_each(drop);
+        });
+        while let Some(line) = lines.recv().await {
+            input.push_str(&line?);
             input.push('\n');
             if balance(&input) == Brackets::Open {
                 continue;
@@ -198,7 +232,13 @@ impl Repl {
         };
         self.show(name, &outcome, shows_value)?;
         let is_ok = outcome.result.is_ok();
-        self.last = Some(outcome);
+        if let (Err(failure), Ok(turn)) = (&outcome.result, self.session.turn()) {
+            let (done, noted) = oneshot::channel::<()>();
+            turn.note_failure(failure, move || drop(done));
+            // It ends when it is noted.
+            let _ = noted.await;
+        }
+        self.last = Some((program.to_owned(), outcome));
         Ok(is_ok)
     }
 
@@ -258,7 +298,7 @@ impl Repl {
                 Ok(())
             }
             ReplCommand::Calls => {
-                let calls = self.last.iter().flat_map(|outcome| &outcome.upstream_calls);
+                let calls = self.last.iter().flat_map(|(_, outcome)| &outcome.upstream_calls);
                 for call in calls {
                     let said = match fault_of(call) {
                         Some((reason, error)) => style.red(&format!("{reason}: {error}")),
@@ -270,8 +310,12 @@ impl Repl {
                 }
                 Ok(())
             }
+            ReplCommand::Trace => match &self.last {
+                Some((program, outcome)) => console::write(&trace::drawn(program, outcome)),
+                None => console::write_line("no program has run"),
+            },
             ReplCommand::Table => {
-                let answer = self.last.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+                let answer = self.last.as_ref().and_then(|(_, outcome)| outcome.result.as_ref().ok());
                 let json =
                     |answer: &RenderedValue| serde_json::from_str(answer.json.as_ref()?.as_ref().ok()?).ok();
                 match answer.and_then(json).and_then(|value| table::table(&value)) {
@@ -289,6 +333,8 @@ impl Repl {
                 }
                 Ok(())
             }
+            ReplCommand::Prelude => self.show_prelude(),
+            ReplCommand::Reload => self.reload().await,
             ReplCommand::Wrong(message) => {
                 console::complain(&message);
                 Ok(())
@@ -297,20 +343,72 @@ impl Repl {
         }
     }
 
-    /// Runs a program beside the session, for what it prints.
+    /// Runs a program beside the session, for what it prints. Ctrl-C ends it.
     async fn look_up(&self, program: &str) -> Result<(), Abort> {
         let options =
             RunOptions { limits: self.limits, source_name: "command".into(), ..RunOptions::default() };
-        let outcome = self.booted.runtime.run(program, options).await;
-        self.show("command", &outcome, false)
+        tokio::select! {
+            outcome = self.place.run(program, options) => self.show("command", &outcome, false),
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    }
+
+    fn show_prelude(&self) -> Result<(), Abort> {
+        let Some(prelude) = &self.prelude else { return console::write_line("there is no prelude") };
+        for namespace in prelude.namespaces() {
+            let style = Style::stdout();
+            let about = namespace.doc().and_then(|doc| doc.lines().next()).unwrap_or_default();
+            let exports = namespace.exports().len();
+            let line = format!("{}  {exports} exports  {}", style.bold(namespace.name()), style.dim(about));
+            console::write_line(line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the files of preludes again. What the session has defined stays, and calls what is there then; with an error
+    /// everything stays as it was.
+    async fn reload(&mut self) -> Result<(), Abort> {
+        let read =
+            self.files.prelude().and_then(|prelude| Ok((place(&self.booted, prelude.as_ref())?, prelude)));
+        let (place, prelude) = match read {
+            Ok(read) => read,
+            Err(abort) => {
+                console::complain(&abort.message);
+                return Ok(());
+            }
+        };
+        let (done, moved) = oneshot::channel::<()>();
+        if place.take_over(&self.session, move || drop(done)).is_err() {
+            return Err(Abort::usage("a program is under way"));
+        }
+        // It ends when the session has moved.
+        let _ = moved.await;
+        (self.place, self.prelude) = (place, prelude);
+        self.show_prelude()
     }
 
     /// What can be written now.
     fn words(&self) -> Words {
-        let mut names: Vec<String> =
-            self.session.contents(|contents| contents.bindings.keys().map(|name| name.to_string()).collect());
-        names.extend(["*1", "*2", "*3"].map(str::to_owned));
-        let mut words = Words { names, ..Words::default() };
+        let mut words = Words::default();
+        self.session.contents(|contents| {
+            for (name, binding) in &contents.bindings {
+                // A function is shown with its parameters: #fn[x y].
+                let shown = binding.preview.strip_prefix("#fn[");
+                if let Some((parameters, _)) = shown.and_then(|shown| shown.split_once(']')) {
+                    let usage = format!("({name} {parameters})").replace(" )", ")");
+                    words.usages.insert(name.to_string(), usage);
+                }
+                words.names.push(name.to_string());
+            }
+        });
+        words.names.extend(["*1", "*2", "*3", "*e"].map(str::to_owned));
+        for namespace in self.prelude.iter().flat_map(|prelude| prelude.namespaces()) {
+            for export in namespace.exports() {
+                let name = format!("{}/{}", namespace.name(), export.name);
+                words.usages.insert(name.clone(), export.usages(&name).join(" "));
+                words.names.push(name);
+            }
+        }
         for server in self.booted.runtime.servers() {
             for tool in &server.tools {
                 let properties = tool.input_schema["properties"].as_object();

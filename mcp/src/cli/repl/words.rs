@@ -2,12 +2,15 @@
 
 use super::commands::COMMANDS;
 use ptc_vm::builtins;
+use std::collections::HashMap;
 
 /// What there is to write. Made anew before each input.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// Names of the session and of preludes.
+    /// Names of the session, and exports of preludes.
     pub(super) names: Vec<String>,
+    /// How functions among them are called.
+    pub(super) usages: HashMap<String, String>,
     /// `server/tool` with the keys of its arguments.
     pub(super) tools: Vec<(String, Vec<String>)>,
     /// Servers.
@@ -19,7 +22,17 @@ const MOST: usize = 200;
 
 /// Where the word begins that ends here.
 fn word_start(text: &str) -> usize {
-    text.rfind(|c: char| c.is_whitespace() || "()[]{}\"',;`@#^~".contains(c)).map_or(0, |at| at + 1)
+    text.rfind(ends_word).map_or(0, |at| at + 1)
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || "()[]{}\"',;`@#^~".contains(c)
+}
+
+/// Names that a text has already: what it binds among them.
+fn written(text: &str) -> impl Iterator<Item = String> {
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_alphabetic() || "*!?<>=_-+%".contains(c));
+    text.split(ends_word).filter(is_name).map(str::to_owned)
 }
 
 impl Words {
@@ -40,6 +53,7 @@ impl Words {
                 .chain(self.servers.iter().cloned())
                 .chain(tools)
                 .chain(builtins)
+                .chain(written(&text[..start]))
                 .collect()
         };
         found.retain(|candidate| candidate.starts_with(word) && candidate != word);
@@ -58,17 +72,20 @@ impl Words {
     }
 
     /// How the function of the innermost open form is called, when its name has just been written.
-    pub(super) fn usage(text: &str) -> Option<&'static str> {
+    pub(super) fn usage(&self, text: &str) -> Option<String> {
         let open = text.rfind('(')?;
         let name = text[open + 1..].strip_suffix(' ')?;
         if name.contains(|c: char| c.is_whitespace() || ")]}".contains(c)) {
             return None;
         }
+        if let Some(usage) = self.usages.get(name) {
+            return Some(usage.clone());
+        }
         let (namespace, name) = match name.split_once('/') {
             Some((namespace, name)) if !name.is_empty() => (Some(namespace), name),
             _ => (None, name),
         };
-        builtins::lookup(namespace, name).map(|id| id.info().usage)
+        builtins::lookup(namespace, name).map(|id| id.info().usage.to_owned())
     }
 }
 
@@ -79,7 +96,8 @@ mod tests {
     #[test]
     fn words_are_completed_where_they_stand() {
         let words = Words {
-            names: vec!["rows".into(), "row-count".into()],
+            names: vec!["rows".into(), "row-count".into(), "crm/get-user".into()],
+            usages: [("crm/get-user".to_owned(), "(crm/get-user id)".to_owned())].into(),
             tools: vec![
                 ("fs/read_text_file".into(), vec!["path".into(), "head".into()]),
                 ("fs/list".into(), vec!["dir".into()]),
@@ -94,7 +112,11 @@ mod tests {
         assert_eq!(complete("(tool/call 'fs/read_text_file {:h"), [":head"]);
         assert!(complete("(redu").contains(&"reduce".to_owned()));
         assert_eq!(complete(":ti"), [":time"]);
-        assert_eq!(Words::usage("(map (nth "), Some("(nth coll index default?)"));
-        assert_eq!(Words::usage("(nth x "), None);
+        assert_eq!(complete("(crm/g"), ["crm/get-user"]);
+        assert_eq!(complete("(let [rowing 1] (inc row"), ["row-count", "rowing", "rows"]);
+        let usage = |text: &str| words.usage(text);
+        assert_eq!(usage("(map (nth ").as_deref(), Some("(nth coll index default?)"));
+        assert_eq!(usage("(crm/get-user ").as_deref(), Some("(crm/get-user id)"));
+        assert_eq!(usage("(nth x "), None);
     }
 }

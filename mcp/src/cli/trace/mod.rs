@@ -2,9 +2,10 @@
 //!
 //! # Layout
 //!
-//! - `read`: a trace file, read. `timeline`: the picture as text. `page`: the same as a page of HTML.
+//! - `read`: a trace file, read. `outcome`: what has just run, as a trace. `timeline`: the picture as text. `page`: the same as a page of HTML.
 //! - `units`: numbers as people read them.
 
+mod outcome;
 mod page;
 mod read;
 mod timeline;
@@ -14,6 +15,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::console::style::Style;
 use clap::Subcommand;
+use ptc_runtime::outcome::Outcome;
 use read::Trace;
 use std::path::PathBuf;
 
@@ -47,6 +49,12 @@ struct ShowArgs {
     /// Columns of the picture [default: as wide as the terminal, or 100]
     #[arg(long, value_name = "N")]
     width: Option<usize>,
+}
+
+/// The picture of a program that has just run.
+pub(super) fn drawn(program: &str, outcome: &Outcome) -> String {
+    let width = console::terminal_width().unwrap_or(100);
+    timeline::render(&Trace::of_run(program, outcome), width, Style::stdout())
 }
 
 /// Runs the command.

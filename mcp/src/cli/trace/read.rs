@@ -33,6 +33,8 @@ pub(super) struct DrawnRun {
     pub(super) micros: u64,
     pub(super) fuel: Option<u64>,
     pub(super) peak_bytes: Option<u64>,
+    /// The prelude that it had, in a few words.
+    pub(super) prelude: Option<String>,
     /// In the order of their beginnings.
     pub(super) calls: Vec<DrawnCall>,
 }
@@ -156,6 +158,7 @@ impl Trace {
                 run.micros = micros(&measured["duration"]);
                 run.fuel = measured["fuel"].as_u64();
                 run.peak_bytes = measured["peak_bytes"].as_u64();
+                run.prelude = Some(&told["prelude_trace"]).filter(|trace| !trace.is_null()).map(prelude_line);
             }
             "ptc_lisp.call.stop" => {
                 self.micros = micros(&measured["duration"]);
@@ -196,6 +199,13 @@ impl Trace {
         };
         calls.iter().map(|call| at(call.begun)).max().unwrap_or(0)
     }
+}
+
+/// Namespaces and hash of a prelude, as `crm paged 1a2b3c4d`.
+pub(super) fn prelude_line(trace: &Value) -> String {
+    let names = trace["protected_namespaces"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let hash = trace["source_hash"].as_str().and_then(|hash| hash.get(..8));
+    names.chain(hash).collect::<Vec<_>>().join(" ")
 }
 
 /// The trace that was written last.

@@ -26,11 +26,11 @@ pub(super) fn render(trace: &Trace, width: usize, style: Style) -> String {
         (true, None) => style.red("error"),
     };
     let head = format!("{}  {status}  {}", style.bold(&harmless(&trace.tool)), time(trace.micros));
-    let _ = writeln!(
-        out,
-        "{head}   {}",
-        style.dim(&format!("{}  request {}", trace.begun, harmless(&trace.request_id)))
-    );
+    let of_request = match trace.request_id.as_str() {
+        "" => String::new(),
+        id => style.dim(&format!("   {}  request {}", trace.begun, harmless(id))),
+    };
+    let _ = writeln!(out, "{head}{of_request}");
     let _ = writeln!(out, "{}", numbers(trace).join("   "));
     if let Some(message) = &trace.message {
         let _ = writeln!(out, "{}", style.red(&harmless(message)));
@@ -62,6 +62,7 @@ pub(super) fn numbers(trace: &Trace) -> Vec<String> {
         0 => "no upstream calls".to_owned(),
         most => format!("{}, {most} at once", count(calls, "upstream call")),
     });
+    parts.extend(run.prelude.as_ref().map(|prelude| format!("prelude {}", harmless(prelude))));
     let (fetched, answer) = (trace.upstream_bytes(), trace.answer_bytes);
     match answer {
         Some(answer) if fetched > 0 && answer > 0 => {

@@ -6,6 +6,7 @@ use ptc_compiler::prelude::DefinitionBody;
 use ptc_vm::bytecode::Program;
 use ptc_vm::{Fault, Isolate, UnitId};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What of a prelude is in an isolate.
 #[derive(Default)]
@@ -38,6 +39,35 @@ impl Attached {
     pub(in crate::guest::lisp) fn definition(&self, unit: UnitId) -> Option<u32> {
         self.units.iter().find(|(known, _)| *known == unit).map(|(_, number)| *number)
     }
+}
+
+/// Links what of one prelude is in an isolate anew, as another one defines it: by the same names, with all that they reach
+/// there. Names that the other does not have lose their values.
+///
+/// # Errors
+/// What the budget does not allow for; nothing counts as linked then.
+pub(in crate::guest::lisp) fn relink(
+    isolate: &mut Isolate,
+    attached: &Attached,
+    from: Option<&Arc<Prelude>>,
+    to: Option<&Arc<Prelude>>,
+) -> Result<Attached, Box<Fault>> {
+    let mut needed = BTreeSet::new();
+    for definition in
+        from.iter().flat_map(|from| attached.definitions.iter().map(|&at| &from.definitions[at as usize]))
+    {
+        isolate.undefine(Some(&definition.namespace), &definition.compiled.name);
+        let same = |other: &&LinkedDefinition| other.reference == definition.reference;
+        let found = to.and_then(|to| to.definitions.iter().find(same));
+        needed.extend(found.iter().flat_map(|found| &found.reaches).copied());
+    }
+    let mut relinked = Attached::default();
+    if let Some(to) = to {
+        let needed: Vec<u32> = needed.into_iter().collect();
+        let linked = to.link(isolate, &needed, &relinked)?;
+        relinked.add(linked);
+    }
+    Ok(relinked)
 }
 
 impl Prelude {

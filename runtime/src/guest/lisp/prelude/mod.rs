@@ -18,8 +18,8 @@ mod trace;
 
 use super::rendering;
 use crate::run::outcome::{Failure, Place};
-pub(super) use link::Attached;
-use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition};
+pub(super) use link::{Attached, relink};
+use ptc_compiler::prelude::{CompiledPrelude, PreludeDefinition, Visibility};
 use ptc_compiler::{CompileOptions, Export, Namespace, diagnostic::Diagnostic};
 use ptc_vm::bytecode::PlainData;
 use ptc_vm::{Reason, Span};
@@ -147,6 +147,31 @@ impl Prelude {
         }
         prelude.complete();
         Ok(prelude)
+    }
+
+    /// The same, with exports that prompts do not list whatever their metadata says: those of these names, as `crm/get-user`
+    /// or `crm` for a whole namespace. A host can narrow what is shown of a prelude and never widen it.
+    ///
+    /// # Errors
+    /// A name that is none of an export or a namespace.
+    pub fn narrowed(&self, names: &[&str]) -> Result<Prelude, String> {
+        let mut narrowed = self.clone();
+        for name in names {
+            let mut is_known = false;
+            for definition in
+                narrowed.definitions.iter_mut().filter(|definition| !definition.compiled.is_private)
+            {
+                if definition.reference == *name || &*definition.namespace == *name {
+                    definition.compiled.visibility = Visibility::Discoverable;
+                    is_known = true;
+                }
+            }
+            if !is_known {
+                return Err(format!("there is no export or namespace {name} in the prelude"));
+            }
+        }
+        narrowed.complete();
+        Ok(narrowed)
     }
 
     /// Several preludes as one, in this order; `None` for none.

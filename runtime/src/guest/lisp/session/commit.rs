@@ -15,6 +15,13 @@ use std::sync::Arc;
 /// Names of the last results, newest first (language.md, "sessions").
 pub(super) const HISTORY: [&str; 3] = ["*1", "*2", "*3"];
 
+/// The name of what is known of the last failure, where a host keeps that.
+pub(super) const FAILURE: &str = "*e";
+
+fn is_history(name: &str) -> bool {
+    name == FAILURE || HISTORY.contains(&name)
+}
+
 /// Bytes of the preview in the description of a result that is too large.
 const DESCRIBED: usize = 200;
 
@@ -68,7 +75,7 @@ pub(in crate::guest::lisp) fn prepare(
     let entry = HistoryEntry { bytes: result.bytes, preview: result.preview(limits, secrets) };
     let mut names = Vec::new();
     isolate.definitions(|definition| {
-        if definition.is_new && definition.namespace.is_none() && !HISTORY.contains(&definition.name) {
+        if definition.is_new && definition.namespace.is_none() && !is_history(definition.name) {
             names.push(definition.name.to_owned());
         }
     });
@@ -175,13 +182,30 @@ fn description(
     let room = Cut::Bytes(DESCRIBED.min(to_usize(limits.history_entry_bytes / 4)));
     let shown = cx.host_text(&shortened(&form.begins, room))?;
     let whole = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
-    let entries = [
+    let entries = vec![
         ("lisp_session_preview", Value::Bool(true)),
         ("reason", reason),
         ("bytes", whole(form.bytes)),
         ("max_bytes", whole(limits.history_entry_bytes)),
         ("preview", shown),
     ];
+    record(cx, entries)
+}
+
+/// A failure as a program sees it.
+pub(super) fn failed(cx: &mut Context, failure: &Failure) -> Result<Value, Box<Fault>> {
+    let mut entries = vec![
+        ("reason", cx.keyword(failure.reason.raw())),
+        ("message", cx.host_text(failure.value.as_ref().unwrap_or(&failure.message))?),
+    ];
+    if let Some(position) = failure.position() {
+        entries.push(("line", Value::Int(position.line.into())));
+        entries.push(("column", Value::Int(position.column.into())));
+    }
+    record(cx, entries)
+}
+
+fn record(cx: &mut Context, entries: Vec<(&str, Value)>) -> Result<Value, Box<Fault>> {
     let mut map = MapNode::with_capacity(entries.len());
     for (key, value) in entries {
         let key = cx.keyword(key);

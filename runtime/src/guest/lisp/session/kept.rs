@@ -1,9 +1,11 @@
 //! Isolates of sessions, each on the thread of its worker.
 
 use super::SessionState;
-use super::commit::{HISTORY, describe};
+use super::commit::{FAILURE, HISTORY, describe, failed};
+use crate::guest::lisp::Lisp;
 use crate::guest::lisp::environment::CompileEnvironment;
-use crate::guest::lisp::prelude::Attached;
+use crate::guest::lisp::prelude::{Attached, relink};
+use crate::run::outcome::Failure;
 use ptc_vm::{Budget, Isolate};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,6 +23,14 @@ pub(in crate::guest::lisp) struct Kept {
 }
 
 impl Kept {
+    /// That of a session in which nothing has run.
+    fn empty(environment: &Arc<CompileEnvironment>) -> Option<Kept> {
+        let mut isolate = Isolate::new(Budget { memory_bytes: u64::MAX, ..Budget::default() });
+        isolate.commit(u64::MAX).ok()?;
+        let empty_bytes = isolate.live_bytes();
+        Some(Kept { isolate, environment: environment.clone(), empty_bytes, attached: Attached::default() })
+    }
+
     fn close(self) {
         let leaked = self.isolate.close();
         if leaked != 0 {
@@ -68,19 +78,14 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
         }
         None => session.contents().bindings.keys().cloned().collect(),
     };
-    if let Some(mut kept) = take(session) {
-        // Without a bound, and without a program: nothing in here is metered.
-        kept.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
-        known.iter().for_each(|name| {
-            kept.isolate.undefine(name);
-        });
-        if history {
-            HISTORY.iter().for_each(|name| {
-                kept.isolate.undefine(name);
+    if let Some(kept) = take(session) {
+        let is_kept = beside(session, kept, |kept| {
+            let results = HISTORY.iter().filter(|_| history).copied().chain(history.then_some(FAILURE));
+            known.iter().map(String::as_str).chain(results).for_each(|name| {
+                kept.isolate.undefine(None, name);
             });
-        }
-        if kept.isolate.commit(u64::MAX).is_ok() {
-            kept.environment = describe(&mut kept.isolate, &kept.environment);
+        });
+        if is_kept {
             let mut contents = session.contents();
             known.iter().for_each(|name| {
                 contents.bindings.remove(name);
@@ -88,9 +93,51 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
             if history {
                 contents.history.clear();
             }
-            contents.memory_bytes = kept.isolate.live_bytes().saturating_sub(kept.empty_bytes);
         }
-        put(session, kept);
     }
     known
+}
+
+/// Makes `*e` say how a program has failed, on the thread of the session.
+pub(crate) fn note_failure(session: &SessionState, of_place: &Lisp, failure: &Failure) {
+    let kept = take(session).or_else(|| Kept::empty(&of_place.environment));
+    if let Some(kept) = kept {
+        beside(session, kept, |kept| {
+            // What cannot be written down is not known.
+            let _ = kept.isolate.define(FAILURE, |cx, _| failed(cx, failure));
+        });
+    }
+}
+
+/// Goes on with the namespaces and tools of another place, on the thread of the session. What the session has linked is
+/// what it is called there; what there is none of there is gone.
+pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
+    if let Some(kept) = take(session) {
+        beside(session, kept, |kept| {
+            let before = kept.isolate.live_bytes();
+            let (from, to) = (kept.environment.prelude(), place.environment.prelude());
+            // What could not be linked is linked by the next program that names it.
+            kept.attached = relink(&mut kept.isolate, &kept.attached, from, to).unwrap_or_default();
+            kept.environment = place.environment.clone();
+            // What is linked is not the session's.
+            let (grown, shrunk) = (
+                kept.isolate.live_bytes().saturating_sub(before),
+                before.saturating_sub(kept.isolate.live_bytes()),
+            );
+            kept.empty_bytes = kept.empty_bytes.saturating_add(grown).saturating_sub(shrunk);
+        });
+    }
+}
+
+/// Changes what is kept, without a program: without a bound, and unmetered. False when nothing could be changed.
+fn beside(session: &SessionState, mut kept: Kept, change: impl FnOnce(&mut Kept)) -> bool {
+    kept.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
+    change(&mut kept);
+    let is_kept = kept.isolate.commit(u64::MAX).is_ok();
+    if is_kept {
+        kept.environment = describe(&mut kept.isolate, &kept.environment);
+        session.contents().memory_bytes = kept.isolate.live_bytes().saturating_sub(kept.empty_bytes);
+    }
+    put(session, kept);
+    is_kept
 }

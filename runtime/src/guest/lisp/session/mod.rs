@@ -11,7 +11,7 @@ pub(super) mod commit;
 pub(super) mod kept;
 mod state;
 
-pub(crate) use kept::{forget, release};
+pub(crate) use kept::{forget, move_to, note_failure, release};
 pub(crate) use state::SessionState;
 pub use state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionUsage};
 

@@ -1,0 +1,3 @@
+//! `ptc repl`: `piped`, without a terminal.
+
+mod piped;

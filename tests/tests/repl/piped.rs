@@ -1,0 +1,131 @@
+//! Inputs from a file or another program.
+
+use ptc_tests::binary::{ptc, run_ptc};
+use ptc_tests::upstreams::{Upstreams, table_server};
+use ptc_tests::workspace;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+
+#[test]
+fn inputs_build_on_each_other_and_may_have_several_lines() {
+    let input =
+        "(def x 20)\n(+ x\n   1) ; a comment (\n*1\n\n[{:a 1 :b \"x y\"} {:a 2}]\n:table\n:quit\n(never)\n";
+    let done = run_ptc(&["repl"], input);
+    assert_eq!(done.stdout, "#'x\n21\n21\n[{:a 1 :b \"x y\"} {:a 2}]\na  b\n1  x y\n2\n");
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_fails_leaves_the_session_as_it_was_and_an_exit_code() {
+    let done = run_ptc(&["repl"], "(def x 1)\n(do (def x 2) (/ 1 0))\nx\n:nope\n");
+    assert_eq!((done.stdout.as_str(), done.code), ("#'x\n1\n", Some(1)));
+    assert!(
+        done.stderr.contains("arithmetic_error: division by zero") && done.stderr.contains(":help"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn programs_may_be_arguments() {
+    let done = run_ptc(&["repl", "-e", "(def x 20)", "-e", "(println :hi) (+ x 1)"], "");
+    assert_eq!((done.stdout.as_str(), done.code), ("#'x\n:hi\n21\n", Some(0)));
+    let done = run_ptc(&["repl", "-e", "(nothing-there)", "-e", "1"], "");
+    assert_eq!((done.stdout.as_str(), done.code), ("", Some(1)));
+}
+
+#[test]
+fn the_last_failure_is_a_value_and_moves_no_results() {
+    let input = "*e\n(def x 1)\n(/ x 0)\n[*1 (:reason *e) (:message *e) (:line *e)]\n(fail {:why 1})\n(:message *e)\n(nope)\n(:reason *e)\n";
+    let done = run_ptc(&["repl"], input);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    let expected =
+        ["nil", "#'x", "[#'x :arithmetic_error \"division by zero\" 1]", "\"{:why 1}\"", ":unbound_var"];
+    assert_eq!(lines, expected, "{done:?}");
+    // Also when nothing has run before.
+    let done = run_ptc(&["repl"], "(/ 1 0)\n(:reason *e)\n");
+    assert_eq!(done.stdout, ":arithmetic_error\n", "{done:?}");
+}
+
+#[test]
+fn preludes_are_read_again_and_what_the_session_has_calls_what_is_there_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("m.clj");
+    let write = |text: &str| std::fs::write(&file, text).expect("written");
+    let path = file.to_str().expect("a path");
+    // A program of the session rewrites nothing: the file is changed between two commands by the shell's hand.
+    write("(ns m \"First.\") (defn- part [x] [:one x]) (defn f [x] (part x)) (defn gone [] 1)");
+    let mut repl = Piped::start(&["repl", "-p", path]);
+    assert_eq!(repl.say("(defn mine [x] (m/f x))"), "#'mine");
+    assert_eq!(repl.say("(def kept (mine 1))"), "#'kept");
+    assert_eq!(repl.say("(m/gone)"), "1");
+    assert_eq!(repl.say(":prelude"), "m  2 exports  First.");
+    write("(ns m \"Second.\") (defn- part [x] [:two x]) (defn f [x] (part x)) (defn more [] 2)");
+    assert_eq!(repl.say(":prelude reload"), "m  2 exports  Second.");
+    assert_eq!(repl.say("[kept (mine 1) (m/f 2) (m/more)]"), "[[:one 1] [:two 1] [:two 2] 2]");
+    // A file with an error changes nothing.
+    write("(ns m) (defn f [x] (nope))");
+    repl.tell(":prelude reload");
+    assert_eq!(repl.say("(m/f 3)"), "[:two 3]");
+    repl.tell("(m/gone)");
+    repl.tell("(mine)");
+    assert_eq!(repl.say("(:reason *e)"), ":arity_mismatch");
+    let errors = repl.end();
+    assert!(
+        errors.contains("does not compile") && errors.contains("m/gone is not a public export"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_trace_draws_the_last_program() {
+    let file = Upstreams::default().add("crm", table_server("tests/preludes/servers.json", "crm")).write();
+    let prelude = workspace().join("tests/preludes/crm.clj");
+    let flags = file.flags(&["-p", prelude.to_str().expect("a path")]);
+    let input = ":trace\n(:ok (crm/get-user \"u_123\"))\n:trace\n:calls\n";
+    let done = run_ptc(&[&["repl"], flags.as_slice()].concat(), input);
+    for part in [
+        "no program has run\ntrue\nprogram  ok",
+        "1 upstream call, 1 at once   prelude crm ",
+        "\nprogram\n  (:ok (crm/get-user \"u_123\"))\n",
+        "  1 crm/get_user",
+        "█",
+        "\ncrm/get_user  at ",
+    ] {
+        assert!(done.stdout.contains(part), "{part}\n{}", done.stdout);
+    }
+}
+
+/// A REPL that is told one input after the other.
+struct Piped {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Piped {
+    fn start(arguments: &[&str]) -> Piped {
+        let mut child = ptc(arguments).spawn().expect("it starts");
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        Piped { child, input, output }
+    }
+
+    fn tell(&mut self, input: &str) {
+        writeln!(self.input, "{input}").expect("it listens");
+    }
+
+    /// The line that an input is answered with.
+    fn say(&mut self, input: &str) -> String {
+        self.tell(input);
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("an answer");
+        line.trim_end().to_owned()
+    }
+
+    /// What was complained about.
+    fn end(self) -> String {
+        drop(self.input);
+        let output = self.child.wait_with_output().expect("it ends");
+        String::from_utf8(output.stderr).expect("text")
+    }
+}
