@@ -34,7 +34,7 @@ pub fn misfits(config: &str) -> (usize, String) {
             let case = json!({ "name": name, "schema": tool["schema"], "value": arguments.value(style) });
             writeln!(cases, "{case}").unwrap();
         }
-        assert!(doc.contains(&format!("(meta {name})")), "{doc}");
+        assert!(doc.contains(&format!("(meta {})", tool["tool"])), "{doc}");
     }
     let mut validator = Command::new(python())
         .arg(workspace().join("tests/third_party/validate.py"))
