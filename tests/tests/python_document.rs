@@ -322,7 +322,7 @@ fn errors_have_their_line_and_column() {
         (
             "transport: sse",
             "transport: pigeon",
-            "config.yaml:15:5: upstream internal-apis has unsupported transport \"pigeon\"; use stdio, http, sse or openapi",
+            "config.yaml:15:5: upstream internal-apis has unsupported transport \"pigeon\"; use stdio, http, sse, openapi or local",
         ),
         ("command: node", "comand: node", "config.yaml:4:5: upstream financial-data requires command"),
         ("    url: ", "    uri: ", "config.yaml:14:5: upstream internal-apis requires url"),

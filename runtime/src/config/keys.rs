@@ -16,6 +16,8 @@ pub enum Kind {
     Positive,
     /// An object of what is said about operations, by `operationId`.
     Overrides,
+    /// A list of tools: `{"name": …, "command": […]}` or `{"name": …, "file": "read"}`.
+    Handlers,
     /// A list of emitters: `{"scheme": …, "binding": …}`.
     Emitters,
     /// An object of header names and texts.
@@ -43,7 +45,7 @@ const fn row(name: &'static str, kind: Kind, help: &'static str) -> KeyRow {
 
 /// Keys of an entry.
 pub const ENTRY_KEYS: &[KeyRow] = &[
-    row("transport", Kind::Text, "How the server is reached: mcp_stdio, mcp_http, sse, openapi."),
+    row("transport", Kind::Text, "How the server is reached: mcp_stdio, mcp_http, sse, openapi, local."),
     row("command", Kind::Text, "The program to start: a path, or a name looked up in PATH."),
     row("args", Kind::Texts, "Its arguments."),
     row("env", Kind::Variables, "Variables for it; ${VAR} is filled from the environment of ptc."),
@@ -69,6 +71,16 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
         "allow_operations_with_effects",
         Kind::Texts,
         "operationIds that become tools though they may change something: other methods than GET, and JSON bodies.",
+    ),
+    row(
+        "folder",
+        Kind::Text,
+        "Where the handlers of a local entry work; a relative path is looked for beside this file.",
+    ),
+    row(
+        "handlers",
+        Kind::Handlers,
+        "Tools of a local entry: commands without a shell, and file operations in its folder.",
     ),
     row("allow_insecure_http", Kind::Flag, "Allows addresses with http://."),
     row("allow_insecure_auth", Kind::Flag, "Allows auth over http:// as well."),

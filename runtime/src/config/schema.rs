@@ -3,11 +3,21 @@
 use super::credentials::{SCHEMES, SOURCES};
 use super::keys::{ENTRY_KEYS, HOST_KEYS, KeyRow, Kind};
 use super::openapi::OVERRIDE_KEYS;
+use super::transport::FILE_WORK;
 use serde_json::{Map, Value, json};
 
 /// What hosts and we call the ways to a server.
-const HOST_TRANSPORTS: &[&str] =
-    &["mcp_stdio", "stdio", "mcp_http", "http", "streamable-http", "streamableHttp", "sse", "openapi"];
+const HOST_TRANSPORTS: &[&str] = &[
+    "mcp_stdio",
+    "stdio",
+    "mcp_http",
+    "http",
+    "streamable-http",
+    "streamableHttp",
+    "sse",
+    "openapi",
+    "local",
+];
 
 /// The schema, for editors and for whoever writes the file by program.
 pub fn json_schema() -> Value {
@@ -49,7 +59,7 @@ pub fn json_schema() -> Value {
         },
         "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
         "$defs": {
-            "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi"]),
+            "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi", "local"]),
             "hostEntry": entry(HOST_KEYS, HOST_TRANSPORTS),
             "credential": credential(),
             "emitter": {
@@ -119,6 +129,16 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
                     json!({ "type": "object", "properties": properties, "additionalProperties": false });
                 json!({ "type": "object", "additionalProperties": told })
             }
+            Kind::Handlers => json!({ "type": "array", "minItems": 1, "items": {
+                "type": "object", "required": ["name"], "additionalProperties": false,
+                "properties": {
+                    "name": { "type": "string", "minLength": 1 },
+                    "description": { "type": "string" },
+                    "command": { "type": "array", "minItems": 1, "items": { "type": "string" } },
+                    "file": { "enum": FILE_WORK.map(|(name, _)| name) },
+                    "parameters": { "type": "object", "additionalProperties": { "type": "object" } },
+                },
+            } }),
             Kind::Emitters => json!({ "type": "array", "items": { "$ref": "#/$defs/emitter" } }),
             Kind::Headers => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             Kind::ToolRule => json!({ "$ref": "#/$defs/toolRule" }),

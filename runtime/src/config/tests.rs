@@ -27,7 +27,10 @@ fn stdio(entry: &ServerEntry) -> &StdioSpec {
     match &entry.transport {
         TransportSpec::Stdio(spec) => spec,
         TransportSpec::Unusable(why) => panic!("{why}"),
-        TransportSpec::Http(_) | TransportSpec::OpenApi(_) | TransportSpec::Custom(_) => {
+        TransportSpec::Http(_)
+        | TransportSpec::OpenApi(_)
+        | TransportSpec::Local(_)
+        | TransportSpec::Custom(_) => {
             panic!("another transport")
         }
     }
@@ -218,7 +221,18 @@ fn the_parser_keeps_to_the_table_of_keys() {
                 others.chain([(row.name, value)]).map(|(key, value)| format!("\"{key}\": {value}")).collect();
             format!(r#"{{"mcpServers": {{"s": {{{}}}}}}}"#, members.join(", "))
         };
+        let of_local = |value: &str| {
+            const BOTH: [(&str, &str); 2] =
+                [("folder", "\"x\""), ("handlers", r#"[{"name": "a", "file": "read"}]"#)];
+            let others = BOTH.into_iter().filter(|(key, _)| *key != row.name);
+            let members: Vec<String> = others
+                .chain([("transport", "\"local\""), (row.name, value)])
+                .map(|(key, value)| format!("\"{key}\": {value}"))
+                .collect();
+            format!(r#"{{"mcpServers": {{"s": {{{}}}}}}}"#, members.join(", "))
+        };
         let entry = |value: &str| match row.name {
+            "folder" | "handlers" => of_local(value),
             name if OF_SERVICES.contains(&name) => of_service(value),
             "command" | "url" => format!(r#"{{"mcpServers": {{"s": {{"{}": {value}}}}}}}"#, row.name),
             name => format!(r#"{{"mcpServers": {{"s": {{"command": "x", "{name}": {value}}}}}}}"#),
@@ -246,6 +260,22 @@ fn the_parser_keeps_to_the_table_of_keys() {
             Kind::ToolRule => {
                 (&["{}", "{\"allow\": [\"a*\"]}"], &["5", "{\"allow\": 1}", "{\"allow\": [], \"block\": []}"])
             }
+            Kind::Handlers => (
+                &[r#"[{"name": "a", "command": ["wc", "{path}"], "description": "x", "parameters": {}}]"#],
+                &[
+                    "{}",
+                    "[]",
+                    "[1]",
+                    r#"[{"name": "a"}]"#,
+                    r#"[{"file": "read"}]"#,
+                    r#"[{"name": "a", "file": "erase"}]"#,
+                    r#"[{"name": "a", "file": "read", "odd": 1}]"#,
+                    r#"[{"name": "a", "file": "read", "command": ["x"]}]"#,
+                    r#"[{"name": "a", "command": "wc x"}]"#,
+                    r#"[{"name": "a", "command": ["{program}"]}]"#,
+                    r#"[{"name": "a", "file": "read"}, {"name": "a", "file": "list"}]"#,
+                ],
+            ),
             Kind::Foreign => (&["1", "[]"], &[]),
         };
         for value in right {
@@ -378,7 +408,10 @@ fn remote_servers_of_our_own_shape() {
         (r#""transport": "mcp_http", "url": "https://h", "proxy": "https://p""#, "write http://host:port"),
         (r#""transport": "mcp_http", "url": "https://h", "proxy": "http://u:p@p:1""#, "user or password"),
         (r#""transport": "mcp_http", "url": "https://h", "client_key": "k""#, "needs client_certificate"),
-        (r#""transport": "carrier-pigeon", "url": "https://h""#, "use mcp_stdio, mcp_http, sse or openapi"),
+        (
+            r#""transport": "carrier-pigeon", "url": "https://h""#,
+            "use mcp_stdio, mcp_http, sse, openapi or local",
+        ),
     ];
     for (keys, why) in table {
         let told = error(&entry(keys));
@@ -447,7 +480,7 @@ fn a_list_of_servers_in_yaml_and_in_json() {
     assert_eq!(parse(json).ok().unwrap().shape, Shape::Listed);
     assert_eq!(
         error(r#"{"servers": [{"name": "a"}]}"#),
-        "u.json:1:14: upstream a requires explicit transport: stdio, http, sse or openapi"
+        "u.json:1:14: upstream a requires explicit transport: stdio, http, sse, openapi or local"
     );
     assert_eq!(error(r#"{"servers": [1]}"#), "u.json:1:14: each of servers must have a name and a transport");
     let quoted = Config::parse_with("servers: [\n  s3cret: {", "c.yaml", &secrets, &|_| None)

@@ -35,6 +35,7 @@ pub use supervisor::{FailedStart, StartPlaces, SupervisedUpstream, SupervisorOpt
 #[cfg(feature = "agent")]
 pub(crate) use transport::http::{EventParser, ServerSentEvent};
 pub use transport::http::{HttpProtocol, HttpSpec};
+pub use transport::local::{LocalHandler, LocalSpec, LocalWork};
 pub(crate) use transport::stdio::is_inherited;
 pub use transport::stdio::{
     Environment, Guardian, StdioSpec, forget_companion, resolve_command, spawn_companion,

@@ -4,10 +4,11 @@
 //!
 //! - [`peer`]: one request, and who takes it. [`events`]: what a server says unasked.
 //! - [`spec`]: the closed list of transports, as a configuration names them.
-//! - [`stdio`]: a child process. [`http`]: a remote server. [`pace`], [`throttle`]: how fast a server is listened to and logged.
+//! - [`stdio`]: a child process. [`http`]: a remote server. [`local`]: tools that the configuration defines. [`pace`], [`throttle`]: how fast a server is listened to and logged.
 
 pub(crate) mod events;
 pub(crate) mod http;
+pub(crate) mod local;
 pub(crate) mod pace;
 pub(crate) mod peer;
 pub(crate) mod spec;

@@ -2,6 +2,7 @@
 //! goes through a method here: nothing outside of `upstream` and `config` takes a [`TransportSpec`] apart.
 
 use super::http::{HttpSpec, HttpTransport};
+use super::local::{LocalSpec, LocalTransport};
 use super::stdio::{Guardian, StdioSpec, StdioTransport, advice};
 use super::{Link, PeerEvents, Transport};
 use crate::secrets::SecretRegistry;
@@ -22,6 +23,8 @@ pub enum TransportSpec {
     Unusable(String),
     /// A plain JSON service with an OpenAPI document.
     OpenApi(Box<OpenApiSpec>),
+    /// Tools that the configuration defines.
+    Local(Box<LocalSpec>),
     /// A transport of whoever embeds the runtime. No configuration file can name one.
     Custom(Arc<dyn Transport>),
 }
@@ -50,6 +53,7 @@ impl TransportSpec {
             TransportSpec::Http(spec) => Arc::new(HttpTransport::new(*spec)),
             TransportSpec::Unusable(why) => Arc::new(UnusableTransport(why)),
             TransportSpec::OpenApi(spec) => Arc::new(OpenApiTransport::new(*spec)),
+            TransportSpec::Local(spec) => Arc::new(LocalTransport::new(*spec)),
             TransportSpec::Custom(transport) => transport,
         }
     }
@@ -61,6 +65,7 @@ impl TransportSpec {
             TransportSpec::Http(spec) => spec.address(),
             TransportSpec::Unusable(why) => why.clone(),
             TransportSpec::OpenApi(spec) => spec.base_url.to_string(),
+            TransportSpec::Local(spec) => spec.describe(),
             TransportSpec::Custom(transport) => transport.describe(),
         }
     }
@@ -81,6 +86,10 @@ impl TransportSpec {
             TransportSpec::OpenApi(spec) => {
                 json!({ "type": "openapi", "url": spec.base_url.as_str(), "headers": spec.headers.names(),
                     "operations": spec.include })
+            }
+            TransportSpec::Local(spec) => {
+                let names: Vec<&str> = spec.handlers.iter().map(|handler| &*handler.name).collect();
+                json!({ "type": "local", "folder": spec.folder, "handlers": names })
             }
             TransportSpec::Unusable(_) => json!({ "type": "unusable" }),
             TransportSpec::Custom(transport) => json!({ "type": "custom", "address": transport.describe() }),
@@ -103,6 +112,10 @@ impl TransportSpec {
                 Location { kind: "command", place }
             }
             TransportSpec::Http(spec) => Location { kind: "address", place: Some(spec.address()) },
+            TransportSpec::Local(spec) => {
+                let place = spec.folder.is_dir().then(|| spec.folder.display().to_string());
+                Location { kind: "folder", place }
+            }
             TransportSpec::Unusable(_) => Location { kind: "entry", place: None },
             TransportSpec::OpenApi(spec) => {
                 Location { kind: "address", place: Some(spec.base_url.to_string()) }
@@ -118,6 +131,7 @@ impl TransportSpec {
         match self {
             TransportSpec::Stdio(spec) => advice::of_start(error, &spec.command_line()),
             TransportSpec::Http(spec) => spec.remedy(error),
+            TransportSpec::Local(_) => "make the folder, or correct the entry".to_owned(),
             TransportSpec::Unusable(_) => "correct the entry".to_owned(),
             TransportSpec::OpenApi(_) => crate::upstream::openapi::remedy(error),
             TransportSpec::Custom(_) => format!("check that an MCP server answers at {}", self.describe()),
@@ -130,7 +144,10 @@ impl TransportSpec {
         match self {
             TransportSpec::Stdio(_) => advice::of_slow_start(&raise),
             TransportSpec::OpenApi(_) => format!("{raise}, or set schema_file instead of schema_url"),
-            TransportSpec::Http(_) | TransportSpec::Unusable(_) | TransportSpec::Custom(_) => raise,
+            TransportSpec::Http(_)
+            | TransportSpec::Local(_)
+            | TransportSpec::Unusable(_)
+            | TransportSpec::Custom(_) => raise,
         }
     }
 
@@ -143,6 +160,7 @@ impl TransportSpec {
             }
             TransportSpec::Http(_)
             | TransportSpec::OpenApi(_)
+            | TransportSpec::Local(_)
             | TransportSpec::Unusable(_)
             | TransportSpec::Custom(_) => false,
         }

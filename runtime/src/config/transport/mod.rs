@@ -1,4 +1,9 @@
-//! How an entry says that its server is reached, and the keys that only one transport has.
+//! How an entry says that its server is reached, and the keys that only one transport has; `local`: those of tools that
+//! it defines itself.
+
+mod local;
+
+pub(super) use local::FILE_WORK;
 
 use super::entry::EntryReader;
 use super::{ConfigError, Shape};
@@ -8,7 +13,7 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// Transports, under every name the three shapes use for them.
-const TRANSPORTS: [(&str, TransportName); 8] = [
+const TRANSPORTS: [(&str, TransportName); 9] = [
     ("mcp_stdio", TransportName::Stdio),
     ("stdio", TransportName::Stdio),
     ("mcp_http", TransportName::Http(HttpProtocol::Streamable)),
@@ -17,17 +22,19 @@ const TRANSPORTS: [(&str, TransportName); 8] = [
     ("streamableHttp", TransportName::Http(HttpProtocol::Streamable)),
     ("sse", TransportName::Http(HttpProtocol::Sse)),
     ("openapi", TransportName::OpenApi),
+    ("local", TransportName::Local),
 ];
 
 /// Their names in our own shape, and in the others.
-const NAMES: &str = "mcp_stdio, mcp_http, sse or openapi";
-const HOST_NAMES: &str = "stdio, http, sse or openapi";
+const NAMES: &str = "mcp_stdio, mcp_http, sse, openapi or local";
+const HOST_NAMES: &str = "stdio, http, sse, openapi or local";
 
 #[derive(Clone, Copy, PartialEq)]
 enum TransportName {
     Stdio,
     Http(HttpProtocol),
     OpenApi,
+    Local,
 }
 
 impl EntryReader<'_> {
@@ -55,6 +62,7 @@ impl EntryReader<'_> {
                 Err(self.error(&[key], message))
             }
             Some(TransportName::Stdio) => self.stdio(entry).map(TransportSpec::Stdio),
+            Some(TransportName::Local) => self.local(entry).map(Box::new).map(TransportSpec::Local),
             Some(TransportName::OpenApi) => self.openapi(entry).map(Box::new).map(TransportSpec::OpenApi),
             Some(TransportName::Http(protocol)) => {
                 self.http(entry, protocol).map(Box::new).map(TransportSpec::Http)
