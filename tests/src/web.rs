@@ -65,9 +65,12 @@ impl WebServer {
 
     /// A new connection.
     pub fn connect(&self) -> Browser {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Browser { reader: BufReader::new(stream), address: self.address, path: self.path.clone() }
+        self.door().try_connect().unwrap()
+    }
+
+    /// Where it is reached, also by other threads.
+    pub fn door(&self) -> Door {
+        Door { address: self.address, path: self.path.clone() }
     }
 
     /// Asks over a connection of its own.
@@ -87,6 +90,11 @@ impl WebServer {
         self.log.try_iter().collect()
     }
 
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        crate::processes::signal(self.id(), name);
+    }
+
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         crate::processes::signal(self.id(), "TERM");
@@ -104,6 +112,22 @@ impl Drop for WebServer {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+/// Where a server is reached.
+#[derive(Clone, Debug)]
+pub struct Door {
+    address: SocketAddr,
+    path: String,
+}
+
+impl Door {
+    /// A new connection, if there is still somebody.
+    pub fn try_connect(&self) -> Option<Browser> {
+        let stream = TcpStream::connect(self.address).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        Some(Browser { reader: BufReader::new(stream), address: self.address, path: self.path.clone() })
     }
 }
 
@@ -157,6 +181,11 @@ impl Browser {
 
     /// Sends a request. `Host` is that of the address unless it is given.
     pub fn send(&mut self, method: &str, headers: &[(&str, &str)], body: &str) {
+        self.try_send(method, headers, body).unwrap();
+    }
+
+    /// [`Browser::send`], where the server may have closed the connection.
+    pub fn try_send(&mut self, method: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<()> {
         let mut head = format!("{method} {} HTTP/1.1\r\n", self.path);
         let has = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         if !has("host") {
@@ -176,7 +205,7 @@ impl Browser {
         }
         head.push_str("\r\n");
         head.push_str(body);
-        self.send_raw(head.as_bytes()).unwrap();
+        self.send_raw(head.as_bytes())
     }
 
     /// Sends a request and reads the whole answer.
@@ -187,14 +216,19 @@ impl Browser {
 
     /// Reads a whole answer.
     pub fn answer(&mut self) -> Answer {
-        let mut answer = self.head().expect("an answer");
+        self.try_answer().expect("an answer")
+    }
+
+    /// [`Browser::answer`], if there is one.
+    pub fn try_answer(&mut self) -> Option<Answer> {
+        let mut answer = self.head()?;
         while let Some(piece) = self.piece(&answer) {
             answer.body.push_str(&piece);
             if answer.header("transfer-encoding").is_none() {
                 break;
             }
         }
-        answer
+        Some(answer)
     }
 
     /// Reads the head of an answer; `None` when the server closes the connection instead.

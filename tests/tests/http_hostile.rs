@@ -123,6 +123,44 @@ fn half_a_connection_is_none() {
 }
 
 #[test]
+fn one_byte_too_many_does_not_hide_that_a_client_has_gone() {
+    let server = WebServer::start(&[
+        "--timeout",
+        "600s",
+        "--fuel",
+        "1000000000000000",
+        "--max-concurrent",
+        "1",
+        "--max-suspended",
+        "0",
+    ]);
+    let mut gone = server.connect();
+    let body = stateless_body(1, "tools/call", program("(loop [] (recur))"));
+    gone.send("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    gone.send_raw(b"P").unwrap();
+    drop(gone);
+    let body = stateless_body(2, "tools/call", program("(count (range 100000))"));
+    let answer = server.ask("POST", &stateless_headers("tools/call", "lisp_eval"), &body);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "100000");
+}
+
+#[test]
+fn a_head_in_pieces_with_the_request_before_it_is_read_on() {
+    let server = WebServer::start(&["--http-request-timeout", "60s"]);
+    let mut browser = server.connect();
+    let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea";
+    browser.send_raw(health).unwrap();
+    assert_eq!(browser.answer().status, 200);
+    // Longer than a connection has to be idle for its buffers to go.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    browser.send_raw(b"lth HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    assert_eq!(browser.answer().status, 200);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    browser.send_raw(&health[..health.len() - 7]).unwrap();
+    assert_eq!(browser.answer().status, 200);
+}
+
+#[test]
 fn nonsense_is_answered_or_ends_the_connection() {
     let server = start();
     for nonsense in ["GARBAGE\r\n\r\n", "GET\r\n\r\n", "\0\0\0\0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]

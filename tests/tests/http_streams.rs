@@ -49,6 +49,11 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     let head = listener.head().unwrap();
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
     let first = listener.until(&head, "id: ");
+    // A second stream of the session has ids of its own.
+    let mut second = server.connect();
+    second.send("GET", &client.headers(), "");
+    let second_head = second.head().unwrap();
+    assert_ne!(second.until(&second_head, "id: "), first);
     let mut subscriber = server.connect();
     let listen =
         stateless_body(5, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
@@ -57,9 +62,17 @@ fn who_listens_hears_of_other_tools_also_after_coming_back() {
     subscriber.until(&subscribed, "notifications/subscriptions/acknowledged");
 
     write(&["a", "b"]);
-    listener.until(&head, "notifications/tools/list_changed");
+    // Of two streams the newer one is told; when it has gone, the other one.
+    second.until(&second_head, "notifications/tools/list_changed");
+    drop(second);
     let told = subscriber.until(&subscribed, "notifications/tools/list_changed");
     assert!(told.contains("\"io.modelcontextprotocol/subscriptionId\":5"), "{told}");
+
+    // It takes a moment until the server knows.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    write(&["a"]);
+    let changed = listener.until(&head, "notifications/tools/list_changed");
+    assert_eq!(changed.matches("list_changed").count(), 1, "{changed}");
 
     // Whoever comes back with the first id has missed that, and is told at once.
     let id = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();

@@ -5,6 +5,7 @@
 //!   [`delay_http`]: the same over HTTP
 //! - [`overhead`]: what a `tool/call` costs beyond its server
 //! - [`serve`]: requests a second, against a bare loop; [`text_block`]: a large answer, from frame to values
+//! - [`http_load`]: the same over HTTP, a quiet client beside one that floods, memory of idle connections
 //! - [`fairness`]: new programs beside long ones, and more of them than the server takes at once
 //! - [`prelude`]: what attaching a prelude costs, and calling it
 //! - [`spill`]: a result that is too large to be carried
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod delay_http;
 pub mod delay_server;
 pub mod fairness;
+pub mod http_load;
 pub mod latency;
 pub mod memory;
 pub mod overhead;

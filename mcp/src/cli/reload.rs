@@ -2,11 +2,13 @@
 
 use super::boot::{UpstreamFlags, abort};
 use crate::console::exit::Abort;
+use clap::ValueEnum;
 use ptc_runtime::tools::SnapshotMode;
 use ptc_runtime::{Reconfigured, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -15,6 +17,20 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct ConfigFiles {
     paths: Vec<PathBuf>,
     read: Vec<Stamp>,
+    /// They are looked at without being asked.
+    follows: bool,
+}
+
+/// When configuration files are read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ConfigReload {
+    /// When they have changed, and on SIGHUP.
+    #[default]
+    Watch,
+    /// On SIGHUP alone.
+    Sighup,
+    /// Never.
+    Off,
 }
 
 /// What shows that a file is another one: when it was changed, and its length. `None` while there is none.
@@ -22,23 +38,38 @@ type Stamp = Option<(SystemTime, u64)>;
 
 impl ConfigFiles {
     /// The files to follow, looked at before they are read. There are none where tool lists are to be kept for good.
-    pub(super) fn followed(flags: &UpstreamFlags) -> Result<ConfigFiles, Abort> {
-        let paths = match flags.snapshot()? {
-            Some(SnapshotMode::Frozen) => Vec::new(),
-            Some(SnapshotMode::Live) | None => flags.files(),
+    pub(super) fn followed(flags: &UpstreamFlags, reload: ConfigReload) -> Result<ConfigFiles, Abort> {
+        let paths = match (reload, flags.snapshot()?) {
+            (ConfigReload::Off, _) | (_, Some(SnapshotMode::Frozen)) => Vec::new(),
+            (_, Some(SnapshotMode::Live) | None) => flags.files(),
         };
         let read = stamps(&paths);
-        Ok(ConfigFiles { paths, read })
+        Ok(ConfigFiles { paths, read, follows: reload == ConfigReload::Watch })
     }
 
-    /// Hands every edit to the runtime. Never ends.
-    pub(super) async fn follow(mut self, flags: &UpstreamFlags, runtime: &Runtime) {
+    /// Hands every edit to the runtime, and what there is whenever `reloads` changes. Never ends.
+    pub(super) async fn follow(
+        mut self,
+        flags: &UpstreamFlags,
+        runtime: &Runtime,
+        mut reloads: watch::Receiver<u64>,
+    ) {
         let mut seen = self.read.clone();
         while !self.paths.is_empty() {
-            tokio::time::sleep(LOOK).await;
+            let asked = async {
+                if reloads.changed().await.is_err() {
+                    // No signal can be heard.
+                    std::future::pending().await
+                }
+            };
+            let is_asked = tokio::select! {
+                () = asked => true,
+                () = tokio::time::sleep(LOOK), if self.follows => false,
+            };
             let now = stamps(&self.paths);
+            let is_same = std::mem::replace(&mut seen, now) == seen;
             // One that is still being written is looked at again.
-            if std::mem::replace(&mut seen, now) != seen || seen == self.read {
+            if !is_asked && (!is_same || seen == self.read) {
                 continue;
             }
             self.read.clone_from(&seen);

@@ -12,7 +12,7 @@ use super::flags::python::PythonFlags;
 use super::flags::server::ServerLimits;
 use super::flags::session::SessionFlags;
 use super::flags::variables;
-use super::reload::ConfigFiles;
+use super::reload::{ConfigFiles, ConfigReload};
 use super::stop::{GRACE, Stop, input_gone};
 use super::{on_all_cores, on_runtime};
 use crate::answer::caps::Profile;
@@ -64,7 +64,8 @@ const AT_A_TERMINAL: &str = "ptc is an MCP server now: it waits for a client's m
 Over standard input and output:
 stdout carries MCP messages, one a line; logs go to stderr. At the end of input,
 requests in flight are answered within 2 s, then the server exits with 0.
-SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once.
+SIGINT, SIGTERM and SIGHUP do the same; a second one ends it at once. Over HTTP SIGHUP
+reads configuration, tokens and certificate again, and no run notices.
 
 Configuration files may be edited at any time: servers that are new or changed start,
 those that are gone end after their calls in flight, the others stay. A file that is
@@ -77,6 +78,9 @@ pub struct ServeArgs {
     /// sessions by their names; --sessions and --debug-tool add theirs [default: lisp_eval]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = tool_names())]
     tools: Vec<String>,
+    /// When configuration files are read again; on SIGHUP only over HTTP, which is told so by it [default: watch]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    config_reload: Option<ConfigReload>,
     #[command(flatten)]
     http: HttpFlags,
     #[command(flatten)]
@@ -150,18 +154,25 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
     let plan = args.http.plan(server.frame_bytes.max(1))?;
     let counts = plan.as_ref().and_then(|plan| Some(plan.settings.metrics.as_ref()?.calls.clone()));
     let is_http = plan.is_some();
+    let config_reload = match args.config_reload {
+        Some(when) => when,
+        None => {
+            variables::read("config-reload", |text| ConfigReload::from_str(text, true))?.unwrap_or_default()
+        }
+    };
     let over_http = match plan {
-        Some(HttpPlan { settings, access }) => {
+        Some(HttpPlan { settings, access, tls }) => {
             let address = settings.address;
             let listener = HttpListener::bind(settings)
                 .await
                 .map_err(|error| Abort::usage(format!("cannot listen at {address}: {error}")))?;
-            Some((listener, access))
+            Some((listener.over_tls(tls), access))
         }
         None => None,
     };
     let stop = Stop::listen(is_http);
-    let files = ConfigFiles::followed(&args.upstreams)?;
+    let over_http = over_http.map(|(listener, access)| (listener.reloading(stop.reloads()), access));
+    let files = ConfigFiles::followed(&args.upstreams, config_reload)?;
     let prelude = args.preludes.prelude()?;
     let stores = args.store.access(prelude.is_some())?;
     let inventory = prelude.as_ref().and_then(|prelude| prelude.inventory()).map(Arc::from);
@@ -283,7 +294,7 @@ async fn run(args: ServeArgs) -> Result<Exit, Abort> {
                 served = serving => served.map_err(Abort::from),
                 abort = booted.clash(), if scripts => Err(abort),
                 () = described.follow(changes, publish) => Ok(()),
-                () = files.follow(&args.upstreams, &booted.runtime) => Ok(()),
+                () = files.follow(&args.upstreams, &booted.runtime, stop.reloads()) => Ok(()),
             }
         }
         Ok(false) => Ok(()),

@@ -19,17 +19,20 @@ const ASKING: [SignalKind; 3] = [SignalKind::interrupt(), SignalKind::terminate(
 /// its servers then.
 pub(super) struct Stop {
     asked: watch::Receiver<bool>,
+    reloads: watch::Receiver<u64>,
 }
 
 impl Stop {
-    /// Listens from now on. A server that nobody's terminal belongs to goes on when it is told to hang up: files of its
-    /// configuration are followed anyway.
+    /// Listens from now on. A server that nobody's terminal belongs to goes on when it is told to hang up, and reads its
+    /// files again.
     pub(super) fn listen(is_daemon: bool) -> Stop {
         let (ask, asked) = watch::channel(false);
+        let (reload, reloads) = watch::channel(0);
         if is_daemon && let Ok(mut signal) = signal(SignalKind::hangup()) {
             tokio::spawn(async move {
                 while signal.recv().await.is_some() {
-                    tracing::info!("configuration files are followed; there is nothing else to do on SIGHUP");
+                    tracing::info!("SIGHUP: reading configuration, tokens and certificate again");
+                    reload.send_modify(|count| *count += 1);
                 }
             });
         }
@@ -41,7 +44,12 @@ impl Stop {
                 tokio::spawn(hear(signal, kind, ask.clone()));
             }
         }
-        Stop { asked }
+        Stop { asked, reloads }
+    }
+
+    /// How often the process was asked to read its files again.
+    pub(super) fn reloads(&self) -> watch::Receiver<u64> {
+        self.reloads.clone()
     }
 
     /// Resolves when the process is asked to stop.

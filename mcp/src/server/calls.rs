@@ -3,11 +3,12 @@
 //! Owned by one connection, so nothing here is shared or locked; [`super::gate`] says when a job may start.
 
 use super::client_requests::ClientRequests;
-use super::gate::{Full, JobPlace, Membership, Party, PlaceRequest};
+use super::gate::{Flow, Full, JobPlace, Membership, Party, PlaceRequest};
 use super::handler::{AcceptedCall, Finished, Handler, Ticket};
 use super::mailbox::{Event, JobReporter, Mailbox, Slot};
 use super::outbox::{Outbox, Route};
 use super::progress::ProgressLimiter;
+use crate::answer::EdgeReason;
 use crate::protocol::{Id, RpcError, ServerMessage};
 use crate::tools::{Cancel, Job};
 use std::collections::HashMap;
@@ -51,11 +52,11 @@ struct Waiting {
 
 impl Calls {
     /// No calls.
-    pub(super) fn new(handler: Arc<Handler>, party: &Arc<Party>) -> Calls {
+    pub(super) fn new(handler: Arc<Handler>, party: &Arc<Party>, flow: Arc<Flow>) -> Calls {
         let mailbox = Arc::<Mailbox>::default();
         Calls {
             handler,
-            gate: party.join(mailbox.clone()),
+            gate: party.join(flow, mailbox.clone()),
             mailbox,
             calls: HashMap::new(),
             ids: HashMap::new(),
@@ -93,18 +94,26 @@ impl Calls {
     /// Takes a call whose message had this many bytes; hands its ticket back when there is no room.
     pub(super) fn admit(&mut self, call: AcceptedCall, bytes: usize) -> Result<(), (Ticket, Full)> {
         let AcceptedCall { ticket, job, progress } = call;
-        if let Some(full) = self.full() {
-            return Err((ticket, full));
+        let full = self.full();
+        if full == Some(Full::Server) {
+            return Err((ticket, Full::Server));
         }
         let slot = Slot(self.next);
         self.next += 1;
+        let request = PlaceRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
+        match full {
+            None => self.gate.ask(request),
+            Some(_) => {
+                if let Err(full) = self.gate.ask_before_last(request) {
+                    return Err((ticket, full));
+                }
+            }
+        }
         let id = ticket.id.clone();
         self.ids.insert(id.clone(), slot);
-        let request = PlaceRequest { slot, queued_bytes: bytes, memory_bytes: job.memory_bytes() };
         let state = CallState::Waiting(Box::new(Waiting { ticket, job, request }));
         self.calls
             .insert(slot, Accepted { id: Some(id), state, progress: progress.map(ProgressLimiter::new) });
-        self.gate.ask(request);
         Ok(())
     }
 
@@ -137,6 +146,14 @@ impl Calls {
     pub(super) fn handle(&mut self, slot: Slot, event: Event, now: Instant, out: &mut impl Outbox) {
         match event {
             Event::Admitted(permit) => self.start(slot, permit),
+            Event::Displaced => {
+                self.gate.left(slot);
+                let Some(call) = self.calls.remove(&slot) else { return };
+                if let (Some(id), CallState::Waiting(waiting)) = (call.id, call.state) {
+                    self.ids.remove(id.as_json());
+                    self.handler.refuse(waiting.ticket, EdgeReason::Busy, Full::Party.message(), out);
+                }
+            }
             Event::Progress(done, part) => {
                 let Some(call) = self.calls.get_mut(&slot) else { return };
                 let (Some(progress), Some(id)) = (&mut call.progress, &call.id) else { return };
@@ -186,6 +203,7 @@ impl Calls {
 
     /// Uses a permit. Without use for it, it is dropped and its place is free again.
     fn start(&mut self, slot: Slot, permit: JobPlace) {
+        self.gate.left(slot);
         let Some(call) = self.calls.get_mut(&slot) else { return };
         if self.gate.is_held() {
             if let CallState::Waiting(waiting) = &call.state {

@@ -48,7 +48,7 @@ impl<O: Outbox> ClientConnection<O> {
         max_message_bytes: usize,
         outbox: O,
     ) -> ClientConnection<O> {
-        let calls = Calls::new(handler.clone(), &gate.party(Share::ALL));
+        let calls = Calls::new(handler.clone(), &gate.party(Share::ALL), Arc::default());
         ClientConnection {
             handler,
             max_message_bytes,

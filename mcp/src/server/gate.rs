@@ -6,10 +6,14 @@
 //! none is shut out by the others, and the parties take turns when places become free. A connection over standard input
 //! is a party; over HTTP it is whoever has one token, however many connections they open.
 //!
+//! Within a party its *flows* take turns, which over HTTP are connections: a request is put behind as many others as its
+//! flow has had in the last while (start-time fair queueing), so that who asks seldom is next, however many others of the
+//! same party are asking all the time. Where the party's queue is full it takes the place of the last one there.
+//!
 //! The gate starts nothing itself: it tells the connection whose turn it is, which starts its job on its own thread.
 
 use super::mailbox::{Event, Mailbox, Slot};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -54,12 +58,37 @@ struct GateState {
 #[derive(Debug)]
 struct Member {
     number: u64,
-    queue: VecDeque<Queued>,
+    queue: BTreeMap<Rank, Queued>,
     /// How long that is, for who has no lock.
     queued: Arc<AtomicUsize>,
+    /// The round of the request that was started last.
+    round: u64,
+    /// Requests so far.
+    requests: u64,
     held: bool,
     started: usize,
     share: Share,
+}
+
+/// The place of a request in its party's queue: in a round each flow has one, and they are in the order they came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    round: u64,
+    number: u64,
+}
+
+/// Requests of one source among those of a party, as one connection over HTTP.
+#[derive(Debug)]
+pub struct Flow {
+    /// The party that it asked last, and the round of that request; written under the lock of the gate.
+    last: Mutex<(u64, u64)>,
+}
+
+impl Default for Flow {
+    fn default() -> Flow {
+        // No party has this number.
+        Flow { last: Mutex::new((u64::MAX, 0)) }
+    }
 }
 
 /// A request in the queue, and who is told of its turn.
@@ -101,6 +130,20 @@ pub enum Full {
     Party,
 }
 
+impl Full {
+    /// What somebody is told whose request is not taken.
+    pub(super) fn message(self) -> &'static str {
+        match self {
+            Full::Party => {
+                "server busy: as many requests of this token wait as may (http-max-queued-per-owner); retry the same call"
+            }
+            Full::Server => {
+                "server busy: as many requests wait as may, of all clients together; retry the same call"
+            }
+        }
+    }
+}
+
 /// A request for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlaceRequest {
@@ -117,6 +160,7 @@ pub(super) struct PlaceRequest {
 pub struct JobPlace {
     gate: Arc<Gate>,
     member: u64,
+    rank: Rank,
     memory_bytes: u64,
     begun: bool,
 }
@@ -125,7 +169,10 @@ pub struct JobPlace {
 #[derive(Debug)]
 pub(super) struct Membership {
     party: Arc<Party>,
+    flow: Arc<Flow>,
     mailbox: Arc<Mailbox>,
+    /// Where its requests are in the queue.
+    asked: HashMap<Slot, Rank>,
     held: bool,
 }
 
@@ -146,8 +193,17 @@ impl Gate {
         let number = state.next_member;
         state.next_member += 1;
         let queued = Arc::<AtomicUsize>::default();
-        let (queue, shown) = (VecDeque::new(), queued.clone());
-        state.members.push(Member { number, queue, queued: shown, held: false, started: 0, share });
+        let (queue, shown) = (BTreeMap::new(), queued.clone());
+        state.members.push(Member {
+            number,
+            queue,
+            queued: shown,
+            round: 0,
+            requests: 0,
+            held: false,
+            started: 0,
+            share,
+        });
         Arc::new(Party { gate: self.clone(), number, share, queued })
     }
 
@@ -178,19 +234,19 @@ impl Gate {
 
     /// Gives away what places there are.
     fn fill(self: &Arc<Gate>, state: &mut GateState) {
-        while let Some((member, Queued { request, mailbox })) = self.next(state) {
+        while let Some((member, rank, Queued { request, mailbox })) = self.next(state) {
             self.went(&request);
             state.started += 1;
             state.ahead += 1;
             state.memory_bytes = state.memory_bytes.saturating_add(request.memory_bytes);
-            let permit =
-                JobPlace { gate: self.clone(), member, memory_bytes: request.memory_bytes, begun: false };
+            let memory_bytes = request.memory_bytes;
+            let permit = JobPlace { gate: self.clone(), member, rank, memory_bytes, begun: false };
             mailbox.push((request.slot, Event::Admitted(permit)));
         }
     }
 
     /// The request that is next, taken from its queue.
-    fn next(&self, state: &mut GateState) -> Option<(u64, Queued)> {
+    fn next(&self, state: &mut GateState) -> Option<(u64, Rank, Queued)> {
         if state.started >= self.load.jobs
             || state.ahead >= MOST_AHEAD
             || self.queued.load(Ordering::Relaxed) == 0
@@ -204,7 +260,9 @@ impl Gate {
             let place = (state.turn + step) % count;
             let member = &mut state.members[place];
             let may_start = !member.held && member.started < member.share.jobs;
-            let Some(Queued { request: first, .. }) = member.queue.front().filter(|_| may_start) else {
+            let Some((_, Queued { request: first, .. })) =
+                member.queue.first_key_value().filter(|_| may_start)
+            else {
                 continue;
             };
             let weighs = first.memory_bytes > 0;
@@ -220,9 +278,10 @@ impl Gate {
                 state.turn = (place + 1) % count;
             }
             member.started += 1;
-            let first = member.queue.pop_front()?;
+            let (rank, first) = member.queue.pop_first()?;
+            member.round = member.round.max(rank.round);
             member.queued.store(member.queue.len(), Ordering::Relaxed);
-            return Some((member.number, first));
+            return Some((member.number, rank, first));
         }
         None
     }
@@ -230,8 +289,8 @@ impl Gate {
 
 impl Party {
     /// Lets a connection of this party in; its mailbox is told when one of its jobs may start.
-    pub(super) fn join(self: &Arc<Party>, mailbox: Arc<Mailbox>) -> Membership {
-        Membership { party: self.clone(), mailbox, held: false }
+    pub(super) fn join(self: &Arc<Party>, flow: Arc<Flow>, mailbox: Arc<Mailbox>) -> Membership {
+        Membership { party: self.clone(), flow, mailbox, asked: HashMap::new(), held: false }
     }
 
     /// What has no room for another request.
@@ -245,6 +304,11 @@ impl Party {
         }
     }
 
+    fn look<T>(&self, look: impl FnOnce(&Member) -> Option<T>) -> Option<T> {
+        let state = self.gate.lock();
+        state.members.iter().find(|member| member.number == self.number).and_then(look)
+    }
+
     fn change(&self, change: impl FnOnce(&Gate, &mut Member)) {
         let mut state = self.gate.lock();
         if let Some(member) = state.members.iter_mut().find(|member| member.number == self.number) {
@@ -252,6 +316,16 @@ impl Party {
             member.queued.store(member.queue.len(), Ordering::Relaxed);
         }
         self.gate.fill(&mut state);
+    }
+}
+
+impl Flow {
+    /// The round of the next request to a party that is in this round.
+    fn next(&self, party: u64, now: u64) -> u64 {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = if last.0 == party { now.max(last.1 + 1) } else { now };
+        *last = (party, round);
+        round
     }
 }
 
@@ -271,26 +345,62 @@ impl Membership {
     }
 
     /// Asks for a place; [`Event::Admitted`] says when there is one.
-    pub(super) fn ask(&self, request: PlaceRequest) {
-        self.party.change(|gate, member| {
+    pub(super) fn ask(&mut self, request: PlaceRequest) {
+        let Membership { party, flow, mailbox, asked, .. } = self;
+        party.change(|gate, member| {
             gate.came(&request);
-            member.queue.push_back(Queued { request, mailbox: self.mailbox.clone() });
+            member.requests += 1;
+            let rank = Rank { round: flow.next(party.number, member.round), number: member.requests };
+            asked.insert(request.slot, rank);
+            member.queue.insert(rank, Queued { request, mailbox: mailbox.clone() });
         });
     }
 
-    /// Asks again for a place that could not be used, before all others of this party.
-    pub(super) fn ask_again(&self, request: PlaceRequest, unused: JobPlace) {
+    /// [`Membership::ask`] where the queue of the party is full: takes the place of the last request there, which is told
+    /// so, if this one is before it.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(super) fn ask_before_last(&mut self, request: PlaceRequest) -> Result<(), Full> {
+        let rank = self.party.look(|member| {
+            let (last, _) = member.queue.last_key_value()?;
+            // The round that it would have, which is not taken for it yet.
+            let flow = self.flow.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = if flow.0 == member.number { member.round.max(flow.1 + 1) } else { member.round };
+            (own < last.round).then_some(*last)
+        });
+        let Some(last) = rank else { return Err(Full::Party) };
         self.party.change(|gate, member| {
+            if let Some(Queued { request, mailbox }) = member.queue.remove(&last) {
+                gate.went(&request);
+                mailbox.push((request.slot, Event::Displaced));
+            }
+        });
+        self.ask(request);
+        Ok(())
+    }
+
+    /// Asks again for a place that could not be used, where it was before.
+    pub(super) fn ask_again(&mut self, request: PlaceRequest, unused: JobPlace) {
+        let Membership { party, mailbox, asked, .. } = self;
+        party.change(|gate, member| {
             gate.came(&request);
-            member.queue.push_front(Queued { request, mailbox: self.mailbox.clone() });
+            asked.insert(request.slot, unused.rank);
+            member.queue.insert(unused.rank, Queued { request, mailbox: mailbox.clone() });
         });
         drop(unused);
     }
 
+    /// A request is in the queue no more: it was admitted, or displaced.
+    pub(super) fn left(&mut self, slot: Slot) {
+        self.asked.remove(&slot);
+    }
+
     /// Takes a request back. One that was admitted is not in the queue any more: its permit is dropped by whoever
     /// finds it in the mailbox.
-    pub(super) fn withdraw(&self, slot: Slot) {
-        self.remove(|request| request.slot == slot);
+    pub(super) fn withdraw(&mut self, slot: Slot) {
+        let rank = self.asked.remove(&slot);
+        self.remove(rank);
     }
 
     /// Whether nothing of this party may start.
@@ -305,16 +415,15 @@ impl Membership {
         self.held
     }
 
-    /// Takes those requests of this connection out of the queue.
-    fn remove(&self, goes: impl Fn(&PlaceRequest) -> bool) {
+    /// Takes requests out of the queue.
+    fn remove(&self, ranks: impl IntoIterator<Item = Rank>) {
         self.party.change(|gate, member| {
-            member.queue.retain(|Queued { request, mailbox }| {
-                let gone = Arc::ptr_eq(mailbox, &self.mailbox) && goes(request);
-                if gone {
-                    gate.went(request);
+            for rank in ranks {
+                // Ranks are of one request each, but it may have left.
+                if let Some(Queued { request, .. }) = member.queue.remove(&rank) {
+                    gate.went(&request);
                 }
-                !gone
-            });
+            }
         });
     }
 }
@@ -322,7 +431,10 @@ impl Membership {
 impl Drop for Membership {
     // Permits may lie unread in the mailbox; they need the lock when they are dropped, which is after this.
     fn drop(&mut self) {
-        self.remove(|_| true);
+        let asked = std::mem::take(&mut self.asked);
+        if !asked.is_empty() {
+            self.remove(asked.into_values());
+        }
         self.hold(false);
     }
 }
@@ -348,5 +460,58 @@ impl Drop for JobPlace {
             member.started -= 1;
         }
         self.gate.fill(&mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(slot: u64) -> PlaceRequest {
+        PlaceRequest { slot: Slot(slot), queued_bytes: 0, memory_bytes: 0 }
+    }
+
+    /// What was told since: who was admitted, and who has lost a place. Those who were admitted are over at once.
+    fn told(mailbox: &Mailbox) -> (Vec<u64>, Vec<u64>) {
+        let (mut admitted, mut displaced) = (Vec::new(), Vec::new());
+        for (Slot(slot), event) in mailbox.take() {
+            match event {
+                Event::Admitted(_) => admitted.push(slot),
+                _ => displaced.push(slot),
+            }
+        }
+        (admitted, displaced)
+    }
+
+    #[test]
+    fn who_asks_seldom_is_next_and_is_not_shut_out() {
+        let gate = Gate::new(Load { jobs: 1, memory_bytes: 0, queued: 100, queued_bytes: 100 });
+        let party = gate.party(Share { jobs: 1, queued: 3 });
+        let (loud, quiet) = (Arc::<Mailbox>::default(), Arc::<Mailbox>::default());
+        let mut flood = party.join(Arc::default(), loud.clone());
+        (0..4).for_each(|slot| flood.ask(place(slot)));
+        let mut other = party.join(Arc::default(), quiet.clone());
+        assert_eq!(other.full(), Some(Full::Party));
+        assert_eq!(flood.ask_before_last(place(4)), Err(Full::Party), "it has had its rounds");
+        assert_eq!(other.ask_before_last(place(5)), Ok(()));
+        assert_eq!(told(&loud), (vec![0], vec![3]), "the last one makes room");
+        assert_eq!((told(&quiet), told(&loud)), ((vec![5], vec![]), (vec![1], vec![])));
+        assert_eq!(told(&loud), (vec![2], vec![]));
+        assert_eq!(gate.queued(), 0);
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_not_admitted() {
+        let gate = Gate::new(Load { jobs: 1, memory_bytes: 0, queued: 100, queued_bytes: 100 });
+        let party = gate.party(Share::ALL);
+        let mailbox = Arc::<Mailbox>::default();
+        let mut one = party.join(Arc::default(), mailbox.clone());
+        (0..3).for_each(|slot| one.ask(place(slot)));
+        one.withdraw(Slot(1));
+        assert_eq!(told(&mailbox), (vec![0], vec![]));
+        assert_eq!(told(&mailbox), (vec![2], vec![]));
+        one.ask(place(3));
+        drop(one);
+        assert_eq!(gate.queued(), 0);
     }
 }

@@ -17,6 +17,8 @@ pub struct Slot(pub u64);
 pub enum Event {
     /// It may start.
     Admitted(JobPlace),
+    /// It has lost its place in the queue to another request of its party.
+    Displaced,
     /// So many of its parts are done, each one of these.
     Progress(u64, &'static str),
     /// It is over, and this is to be sent. `None` after a defect.

@@ -9,7 +9,7 @@ use crate::server::http::access::tokens::{self, TokenGrant};
 use crate::server::http::access::{SHORTEST_TOKEN, TokenFile, hash};
 use crate::server::http::guard::Origin;
 use crate::server::http::settings::MetricsSettings;
-use crate::server::http::{Access, HttpLimits, HttpSettings};
+use crate::server::http::{Access, HttpLimits, HttpSettings, Tls};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -38,6 +38,12 @@ pub struct HttpFlags {
     /// File that names several tokens, each with its hash, and with an end and limits if it says so (TOML)
     #[arg(long, value_name = "FILE", help_heading = "HTTP")]
     http_tokens: Option<PathBuf>,
+    /// Speak TLS, with the chain of certificates in this file (PEM); read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "HTTP")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "HTTP")]
+    tls_key: Option<PathBuf>,
     /// Clients must show this as their bearer token; better given as PTC_RUNNER_MCP_HTTP_AUTH_TOKEN, since others see
     /// arguments
     #[arg(long, value_name = "TOKEN", help_heading = "HTTP")]
@@ -83,6 +89,8 @@ pub struct HttpPlan {
     pub settings: HttpSettings,
     /// Who gets in.
     pub access: Access,
+    /// What clients are shown, if it speaks TLS.
+    pub tls: Option<Tls>,
 }
 
 impl HttpFlags {
@@ -132,7 +140,8 @@ impl HttpFlags {
             None => variables::read("http-tokens", |text| Ok(PathBuf::from(text)))?,
         };
         let access = self.access(&settings, token, file)?;
-        Ok(Some(HttpPlan { settings, access }))
+        let tls = self.tls()?;
+        Ok(Some(HttpPlan { settings, access, tls }))
     }
 
     /// True for a server over HTTP.
@@ -154,6 +163,21 @@ impl HttpFlags {
         let (host, port) = given.rsplit_once(':').ok_or_else(wrong)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Some(GivenAddress { host: Some(host), port: Some(port.parse().map_err(|_| wrong())?) }))
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Abort> {
+        let file = |flag: &Option<PathBuf>, name: &str| match flag {
+            Some(path) => Ok(Some(path.clone())),
+            None => variables::read(name, |text| Ok(PathBuf::from(text))),
+        };
+        match (file(&self.tls_cert, "tls-cert")?, file(&self.tls_key, "tls-key")?) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => match Tls::read(&certificate, &key) {
+                Ok(tls) => Ok(Some(tls)),
+                Err(wrong) => Err(Abort::usage(format!("--tls-cert, --tls-key: {wrong}"))),
+            },
+            _ => Err(Abort::usage("--tls-cert and --tls-key belong together")),
+        }
     }
 
     fn origins(&self) -> Result<Vec<Origin>, Abort> {

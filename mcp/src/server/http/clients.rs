@@ -46,6 +46,9 @@ struct WebSessionState {
     asking: Vec<Weak<ClientRequests>>,
     /// Calls that could ask, so far.
     asked: u64,
+    /// Streams that were opened to listen, so far, and the numbers of those that are open.
+    listened: u64,
+    listening: Vec<u64>,
 }
 
 /// Why there is no new session.
@@ -148,6 +151,8 @@ impl Clients {
                 requests: HashMap::new(),
                 asking: Vec::new(),
                 asked: 0,
+                listened: 0,
+                listening: Vec::new(),
             }),
             closed: watch::Sender::new(false),
         });
@@ -236,6 +241,15 @@ impl WebSession {
         }
     }
 
+    /// Opens one more stream that listens.
+    pub(super) fn listen(self: &Arc<WebSession>) -> Listening {
+        let mut state = self.state();
+        state.listened += 1;
+        let number = state.listened;
+        state.listening.push(number);
+        Listening { session: self.clone(), number }
+    }
+
     /// The client has answered something that it was asked. An answer that nobody waits for is ignored.
     pub(super) fn answered(&self, id: Option<Raw<'_>>, answer: Result<Raw<'_>, Raw<'_>>) {
         let asking: Vec<_> = self.state().asking.iter().filter_map(Weak::upgrade).collect();
@@ -256,6 +270,30 @@ impl WebSession {
         for cancelled in self.state().requests.values() {
             cancelled.notify_one();
         }
+    }
+}
+
+/// An open stream that listens.
+pub(super) struct Listening {
+    session: Arc<WebSession>,
+    number: u64,
+}
+
+impl Listening {
+    /// Its number among those of its session.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// True when none was opened later that is still there.
+    pub(super) fn is_newest(&self) -> bool {
+        self.session.state().listening.last() == Some(&self.number)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.session.state().listening.retain(|number| *number != self.number);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::clients::{NoSession, TooManySessions, WebSession};
+use super::connection::Asking;
 use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
 use super::{HttpServer, ServerStage, events, revision};
@@ -11,7 +12,7 @@ use crate::protocol::borrowed::Raw;
 use crate::protocol::params::Params;
 use crate::protocol::{Era, Frame, Id, Message, RpcError, ServerMessage};
 use crate::server::calls::Calls;
-use crate::server::gate::Gate;
+use crate::server::gate::{Flow, Gate};
 use crate::server::handler::{Action, HandshakeState, Ticket};
 use crate::server::outbox::{Outbox, Route};
 use axum::body::Body;
@@ -111,7 +112,8 @@ async fn post(
             }
         }
     }
-    let asked = Post { server, gate, holder, headers: &head.headers, wish, bytes: body.bytes.len() };
+    let flow = head.extensions.get::<Asking>().map(|asking| asking.flow.clone()).unwrap_or_default();
+    let asked = Post { server, gate, holder, flow, headers: &head.headers, wish, bytes: body.bytes.len() };
     let call = {
         let mut frame = Frame::default();
         match frame.read(&body.bytes) {
@@ -144,6 +146,7 @@ struct Post<'p> {
     server: &'p Arc<HttpServer>,
     gate: &'p Arc<Gate>,
     holder: &'p Arc<TokenHolder>,
+    flow: Arc<Flow>,
     headers: &'p HeaderMap,
     wish: Wish,
     bytes: usize,
@@ -277,7 +280,8 @@ impl Post<'_> {
         };
         match action {
             Action::Run(call) => {
-                let calls = Calls::new(server.handler.clone(), &self.holder.party(self.gate));
+                let calls =
+                    Calls::new(server.handler.clone(), &self.holder.party(self.gate), self.flow.clone());
                 let begun = PostedCall::begin(server, calls, *call, self.bytes, told, entered, wish);
                 match begun {
                     Ok(call) => Answer::Later(Box::new(call), wish),

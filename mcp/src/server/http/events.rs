@@ -4,7 +4,7 @@
 //! the number of changes so far is the id of an event, and nothing has to be kept for a client that comes back: it is
 //! told when the number it saw last is not that of now.
 
-use super::clients::WebSession;
+use super::clients::{Listening, WebSession};
 use super::{HttpServer, ServerStage, ToolsSeen, reply};
 use crate::edge::{self, CleanBytes, Form, shapes};
 use crate::protocol::{ServerMessage, Version, notify};
@@ -75,39 +75,45 @@ impl Changes {
         }
     }
 
-    fn id(&self) -> String {
-        format!("id: {:x}-{}\n", self.server.boot, self.known)
+    fn id(&self, listening: &Listening) -> String {
+        format!("id: {:x}-{}-{}\n", self.server.boot, self.known, listening.number())
     }
 }
 
-/// The stream that a client of the handshake era opens with GET. `last` is the id of the last event it has seen.
+/// The stream that a client of the handshake era opens with GET. Of several of one session the newest one tells of changes,
+/// since each is told once; when it ends the one before it does again. `last` is the id of the last event it has seen.
 pub(super) fn listen(server: &Arc<HttpServer>, session: Arc<WebSession>, last: Option<&str>) -> Response {
     let known = match last {
         // An id of another life of the server is no number of ours: the client has missed what there is now.
         Some(last) => last
             .split_once('-')
             .filter(|(boot, _)| u64::from_str_radix(boot, 16) == Ok(server.boot))
-            .and_then(|(_, known)| known.parse().ok())
+            .and_then(|(_, known)| known.split('-').next()?.parse().ok())
             .unwrap_or(u64::MAX),
         None => session.tools_seen,
     };
     let version = session.version;
+    let listening = session.listen();
     let changes = Changes::new(server, Some(session), Some(known));
-    let pieces = unfold(Some((changes, true)), move |state| async move {
-        let (mut changes, is_first) = state?;
+    let pieces = unfold(Some((changes, listening, true)), move |state| async move {
+        let (mut changes, listening, is_first) = state?;
         if is_first {
             // Where to come back to. Clients before 2025-11-25 take an empty event for a broken message.
             let empty = if version == Version::V2025November { "data:\n\n" } else { "\n" };
-            let first = CleanBytes::default().framed(&changes.id(), empty);
-            return Some((first, Some((changes, false))));
+            let first = CleanBytes::default().framed(&changes.id(&listening), empty);
+            return Some((first, Some((changes, listening, false))));
         }
-        match timeout(QUIET, changes.next()).await {
-            Err(_) => Some((comment(), Some((changes, false)))),
-            Ok(Ok(_)) => {
-                let message = notify::tools_list_changed(None);
-                Some((numbered(&changes.id(), message.as_bytes()), Some((changes, false))))
+        loop {
+            match timeout(QUIET, changes.next()).await {
+                Err(_) => return Some((comment(), Some((changes, listening, false)))),
+                Ok(Ok(_)) if !listening.is_newest() => {}
+                Ok(Ok(_)) => {
+                    let message = notify::tools_list_changed(None);
+                    let event = numbered(&changes.id(&listening), message.as_bytes());
+                    return Some((event, Some((changes, listening, false))));
+                }
+                Ok(Err(_)) => return None,
             }
-            Ok(Err(_)) => None,
         }
     });
     reply::events(pieces)

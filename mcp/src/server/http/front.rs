@@ -1,7 +1,7 @@
 //! Paths, and the order in which somebody is looked at before being let in.
 
 use super::access::TokenHolder;
-use super::listen::Asking;
+use super::connection::Asking;
 use super::settings::{HEALTH, READY};
 use super::{HttpServer, endpoint, guard, reply};
 use crate::server::gate::Gate;
@@ -90,6 +90,7 @@ async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>
     let is_last = server.is_draining();
     let (holder, mut response) = match let_in(&server, &request) {
         Ok(holder) => {
+            let _in_hand = server.turns.enter(&holder, begun).await;
             let response = endpoint::answer(&server, &gate, &holder, request).await;
             (Some(holder), response)
         }

@@ -1,33 +1,26 @@
-//! Connections: accepted, served, drained.
+//! Connections: accepted, handed to `connection`, drained.
 
 use super::access::Access;
+use super::addresses::Addresses;
 use super::clients::SWEEP;
 use super::front::{Front, paths};
-use super::patience::{Patient, Worked, WorkedGuard};
+use super::reload::Reloads;
 use super::settings::HttpSettings;
-use super::{HttpServer, RequestCount, ServerStage};
+use super::tls::Tls;
+use super::{HttpServer, ServerStage, connection};
 use crate::server::gate::Gate;
 use crate::server::handler::Handler;
 use crate::tools::Facts;
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::http::Request;
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
+use hyper_util::rt::TokioTimer;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-use tower_service::Service as _;
 
 /// Bytes of the head of a request.
 const LONGEST_HEAD: usize = 32 << 10;
@@ -40,18 +33,13 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// How often it is looked whether requests are in flight, once the server is to end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asking {
-    /// The other end of the connection.
-    pub(super) address: SocketAddr,
-}
-
 /// A socket that listens.
 #[derive(Debug)]
 pub struct HttpListener {
     listener: TcpListener,
     settings: HttpSettings,
+    tls: Option<Arc<Tls>>,
+    reloads: Option<watch::Receiver<u64>>,
 }
 
 impl HttpListener {
@@ -63,12 +51,25 @@ impl HttpListener {
         raise_descriptors(settings.limits.connections);
         let listener = TcpListener::bind(settings.address).await?;
         settings.address = listener.local_addr()?;
-        Ok(HttpListener { listener, settings })
+        Ok(HttpListener { listener, settings, tls: None, reloads: None })
+    }
+
+    /// The same, over TLS.
+    #[must_use]
+    pub fn over_tls(self, tls: Option<Tls>) -> HttpListener {
+        HttpListener { tls: tls.map(Arc::new), ..self }
+    }
+
+    /// The same, which reads the files that it follows whenever this number changes, too.
+    #[must_use]
+    pub fn reloading(self, reloads: watch::Receiver<u64>) -> HttpListener {
+        HttpListener { reloads: Some(reloads), ..self }
     }
 
     /// Where MCP is spoken.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.settings.address, self.settings.path)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.settings.address, self.settings.path)
     }
 
     /// Serves until `stop` resolves; then tells new requests to go elsewhere, and waits for those in flight, within
@@ -81,21 +82,24 @@ impl HttpListener {
         facts: watch::Receiver<Arc<Facts>>,
         stop: impl Future<Output = ()>,
     ) {
-        let HttpListener { listener, settings } = self;
+        let HttpListener { listener, settings, tls, reloads } = self;
         let grace = Duration::from_millis(settings.limits.grace_ms);
         let server = Arc::new(HttpServer::new(handler, settings, access));
         let following = server.clone();
-        let tokens = server.clone();
+        let (tokens, certificate) = (server.clone(), tls.clone());
+        let (reload_tokens, reload_tls) = (Reloads(reloads.clone()), Reloads(reloads));
         let tasks = [
             tokio::spawn(async move { following.follow(facts).await }),
-            tokio::spawn(async move { tokens.access.follow().await }),
+            tokio::spawn(async move { tokens.access.follow(reload_tokens).await }),
+            tokio::spawn(async move {
+                if let Some(certificate) = certificate {
+                    certificate.follow(reload_tls).await;
+                }
+            }),
             tokio::spawn(sweep(server.clone())),
         ];
-        let connections = Connections {
-            paths: paths(Front { server: server.clone(), gate: gate.clone() }),
-            closing: watch::Sender::new(false),
-            server: server.clone(),
-        };
+        let front = Front { server: server.clone(), gate: gate.clone() };
+        let connections = Arc::new(Connections::new(front, tls));
         let mut accepting = pin!(connections.accept(&listener));
         let mut stop = pin!(stop);
         tokio::select! {
@@ -143,11 +147,6 @@ fn raise_descriptors(connections: u64) {
     }
 }
 
-async fn closed(mut closing: watch::Receiver<bool>) {
-    // The sender goes when everything does.
-    let _ = closing.wait_for(|closing| *closing).await;
-}
-
 async fn sweep(server: Arc<HttpServer>) {
     loop {
         sleep(SWEEP).await;
@@ -156,20 +155,49 @@ async fn sweep(server: Arc<HttpServer>) {
 }
 
 /// All connections of a server.
-struct Connections {
-    paths: Router,
-    closing: watch::Sender<bool>,
-    server: Arc<HttpServer>,
+pub(super) struct Connections {
+    pub(super) paths: Router,
+    pub(super) closing: watch::Sender<bool>,
+    pub(super) server: Arc<HttpServer>,
+    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) http: http1::Builder,
+    addresses: Addresses,
 }
 
 impl Connections {
+    fn new(front: Front, tls: Option<Arc<Tls>>) -> Connections {
+        let server = front.server.clone();
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(server.settings.keep_alive())
+            .max_buf_size(LONGEST_HEAD)
+            .max_headers(MOST_HEADERS);
+        let most = usize::try_from(server.settings.limits.connections_per_address).unwrap_or(usize::MAX);
+        Connections {
+            paths: paths(front),
+            closing: watch::Sender::new(false),
+            server,
+            tls,
+            http,
+            addresses: Addresses::new(most),
+        }
+    }
+
     /// Accepts connections as long as there is room. Never ends.
-    async fn accept(&self, listener: &TcpListener) {
+    async fn accept(self: &Arc<Connections>, listener: &TcpListener) {
         loop {
             // The semaphore is never closed.
             let Ok(permit) = self.server.room.clone().acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, address)) => self.serve(stream, address, permit),
+                Ok((stream, address)) => {
+                    let Some(place) = self.addresses.enter(address.ip()) else {
+                        tracing::debug!(%address, "too many connections from there");
+                        continue;
+                    };
+                    // Answers are written whole, and nobody gains by waiting for more.
+                    let _ = stream.set_nodelay(true);
+                    tokio::spawn(connection::run(self.clone(), stream, address, (permit, place)));
+                }
                 Err(error) => {
                     // Mostly of one connection; but when there are no descriptors left, trying at once is no use.
                     tracing::debug!(%error, "a connection could not be accepted");
@@ -179,79 +207,11 @@ impl Connections {
         }
     }
 
-    fn serve(&self, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
-        // Answers are written whole, and nobody gains by waiting for more.
-        let _ = stream.set_nodelay(true);
-        let settings = &self.server.settings;
-        let worked = Worked::default();
-        let stream = Patient::new(stream, worked.clone(), settings.request_timeout());
-        let (paths, server) = (self.paths.clone(), self.server.clone());
-        let service = service_fn(move |request: Request<Incoming>| {
-            let guards = (worked.enter(), server.enter());
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(Asking { address });
-            let answer = paths.clone().call(request);
-            async move {
-                let response = answer.await?;
-                Ok::<_, Infallible>(response.map(|body| WorkedBody { body, _guards: guards }))
-            }
-        });
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(Duration::from_millis(settings.limits.keep_alive_ms))
-            .max_buf_size(LONGEST_HEAD)
-            .max_headers(MOST_HEADERS);
-        let connection = http.serve_connection(TokioIo::new(stream), service);
-        let closing = closed(self.closing.subscribe());
-        let held = self.closing.subscribe();
-        tokio::spawn(async move {
-            // What is held to the end says that there is this connection.
-            let _held = (permit, held);
-            let mut connection = pin!(connection);
-            let served = tokio::select! {
-                served = connection.as_mut() => served,
-                () = closing => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = served {
-                tracing::debug!(%address, %error, "a connection has failed");
-            }
-        });
-    }
-
     /// Closes connections that are idle, and the others after their answers, which clients may still be reading; waits for
     /// that until then, and a moment at least.
     async fn close(&self, end: Instant) {
         self.closing.send_replace(true);
         // Each connection holds a receiver.
         let _ = timeout_at(end.max(Instant::now() + FAREWELL), self.closing.closed()).await;
-    }
-}
-
-/// A body of an answer; its request is worked on until it was taken.
-struct WorkedBody {
-    body: Body,
-    _guards: (WorkedGuard, RequestCount),
-}
-
-impl HttpBody for WorkedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -4,21 +4,24 @@
 //!
 //! From the socket inwards:
 //!
-//! - [`listen`]: connections: accepting, serving and draining them. `patience`: clients that read or write too slowly.
-//! - `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
+//! - [`listen`]: connections: accepting and draining them. `connection`: one of them. `addresses`: how many of one address
+//!   there are. `wire`: its stream, plain or over TLS ([`tls`]). `patience`: clients that read or write too slowly.
+//! - `turns`: what busy parties leave to others. `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
 //! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
 //! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
 //!   `clients`: sessions of the handshake era.
 //! - `metrics`: what Prometheus gathers.
 //! - `reply`: every answer is made there. `events`: streams of server-sent events.
-//! - [`settings`]: what the command line says.
+//! - [`settings`]: what the command line says. `reload`: files that are followed.
 //!
 //! A request has no connection of MCP around it: it is handled where its HTTP request is, with the state of its session
 //! if it has one, and is cancelled when its client has gone, by dropping what follows its call.
 
 pub mod access;
+mod addresses;
 mod body;
 mod clients;
+mod connection;
 mod endpoint;
 mod events;
 mod front;
@@ -27,13 +30,18 @@ pub mod listen;
 mod metrics;
 mod patience;
 mod posted;
+mod reload;
 mod reply;
 mod revision;
 pub mod settings;
+pub mod tls;
+mod turns;
+mod wire;
 
 pub use access::Access;
 pub use listen::HttpListener;
 pub use settings::{HttpLimits, HttpSettings};
+pub use tls::Tls;
 
 use super::handler::Handler;
 use crate::tools::Facts;
@@ -42,6 +50,7 @@ use metrics::HttpCounts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
+use turns::Turns;
 
 /// What all requests share.
 pub(super) struct HttpServer {
@@ -63,6 +72,7 @@ pub(super) struct HttpServer {
     /// A permit for each byte of a body.
     bodies: Arc<Semaphore>,
     counts: Option<HttpCounts>,
+    turns: Turns,
 }
 
 /// How far the server is.
@@ -105,6 +115,7 @@ impl HttpServer {
             bodies: permits(settings.limits.all_bodies_bytes),
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
+            turns: Turns::new(),
         }
     }
 

@@ -1,13 +1,18 @@
 //! Clients that send the head of a request, or read their answer, so slowly that they do nothing but hold a connection.
 
+use axum::body::Bytes;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Bytes of an answer a second that a client has to read at least, beyond the time that it may take anyway: one byte now
+/// and then buys next to nothing.
+const SLOWEST_READER: u64 = 1 << 10;
 
 /// How many requests of a connection were begun and have ended; while one is worked on, no time of the client runs.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +22,7 @@ pub(super) struct Worked(Arc<WorkedCounts>);
 struct WorkedCounts {
     begun: AtomicUsize,
     ended: AtomicUsize,
+    reading: AtomicBool,
 }
 
 impl Worked {
@@ -26,11 +32,18 @@ impl Worked {
         WorkedGuard(self.clone())
     }
 
-    fn begun(&self) -> usize {
+    /// How many were begun.
+    pub(super) fn begun(&self) -> usize {
         self.0.begun.load(Ordering::Acquire)
     }
 
-    fn is_any(&self) -> bool {
+    /// True while the head of a request is there in part.
+    pub(super) fn is_reading(&self) -> bool {
+        self.0.reading.load(Ordering::Acquire)
+    }
+
+    /// True while a request is worked on.
+    pub(super) fn is_any(&self) -> bool {
         self.begun() != self.0.ended.load(Ordering::Acquire)
     }
 }
@@ -48,27 +61,38 @@ impl Drop for WorkedGuard {
 /// A stream that fails when the other side takes too long over something it has begun.
 pub(super) struct Patient<S> {
     inner: S,
+    /// What was read before, and comes first.
+    unread: Bytes,
     worked: Worked,
     /// How many requests had begun when something was read last.
     begun: usize,
     timeout: Duration,
     /// When the head of a request was begun that is not there yet.
     head: Option<Instant>,
-    /// Since when nothing could be written.
-    stuck: Option<Instant>,
+    /// Since when an answer could not be written as it was, and how much of it was nevertheless.
+    stuck: Option<(Instant, u64)>,
     /// There while one of the two is.
     clock: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(inner: S, worked: Worked, timeout: Duration) -> Patient<S> {
-        // A connection that says nothing at all holds its place no longer than one whose first head never ends.
-        Patient { inner, worked, begun: 0, timeout, head: Some(Instant::now()), stuck: None, clock: None }
+    /// A stream of which this was read before.
+    pub(super) fn new(inner: S, unread: Bytes, worked: Worked, timeout: Duration) -> Patient<S> {
+        Patient { inner, unread, worked, begun: 0, timeout, head: None, stuck: None, clock: None }
     }
 
-    /// Ready when the time is over that began then.
-    fn is_over(&mut self, since: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let end = since + self.timeout;
+    /// The stream itself.
+    pub(super) fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn set_head(&mut self, head: Option<Instant>) {
+        self.head = head;
+        self.worked.0.reading.store(head.is_some(), Ordering::Release);
+    }
+
+    /// Ready when this moment is over.
+    fn is_over(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if clock.deadline() != end {
             clock.as_mut().reset(end);
@@ -76,21 +100,36 @@ impl<S> Patient<S> {
         clock.as_mut().poll(context)
     }
 
-    fn progress(&mut self) {
-        self.stuck = None;
-        if self.head.is_none() {
-            self.clock = None;
+    /// Looks at a write of which `offered` bytes were to be taken; `taken` says how many were.
+    fn written<T>(
+        &mut self,
+        result: Poll<io::Result<T>>,
+        offered: usize,
+        taken: impl Fn(&T) -> usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        match result {
+            Poll::Ready(Ok(value)) => {
+                let count = taken(&value);
+                if count >= offered {
+                    // All that there was is on its way.
+                    self.stuck = None;
+                    if self.head.is_none() {
+                        self.clock = None;
+                    }
+                } else if let Some((_, bytes)) = &mut self.stuck {
+                    *bytes += count as u64;
+                }
+                Poll::Ready(Ok(value))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                let (since, bytes) = *self.stuck.get_or_insert_with(|| (Instant::now(), 0));
+                let bought = Duration::from_millis(bytes.saturating_mul(1_000) / SLOWEST_READER);
+                ready!(self.is_over(since + self.timeout + bought, context));
+                Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
+            }
         }
-    }
-
-    fn written<T>(&mut self, result: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if result.is_ready() {
-            self.progress();
-            return result;
-        }
-        let since = *self.stuck.get_or_insert_with(Instant::now);
-        ready!(self.is_over(since, context));
-        Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client does not read")))
     }
 }
 
@@ -101,22 +140,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let result = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let result = if self.unread.is_empty() {
+            Pin::new(&mut self.inner).poll_read(context, buffer)
+        } else {
+            let room = buffer.remaining().min(self.unread.len());
+            buffer.put_slice(&self.unread.split_to(room));
+            Poll::Ready(Ok(()))
+        };
         let begun = self.worked.begun();
         if std::mem::replace(&mut self.begun, begun) != begun {
-            self.head = None;
+            self.set_head(None);
         }
         if self.worked.is_any() {
             return result;
         }
         if result.is_ready() {
-            if buffer.filled().len() > before {
-                self.head.get_or_insert_with(Instant::now);
+            if buffer.filled().len() > before && self.head.is_none() {
+                self.set_head(Some(Instant::now()));
             }
             return result;
         }
         let Some(since) = self.head else { return Poll::Pending };
-        ready!(self.is_over(since, context));
+        let end = since + self.timeout;
+        ready!(self.is_over(end, context));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the client does not send on")))
     }
 }
@@ -128,7 +174,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.written(result, context)
+        self.written(result, bytes.len(), |taken| *taken, context)
     }
 
     fn poll_write_vectored(
@@ -137,20 +183,65 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
-        self.written(result, context)
+        let offered = parts.iter().map(|part| part.len()).sum();
+        self.written(result, offered, |taken| *taken, context)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
     }
 
+    // Over TLS bytes are taken before they are on their way, and flushing waits for that.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_flush(context);
-        self.written(result, context)
+        self.written(result, 1, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.written(result, context)
+        self.written(result, 1, |()| 0, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    const TIMEOUT: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_byte_now_and_then_buys_no_time() {
+        let (ours, mut theirs) = duplex(64);
+        let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
+        let reading = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(14)).await;
+                if theirs.read_u8().await.is_err() {
+                    return;
+                }
+            }
+        });
+        let begun = Instant::now();
+        let written = ours.write_all(&[0; 100_000]).await;
+        assert_eq!(written.map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
+        assert!(begun.elapsed() < 2 * TIMEOUT, "{:?}", begun.elapsed());
+        reading.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_on_has_time() {
+        let (ours, mut theirs) = duplex(64);
+        let mut ours = Patient::new(ours, Bytes::new(), Worked::default(), TIMEOUT);
+        let reading = tokio::spawn(async move {
+            let mut buffer = [0; 64];
+            // 64 bytes in 20 ms are more than a client has to read.
+            for _ in 0..200_000 / 64 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                theirs.read_exact(&mut buffer).await.expect("it goes on");
+            }
+        });
+        ours.write_all(&[0; 200_000]).await.expect("it is read");
+        reading.await.expect("read");
     }
 }

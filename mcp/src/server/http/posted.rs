@@ -8,7 +8,6 @@ use crate::edge::CleanBytes;
 use crate::protocol::{ErrorCode, Id, RpcError, ServerMessage};
 use crate::server::calls::Calls;
 use crate::server::client_requests::ClientRequests;
-use crate::server::gate::Full;
 use crate::server::handler::{AcceptedCall, Ticket};
 use crate::server::mailbox::Mailbox;
 use crate::server::outbox::{Outbox, Route};
@@ -113,7 +112,7 @@ impl PostedCall {
         }
         let ticket = call.ticket.unrecorded();
         if let Err((ticket, full)) = calls.admit(call, bytes) {
-            server.handler.refuse(ticket, EdgeReason::Busy, busy(full), &mut told);
+            server.handler.refuse(ticket, EdgeReason::Busy, full.message(), &mut told);
             return Err(told);
         }
         let mailbox = calls.mailbox();
@@ -194,17 +193,6 @@ impl PostedCall {
                 self.calls.cancel(&self.ticket.id);
                 self.told.refuse(&self.ticket.id, &RpcError::new(ErrorCode::Unavailable, "server draining"));
             }
-        }
-    }
-}
-
-fn busy(full: Full) -> &'static str {
-    match full {
-        Full::Party => {
-            "server busy: as many requests of this token wait as may (http-max-queued-per-owner); retry the same call"
-        }
-        Full::Server => {
-            "server busy: as many requests wait as may, of all clients together; retry the same call"
         }
     }
 }

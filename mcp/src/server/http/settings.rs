@@ -15,6 +15,8 @@ limit_table! {
     keep_alive_ms: Millis = 120_000, "http-keep-alive", "the connection ends";
     /// Connections at once.
     connections: Positive = 16_384, "http-max-connections", "waits";
+    /// Those of one address, which is not this machine's.
+    connections_per_address: Positive = 1_024, "http-max-connections-per-address", "the connection ends";
     /// How long requests in flight may take when the server is to end.
     grace_ms: Millis = 10_000, "http-shutdown-grace", "cancelled";
     /// Longest body of a request; 0: as --max-frame-bytes.
@@ -82,6 +84,10 @@ impl HttpSettings {
         let metrics = self.metrics.as_ref().map(|metrics| &*metrics.path);
         [Some(HEALTH), Some(READY), metrics].contains(&Some(&*self.path))
             || [Some(HEALTH), Some(READY)].contains(&metrics)
+    }
+
+    pub(super) fn keep_alive(&self) -> Duration {
+        Duration::from_millis(self.limits.keep_alive_ms)
     }
 
     pub(super) fn request_timeout(&self) -> Duration {

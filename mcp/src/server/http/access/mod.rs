@@ -3,7 +3,9 @@
 pub mod tokens;
 
 use super::guard::only;
+use super::reload::Reloads;
 use super::settings::HttpLimits;
+use super::turns::InHandCount;
 use crate::server::gate::{Gate, Party, Share};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
@@ -25,9 +27,6 @@ pub const SHORTEST_TOKEN: usize = 32;
 /// Addresses whose wrong tokens are remembered; beyond that nobody more is refused.
 const MOST_ADDRESSES: usize = 10_000;
 
-/// How often the file of tokens is looked at.
-const LOOK: Duration = Duration::from_millis(500);
-
 /// The hash of a token.
 pub fn hash(token: &str) -> TokenHash {
     let mut hash = TokenHash::default();
@@ -45,6 +44,8 @@ pub(super) struct TokenHolder {
     grant: Option<TokenGrant>,
     share: Share,
     party: OnceLock<Arc<Party>>,
+    /// Requests of theirs without an answer yet.
+    pub(super) in_hand: InHandCount,
     /// Calls that it may begin at once, and since when that is so.
     calls: Mutex<(f64, Instant)>,
 }
@@ -60,6 +61,7 @@ impl TokenHolder {
             name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
             share: Share { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
             party: OnceLock::new(),
+            in_hand: InHandCount::default(),
             calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
             grant,
         })
@@ -139,8 +141,6 @@ struct KnownToken {
 #[derive(Debug, Default)]
 struct Failures {
     addresses: HashMap<IpAddr, Attempts>,
-    /// Tokens that were shown where they are known, before there were too many wrong ones.
-    known: HashMap<IpAddr, Vec<TokenHash>>,
 }
 
 #[derive(Debug)]
@@ -184,25 +184,16 @@ impl Access {
     }
 
     /// Follows the file of tokens, if there is one. Never ends.
-    pub(super) async fn follow(&self) {
+    pub(super) async fn follow(&self, reloads: Reloads) {
         let Some(TokenFile { path, beside }) = &self.file else { return std::future::pending().await };
-        let stamp = || path.metadata().ok().and_then(|data| Some((data.modified().ok()?, data.len())));
-        let mut read = stamp();
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let now = stamp();
-            if now == read {
-                continue;
+        let read = || match tokens::read(path) {
+            Ok(grants) => {
+                tracing::info!(tokens = grants.len(), "tokens reloaded");
+                self.replace(beside.iter().cloned().chain(grants).collect());
             }
-            read = now;
-            match tokens::read(path) {
-                Ok(grants) => {
-                    tracing::info!(tokens = grants.len(), "tokens reloaded");
-                    self.replace(beside.iter().cloned().chain(grants).collect());
-                }
-                Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
-            }
-        }
+            Err(wrong) => tracing::error!("the edited tokens are not used, those before stay: {wrong}"),
+        };
+        reloads.follow(std::slice::from_ref(path), read).await;
     }
 
     fn with(tokens: Option<RwLock<Vec<KnownToken>>>, limits: &HttpLimits, counts_failures: bool) -> Access {
@@ -232,7 +223,8 @@ impl Access {
             place.map(|at| tokens[at].clone())
         });
         match found.filter(|known: &KnownToken| known.holder.is_good()) {
-            Some(KnownToken { hash, holder }) => self.is_welcome(from, hash).map(|()| holder),
+            // Also from an address that is refused: a token cannot be guessed, and others may be behind that address.
+            Some(KnownToken { holder, .. }) => Ok(holder),
             None => {
                 let refused = self.refused_or(from, Refused::WrongToken);
                 self.count(from);
@@ -243,24 +235,6 @@ impl Access {
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A right token from an address that is refused was guessed, unless it was known there before.
-    fn is_welcome(&self, from: IpAddr, hash: TokenHash) -> Result<(), Refused> {
-        if !self.counts_failures {
-            return Ok(());
-        }
-        let mut failures = self.failures();
-        if failures.known.get(&from).is_some_and(|known| known.contains(&hash)) {
-            return Ok(());
-        }
-        if let Some(wait) = failures.refused(from) {
-            return Err(Refused::TooMany(wait));
-        }
-        if failures.known.len() < MOST_ADDRESSES || failures.known.contains_key(&from) {
-            failures.known.entry(from).or_default().push(hash);
-        }
-        Ok(())
     }
 
     fn refused_or<T>(&self, from: IpAddr, refused: Refused) -> Result<T, Refused> {

@@ -1,0 +1,78 @@
+//! How many connections there are from one address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Connections by address. Those of this machine are not counted: whoever stands in front of the server opens them for
+/// everybody.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    most: usize,
+    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// The place of one connection among those of its address.
+#[derive(Debug)]
+pub(super) struct AddressPlace(Option<(Addresses, IpAddr)>);
+
+impl Addresses {
+    /// At most so many from one.
+    pub(super) fn new(most: usize) -> Addresses {
+        Addresses { most, open: Arc::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a connection as long as its place is held; `None` when there are too many.
+    pub(super) fn enter(&self, address: IpAddr) -> Option<AddressPlace> {
+        // An address of IPv4 may be written as one of IPv6.
+        let address = address.to_canonical();
+        if address.is_loopback() {
+            return Some(AddressPlace(None));
+        }
+        let mut open = self.open();
+        let count = open.entry(address).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(AddressPlace(Some((self.clone(), address))))
+    }
+}
+
+impl Drop for AddressPlace {
+    fn drop(&mut self) {
+        let Some((addresses, address)) = &self.0 else { return };
+        let mut open = addresses.open();
+        if let Some(count) = open.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn an_address_has_so_many_connections_and_no_more() {
+        let addresses = Addresses::new(2);
+        let there: IpAddr = Ipv4Addr::new(10, 0, 0, 1).into();
+        let mapped: IpAddr = Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped().into();
+        let first = addresses.enter(there).expect("a place");
+        let _second = addresses.enter(mapped).expect("a place");
+        assert!(addresses.enter(there).is_none());
+        assert!(addresses.enter(Ipv4Addr::new(10, 0, 0, 2).into()).is_some());
+        drop(first);
+        assert!(addresses.enter(there).is_some());
+        let here: Vec<_> = (0..3).map(|_| addresses.enter(Ipv4Addr::LOCALHOST.into())).collect();
+        assert!(here.iter().all(Option::is_some));
+    }
+}

@@ -1,0 +1,187 @@
+//! One connection. While nothing is asked it waits with next to nothing in memory; hyper has it, with its buffers, from
+//! the first byte of a head until no request has been there for a moment.
+
+use super::RequestCount;
+use super::addresses::AddressPlace;
+use super::listen::Connections;
+use super::patience::{Patient, Worked, WorkedGuard};
+use super::wire::{Wire, has_gone};
+use crate::server::gate::Flow;
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{sleep, timeout};
+use tower_service::Service as _;
+
+/// How often it is looked whether a client is still there that waits, or whether a connection is idle.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(super) struct Asking {
+    /// The other end of the connection.
+    pub(super) address: SocketAddr,
+    /// Its place at the gate beside others of its party.
+    pub(super) flow: Arc<Flow>,
+}
+
+/// Serves a connection to its end, which gives its places free.
+pub(super) async fn run(
+    all: Arc<Connections>,
+    stream: TcpStream,
+    address: SocketAddr,
+    _places: (OwnedSemaphorePermit, AddressPlace),
+) {
+    // What is held to the end says that there is this connection.
+    let mut closing = all.closing.subscribe();
+    let settings = &all.server.settings;
+    let mut wire = match &all.tls {
+        None => Wire::Plain(stream),
+        Some(tls) => {
+            // Boxed, as is what follows: a task is as large as the largest of its states.
+            let accepting = Box::pin(tls.acceptor().accept(stream));
+            match timeout(settings.request_timeout(), accepting).await {
+                Ok(Ok(stream)) => Wire::Tls(Box::new(stream)),
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    };
+    let asking = Asking { address, flow: Arc::default() };
+    // One that says nothing at all stays no longer than one whose first head never ends.
+    let mut patience = settings.request_timeout();
+    loop {
+        tokio::select! {
+            // What was asked before the end is answered.
+            biased;
+            readable = timeout(patience, wire.tcp().readable()) => match readable {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return,
+            },
+            () = closed(&mut closing) => return,
+        }
+        match Box::pin(serve(&all, wire, &asking, &mut closing)).await {
+            Some(Idle { wire: idle, has_asked }) => {
+                wire = idle;
+                if has_asked {
+                    patience = settings.keep_alive();
+                }
+            }
+            None => return,
+        }
+    }
+}
+
+/// A connection on which nothing is asked.
+struct Idle {
+    wire: Wire,
+    /// There was a request, now or earlier.
+    has_asked: bool,
+}
+
+/// Serves requests until none has been there for a moment; `None` when the connection has ended.
+async fn serve(
+    all: &Connections,
+    wire: Wire,
+    asking: &Asking,
+    closing: &mut watch::Receiver<bool>,
+) -> Option<Idle> {
+    let mut was_idle = false;
+    let (mut wire, mut unread) = (wire, Bytes::new());
+    loop {
+        let worked = Worked::default();
+        // hyper has the stream; the socket is the same until it gives it back.
+        let socket = wire.tcp().as_raw_fd();
+        let stream = Patient::new(wire, unread, worked.clone(), all.server.settings.request_timeout());
+        let service = {
+            let worked = worked.clone();
+            service_fn(move |request: Request<Incoming>| {
+                let guards = (worked.enter(), all.server.enter());
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(asking.clone());
+                let answer = all.paths.clone().call(request);
+                async move {
+                    let response = answer.await?;
+                    Ok::<_, Infallible>(response.map(|body| WorkedBody { body, _guards: guards }))
+                }
+            })
+        };
+        let mut connection = all.http.serve_connection(TokioIo::new(stream), service);
+        loop {
+            tokio::select! {
+                served = &mut connection => {
+                    if let Err(error) = served {
+                        tracing::debug!(address = %asking.address, %error, "a connection has failed");
+                    }
+                    return None;
+                }
+                () = closed(closing) => {
+                    Pin::new(&mut connection).graceful_shutdown();
+                    let _ = (&mut connection).await;
+                    return None;
+                }
+                () = sleep(LOOK) => {}
+            }
+            if worked.is_any() {
+                // hyper sees the end of a client only while there is nothing else to be read from it.
+                if has_gone(socket) {
+                    return None;
+                }
+                was_idle = false;
+            } else if !worked.is_reading() && std::mem::replace(&mut was_idle, true) {
+                break;
+            }
+        }
+        let has_asked = worked.begun() > 0;
+        let parts = connection.into_parts();
+        wire = parts.io.into_inner().into_inner();
+        unread = parts.read_buf;
+        if unread.is_empty() {
+            return Some(Idle { wire, has_asked });
+        }
+        // The beginning of a head, which came with the request before it.
+        was_idle = false;
+    }
+}
+
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // The sender goes when everything does.
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// A body of an answer; its request is worked on until it was taken.
+struct WorkedBody {
+    body: Body,
+    _guards: (WorkedGuard, RequestCount),
+}
+
+impl HttpBody for WorkedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,71 @@
+//! TLS: a certificate and its key, from files that are followed.
+
+use super::reload::Reloads;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio_rustls::TlsAcceptor;
+
+/// What a server shows its clients.
+pub struct Tls {
+    files: [PathBuf; 2],
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Reads a chain of certificates and the key of the first of them (PEM).
+    ///
+    /// # Errors
+    /// What is wrong with them, in a line.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, String> {
+        let files = [certificate.to_owned(), key.to_owned()];
+        let config = RwLock::new(config(&files)?);
+        Ok(Tls { files, config })
+    }
+
+    /// For one more connection.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
+    }
+
+    /// Follows both files: connections that begin later are shown what is there then. Never ends.
+    pub(super) async fn follow(&self, reloads: Reloads) {
+        let read = || match config(&self.files) {
+            Ok(config) => {
+                *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                tracing::info!("certificate reloaded");
+            }
+            Err(wrong) => tracing::error!("the new certificate is not used, the one before stays: {wrong}"),
+        };
+        reloads.follow(&self.files, read).await;
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+fn config([certificate, key]: &[PathBuf; 2]) -> Result<Arc<ServerConfig>, String> {
+    let wrong = |path: &Path, error: &dyn fmt::Display| format!("{}: {error}", path.display());
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(certificate).map_err(|error| wrong(certificate, &error))?.collect();
+    let chain = chain.map_err(|error| wrong(certificate, &error))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, &"no certificate"));
+    }
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .map_err(|error| wrong(key, &error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
