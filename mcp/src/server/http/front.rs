@@ -90,7 +90,7 @@ async fn mcp(State(Front { server, gate }): State<Front>, request: Request<Body>
     let is_last = server.is_draining();
     let (holder, mut response) = match let_in(&server, &request) {
         Ok(holder) => {
-            let _in_hand = server.turns.enter(&holder, begun).await;
+            server.turns.wait(&holder, begun).await;
             let response = endpoint::answer(&server, &gate, &holder, request).await;
             (Some(holder), response)
         }

@@ -1,32 +1,49 @@
-//! What a party that asks much leaves to others: while there are several parties, requests of one that has more than a few
-//! in hand take turns, each after whatever else has arrived. So a request of a quiet client is behind a few of a busy one,
-//! and not behind all of them.
+//! What a party that asks much leaves to others: while there are several parties, requests of one that has just asked more
+//! than a few times take turns, each after whatever else has arrived. So a request of a quiet client is behind a few of a
+//! busy one, and not behind all of them.
 
 use super::access::TokenHolder;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use crate::tools::CallOwner;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 use tokio::sync::Semaphore;
 
-/// Requests of one party in hand that are not many.
-const FEW: usize = 4;
+/// Milliseconds in which requests are counted, and how many of one party are few.
+const WINDOW: u64 = 16;
+const FEW: u64 = 8;
 
-/// How long a party counts as one that is there, after another one has asked.
-const RECENT: Duration = Duration::from_secs(1);
+/// How long there are several parties after another one has asked than the one before, in milliseconds.
+const RECENT: u64 = 1_000;
 
 /// Turns of busy parties.
 #[derive(Debug)]
 pub(super) struct Turns {
     turns: Semaphore,
     since: Instant,
-    /// Who asked last, and when somebody else had; milliseconds since then.
+    /// Who asked last.
     last: AtomicU64,
-    changed: AtomicU64,
+    /// Until when there are several, in milliseconds since then.
+    several: AtomicU64,
 }
 
-/// A request of a party in hand.
-#[derive(Debug)]
-pub(super) struct InHand(Arc<TokenHolder>);
+/// How often a party has asked lately.
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    window: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Lately {
+    /// One more request; true when they are not few any more. Threads that begin a window at the same time may forget
+    /// some, which does no harm.
+    fn is_busy(&self, millis: u64) -> bool {
+        let window = millis / WINDOW;
+        if self.window.swap(window, Ordering::Relaxed) != window {
+            self.count.store(0, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed) >= FEW
+    }
+}
 
 impl Turns {
     /// As many turns at once as there are threads.
@@ -34,37 +51,23 @@ impl Turns {
         Turns {
             turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
             since: Instant::now(),
-            last: AtomicU64::new(0),
-            changed: AtomicU64::new(u64::MAX),
+            last: AtomicU64::new(CallOwner::default().0),
+            several: AtomicU64::new(0),
         }
     }
 
     /// Waits for the turn of a request, if its party has to take turns.
-    pub(super) async fn enter(&self, holder: &Arc<TokenHolder>, now: Instant) -> InHand {
-        let in_hand = InHand(holder.clone());
-        let busy = holder.in_hand.fetch_add(1, Ordering::Relaxed) >= FEW;
+    pub(super) async fn wait(&self, holder: &TokenHolder, now: Instant) {
         let millis = u64::try_from((now - self.since).as_millis()).unwrap_or(u64::MAX);
-        if self.last.swap(holder.owner.0, Ordering::Relaxed) != holder.owner.0 {
-            self.changed.store(millis, Ordering::Relaxed);
+        let owner = holder.owner.0;
+        if self.last.swap(owner, Ordering::Relaxed) != owner {
+            self.several.store(millis.saturating_add(RECENT), Ordering::Relaxed);
         }
-        let changed = self.changed.load(Ordering::Relaxed);
-        let are_several =
-            changed != u64::MAX && u128::from(millis.saturating_sub(changed)) < RECENT.as_millis();
-        if busy && are_several {
+        if holder.lately.is_busy(millis) && millis < self.several.load(Ordering::Relaxed) {
             // It is never closed.
             let _turn = self.turns.acquire().await;
             // Whoever holds a turn goes behind all that has arrived, on sockets too.
             tokio::task::yield_now().await;
         }
-        in_hand
     }
 }
-
-impl Drop for InHand {
-    fn drop(&mut self) {
-        self.0.in_hand.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Requests of a party in hand.
-pub(super) type InHandCount = AtomicUsize;

@@ -5,7 +5,7 @@ pub mod tokens;
 use super::guard::only;
 use super::reload::Reloads;
 use super::settings::HttpLimits;
-use super::turns::InHandCount;
+use super::turns::Lately;
 use crate::server::gate::{Gate, Party, Share};
 use crate::tools::CallOwner;
 use axum::http::{HeaderMap, header};
@@ -44,8 +44,7 @@ pub(super) struct TokenHolder {
     grant: Option<TokenGrant>,
     share: Share,
     party: OnceLock<Arc<Party>>,
-    /// Requests of theirs without an answer yet.
-    pub(super) in_hand: InHandCount,
+    pub(super) lately: Lately,
     /// Calls that it may begin at once, and since when that is so.
     calls: Mutex<(f64, Instant)>,
 }
@@ -61,7 +60,7 @@ impl TokenHolder {
             name: grant.as_ref().map_or_else(String::new, |grant| grant.name.clone()),
             share: Share { jobs: whole(jobs), queued: whole(limits.queued_per_owner) },
             party: OnceLock::new(),
-            in_hand: InHandCount::default(),
+            lately: Lately::default(),
             calls: Mutex::new((per_minute.map_or(0.0, |most| f64::from(most.get())), Instant::now())),
             grant,
         })
