@@ -58,7 +58,7 @@ enum Bench {
     /// Requests a second of `ptc serve` over stdio, against a loop that only reads and answers JSON-RPC
     Serve(ServeBenchArgs),
     /// Requests a second over HTTP against a bare axum echo, a quiet client beside one that floods, idle connections
-    Http(HttpBenchArgs),
+    Http(http_load::HttpBenchArgs),
     /// The echo of `ptc bench http`
     #[command(hide = true)]
     HttpEcho,
@@ -136,25 +136,6 @@ struct ServeBenchArgs {
     /// Rounds; the median counts
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-}
-
-#[derive(Debug, clap::Args)]
-struct HttpBenchArgs {
-    /// Connections that ask at once
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
-    /// Rounds of a second each; the median counts
-    #[arg(long, default_value_t = 7)]
-    rounds: usize,
-    /// Requests of the quiet client, alone and beside the flood
-    #[arg(long, default_value_t = 2_000)]
-    quiet: usize,
-    /// Idle connections
-    #[arg(long, default_value_t = 10_000)]
-    idle: usize,
-    /// Sessions
-    #[arg(long, default_value_t = 1_000)]
-    sessions: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -251,7 +232,10 @@ impl ptc_mcp::cli::Bench for BenchArgs {
             Bench::Python(args) => ptc_mcp::cli::on_runtime(scripts::scripts(args)),
             Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
             Bench::Serve(args) => serve_rates(&args),
-            Bench::Http(args) => over_http(&args),
+            Bench::Http(args) => {
+                http_load::report(&args, |line| console::write_line(line))?;
+                Ok(Exit::Ok)
+            }
             Bench::HttpEcho => ptc_mcp::cli::on_all_cores(async {
                 let say =
                     |url: &str| console::write_line(url).map_err(|abort| io::Error::other(abort.message));
@@ -412,42 +396,6 @@ fn latency(args: &LatencyArgs) -> Result<Exit, Abort> {
             row.micros.len()
         ))?;
     }
-    Ok(Exit::Ok)
-}
-
-fn over_http(args: &HttpBenchArgs) -> Result<Exit, Abort> {
-    let rates = http_load::rates(args.connections, args.rounds)?;
-    console::write_line(&format!(
-        "| {} keep-alive connections | requests a second | CPU a request |\n|---|---|---|\n\
-         | bare axum echo | {:.0} | {:.1} µs |\n| ptc serve --http, lisp_eval (+ 1 2) | {:.0}, {:.2} of it | {:.1} µs |",
-        args.connections,
-        rates.echo.per_second,
-        rates.echo.cpu_micros,
-        rates.ptc.per_second,
-        rates.ratio,
-        rates.ptc.cpu_micros
-    ))?;
-    console::write_line("\n| a quiet client | p50 | p99 | p99 of that alone |\n|---|---|---|---|")?;
-    let waits = http_load::fairness(args.connections, args.quiet)?;
-    let alone = waits.first().map_or(0.0, |wait| wait.p99);
-    for wait in &waits {
-        console::write_line(&format!(
-            "| {} | {:.0} µs | {:.0} µs | {:.2} |",
-            wait.beside,
-            wait.p50,
-            wait.p99,
-            wait.p99 / alone
-        ))?;
-    }
-    let idle = http_load::idle(args.idle, args.sessions)?;
-    console::write_line(&format!(
-        "\n{} idle connections: {:.1} KB each; {} sessions: {:.1} KB each; answered beside them: {}",
-        args.idle,
-        idle.connection_bytes / 1024.0,
-        args.sessions,
-        idle.session_bytes / 1024.0,
-        idle.answered
-    ))?;
     Ok(Exit::Ok)
 }
 

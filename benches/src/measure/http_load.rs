@@ -31,6 +31,62 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Tokens of two clients, and their hashes as the file of tokens has them.
 const TOKENS: [&str; 2] = ["quiet-quiet-quiet-quiet-quiet-quiet", "flood-flood-flood-flood-flood-flood"];
 
+/// What is measured.
+#[derive(Debug, clap::Args)]
+pub struct HttpBenchArgs {
+    /// Connections that ask at once
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Rounds of a second each; the median counts
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Requests of the quiet client, alone and beside the flood
+    #[arg(long, default_value_t = 2_000)]
+    pub quiet: usize,
+    /// Idle connections
+    #[arg(long, default_value_t = 10_000)]
+    pub idle: usize,
+    /// Sessions
+    #[arg(long, default_value_t = 1_000)]
+    pub sessions: usize,
+}
+
+/// Measures all of it, and says it line by line.
+///
+/// # Errors
+/// A server that does not start, or answers something else; whatever `say` returns.
+pub fn report<E: From<io::Error>>(
+    args: &HttpBenchArgs,
+    say: impl Fn(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let rates = rates(args.connections, args.rounds)?;
+    say(&format!(
+        "| {} keep-alive connections | requests a second | CPU a request |\n|---|---|---|\n\
+         | bare axum echo | {:.0} | {:.1} µs |\n| ptc serve --http, lisp_eval (+ 1 2) | {:.0}, {:.2} of it | {:.1} µs |",
+        args.connections,
+        rates.echo.per_second,
+        rates.echo.cpu_micros,
+        rates.ptc.per_second,
+        rates.ratio,
+        rates.ptc.cpu_micros
+    ))?;
+    say("\n| a quiet client | p50 | p99 | p99 of that alone |\n|---|---|---|---|")?;
+    let waits = fairness(args.connections, args.quiet)?;
+    let alone = waits.first().map_or(0.0, |wait| wait.p99);
+    for QuietWait { beside, p50, p99 } in waits {
+        say(&format!("| {beside} | {p50:.0} µs | {p99:.0} µs | {:.2} |", p99 / alone))?;
+    }
+    let idle = idle(args.idle, args.sessions)?;
+    say(&format!(
+        "\n{} idle connections: {:.1} KB each; {} sessions: {:.1} KB each; answered beside them: {}",
+        args.idle,
+        idle.connection_bytes / 1024.0,
+        args.sessions,
+        idle.session_bytes / 1024.0,
+        idle.answered
+    ))
+}
+
 /// Answers every request with what `ptc serve` would say, having read its body.
 ///
 /// # Errors
