@@ -18,24 +18,30 @@
 //! if it has one, and is cancelled when its client has gone, by dropping what follows its call.
 
 pub mod access;
+#[path = "socket/addresses.rs"]
 mod addresses;
 mod body;
 mod clients;
+#[path = "socket/connection.rs"]
 mod connection;
 mod endpoint;
 mod events;
 mod front;
 pub mod guard;
+#[path = "socket/listen.rs"]
 pub mod listen;
 mod metrics;
+#[path = "socket/patience.rs"]
 mod patience;
 mod posted;
 mod reload;
 mod reply;
 mod revision;
 pub mod settings;
+#[path = "socket/tls.rs"]
 pub mod tls;
 mod turns;
+#[path = "socket/wire.rs"]
 mod wire;
 
 pub use access::Access;
@@ -50,7 +56,7 @@ use metrics::HttpCounts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Semaphore, watch};
-use turns::Turns;
+use turns::BusyTurns;
 
 /// What all requests share.
 pub(super) struct HttpServer {
@@ -72,7 +78,7 @@ pub(super) struct HttpServer {
     /// A permit for each byte of a body.
     bodies: Arc<Semaphore>,
     counts: Option<HttpCounts>,
-    turns: Turns,
+    turns: BusyTurns,
 }
 
 /// How far the server is.
@@ -115,7 +121,7 @@ impl HttpServer {
             bodies: permits(settings.limits.all_bodies_bytes),
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
-            turns: Turns::new(),
+            turns: BusyBusyTurns::new(),
         }
     }
 

@@ -15,9 +15,9 @@ const FEW: u64 = 8;
 /// How long there are several parties after another one has asked than the one before, in milliseconds.
 const RECENT: u64 = 1_000;
 
-/// Turns of busy parties.
+/// BusyTurns of busy parties.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct BusyTurns {
     turns: Semaphore,
     since: Instant,
     /// Who asked last.
@@ -45,10 +45,10 @@ impl Lately {
     }
 }
 
-impl Turns {
+impl BusyTurns {
     /// As many turns at once as there are threads.
-    pub(super) fn new() -> Turns {
-        Turns {
+    pub(super) fn new() -> BusyTurns {
+        BusyTurns {
             turns: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
             since: Instant::now(),
             last: AtomicU64::new(CallOwner::default().0),

@@ -5,7 +5,7 @@ use super::RequestCount;
 use super::addresses::AddressPlace;
 use super::listen::Connections;
 use super::patience::{Patient, Worked, WorkedGuard};
-use super::wire::{Wire, has_gone};
+use super::wire::{ClientStream, has_gone};
 use crate::server::gate::Flow;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -48,12 +48,12 @@ pub(super) async fn run(
     let mut closing = all.closing.subscribe();
     let settings = &all.server.settings;
     let mut wire = match &all.tls {
-        None => Wire::Plain(stream),
+        None => ClientStream::Plain(stream),
         Some(tls) => {
             // Boxed, as is what follows: a task is as large as the largest of its states.
             let accepting = Box::pin(tls.acceptor().accept(stream));
             match timeout(settings.request_timeout(), accepting).await {
-                Ok(Ok(stream)) => Wire::Tls(Box::new(stream)),
+                Ok(Ok(stream)) => ClientStream::Tls(Box::new(stream)),
                 Ok(Err(_)) | Err(_) => return,
             }
         }
@@ -85,7 +85,7 @@ pub(super) async fn run(
 
 /// A connection on which nothing is asked.
 struct Idle {
-    wire: Wire,
+    wire: ClientStream,
     /// There was a request, now or earlier.
     has_asked: bool,
 }
@@ -93,7 +93,7 @@ struct Idle {
 /// Serves requests until none has been there for a moment; `None` when the connection has ended.
 async fn serve(
     all: &Connections,
-    wire: Wire,
+    wire: ClientStream,
     asking: &Asking,
     closing: &mut watch::Receiver<bool>,
 ) -> Option<Idle> {

@@ -9,19 +9,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// The stream of a connection.
-pub(super) enum Wire {
+pub(super) enum ClientStream {
     /// As it is.
     Plain(TcpStream),
     /// Over TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Wire {
+impl ClientStream {
     /// The socket below.
     pub(super) fn tcp(&self) -> &TcpStream {
         match self {
-            Wire::Plain(stream) => stream,
-            Wire::Tls(stream) => stream.get_ref().0,
+            ClientStream::Plain(stream) => stream,
+            ClientStream::Tls(stream) => stream.get_ref().0,
         }
     }
 }
@@ -37,28 +37,28 @@ pub(super) fn has_gone(socket: RawFd) -> bool {
     unsafe { libc::poll(&raw mut socket, 1, 0) > 0 && socket.revents & GONE != 0 }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for ClientStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut *self {
-            Wire::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Wire::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for ClientStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut *self {
-            Wire::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Wire::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -68,29 +68,29 @@ impl AsyncWrite for Wire {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut *self {
-            Wire::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
-            Wire::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Wire::Plain(stream) => stream.is_write_vectored(),
-            Wire::Tls(stream) => stream.is_write_vectored(),
+            ClientStream::Plain(stream) => stream.is_write_vectored(),
+            ClientStream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
-            Wire::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Wire::Tls(stream) => Pin::new(stream).poll_flush(context),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self {
-            Wire::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Wire::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            ClientStream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            ClientStream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }
