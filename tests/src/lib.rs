@@ -5,6 +5,7 @@
 //! - [`binary`]: finds the `ptc` binary and runs its commands to the end
 //! - [`serve`]: a running `ptc serve` and the client side of its connection; [`web`]: the same over HTTP
 //! - [`scripts`]: Python scripts of such a server
+//! - [`terminal`]: a program at a terminal, and its screen
 //! - [`upstreams`]: configuration files that name upstream servers, our own `probe-server` among them
 //! - [`leaks`]: secrets, and the forms in which they come back
 //! - [`leaky_service`]: a JSON service that says them again in all of them
@@ -43,6 +44,7 @@ pub mod scripts;
 pub mod serve;
 pub mod signature;
 pub mod small_stack;
+pub mod terminal;
 pub mod third_party;
 pub mod upstreams;
 pub mod variants;

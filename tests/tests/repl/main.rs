@@ -1,3 +1,4 @@
-//! `ptc repl`: `piped`, without a terminal.
+//! `ptc repl`: `piped`, without a terminal; `typed`, at one.
 
 mod piped;
+mod typed;

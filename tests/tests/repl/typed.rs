@@ -1,0 +1,148 @@
+//! A person at a terminal: completion, several lines, Ctrl-C, history.
+
+use ptc_tests::binary::ptc;
+use ptc_tests::terminal::Terminal;
+use ptc_tests::upstreams::{ConfigFile, Upstreams, table_server};
+use ptc_tests::workspace;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What is needed as long as the REPL runs.
+struct Place {
+    servers: ConfigFile,
+    state: TempDir,
+}
+
+fn place() -> Place {
+    let servers = Upstreams::probe().add("crm", table_server("tests/preludes/servers.json", "crm")).write();
+    Place { servers, state: tempfile::tempdir().expect("a folder") }
+}
+
+impl Place {
+    fn start(&self) -> Terminal {
+        let prelude = workspace().join("tests/preludes/crm.clj");
+        let flags = self.servers.flags(&["-p", prelude.to_str().expect("a path")]);
+        let mut command = ptc(&[&["repl"], flags.as_slice()].concat());
+        command.env("XDG_STATE_HOME", self.state.path());
+        let terminal = Terminal::start(&command);
+        terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
+        terminal
+    }
+}
+
+/// Types an input, and waits for the prompt that follows its answer.
+fn enter(terminal: &mut Terminal, input: &str) -> String {
+    let before = prompts(&terminal.shown());
+    terminal.press(&format!("{input}\r"));
+    terminal.until(input, |shown| prompts(shown) > before && shown.ends_with("ptc>"));
+    let shown = terminal.shown();
+    let mut lines = shown.lines().rev().skip(1);
+    lines.next().unwrap_or_default().to_owned()
+}
+
+fn prompts(shown: &str) -> usize {
+    shown.lines().filter(|line| line.starts_with("ptc>")).count()
+}
+
+/// What a line becomes when Tab is pressed; the line is forgotten then.
+fn completed(terminal: &mut Terminal, typed: &str, expected: &str) {
+    terminal.press(&format!("{typed}\t"));
+    terminal.until(&format!("{typed} becomes {expected}"), |shown| {
+        // A hint may stand behind it.
+        let line = shown.lines().next_back().unwrap_or_default();
+        line.strip_prefix("ptc> ")
+            .is_some_and(|line| line == expected || line.starts_with(&format!("{expected} ")))
+    });
+    forget(terminal);
+}
+
+/// Forgets the line. What is typed before there is a new one may be lost.
+fn forget(terminal: &mut Terminal) {
+    terminal.press("\x03");
+    terminal.until("a new line", |shown| shown.ends_with("ptc>"));
+}
+
+#[test]
+fn what_can_be_written_is_completed() {
+    let place = place();
+    let mut terminal = place.start();
+    assert_eq!(enter(&mut terminal, "(def customer-rows [1 2])"), "#'customer-rows");
+    for (typed, expected) in [
+        // A name of the session; one that the line binds; an export; a builtin; a command.
+        ("(count customer-r", "(count customer-rows"),
+        ("(let [wonderful 1] (inc wonderf", "(let [wonderful 1] (inc wonderful"),
+        ("(+ 1 crm/page", "(+ 1 crm/page-size"),
+        ("(frequen", "(frequencies"),
+        (":lim", ":limits"),
+        // A server; a tool; a key of its arguments.
+        ("(dir 'prob", "(dir 'probe"),
+        ("(tool/call 'crm/get_", "(tool/call 'crm/get_user"),
+        ("(tool/call 'crm/get_user {:i", "(tool/call 'crm/get_user {:id"),
+    ] {
+        completed(&mut terminal, typed, expected);
+    }
+    // Several are shown.
+    terminal.press("(crm/get\t\t");
+    terminal.until("both", |shown| shown.contains("crm/get-user!") && shown.contains("crm/get_user"));
+    forget(&mut terminal);
+    // How a function is called stands behind its name.
+    for (typed, hint) in [("(nth ", "(nth coll index default?)"), ("(crm/search ", "(crm/search query)")] {
+        terminal.press(typed);
+        terminal.until(hint, |shown| shown.trim_end().ends_with(hint));
+        forget(&mut terminal);
+    }
+    terminal.press("\x04");
+    assert!(terminal.ended());
+}
+
+#[test]
+fn an_input_has_as_many_lines_as_its_brackets_need() {
+    let place = place();
+    let mut terminal = place.start();
+    terminal.press("(+ 1\r");
+    terminal.press("   2 ; a comment (\r");
+    terminal.press("   \"(\" )\x7f\x7f\x7f\x7f\x7f3)\r");
+    terminal.until("the sum", |shown| shown.ends_with("\n6\nptc>"));
+    // The lines are one entry of the history.
+    assert_eq!(enter(&mut terminal, "(str *1 \"!\")"), "\"6!\"");
+    terminal.press("\x1b[A\x1b[A");
+    terminal.until("the sum again", |shown| shown.trim_end().ends_with("3)"));
+    terminal.press("\r");
+    terminal.until("the sum again", |shown| shown.ends_with("\n6\nptc>") && shown.contains("6!"));
+    terminal.press("\x04");
+    assert!(terminal.ended());
+    // What was typed is there the next time.
+    let mut terminal = place.start();
+    terminal.press("\x1b[A");
+    terminal.until("of the last time", |shown| {
+        shown.contains("2 ; a comment (") && shown.trim_end().ends_with("3)")
+    });
+    forget(&mut terminal);
+    terminal.press("\x04");
+    assert!(terminal.ended());
+}
+
+#[test]
+fn ctrl_c_ends_a_hanging_call_and_nothing_else() {
+    let place = place();
+    let mut terminal = place.start();
+    assert_eq!(enter(&mut terminal, "(def before 20)"), "#'before");
+    terminal.press("(tool/call 'probe/hold {})\r");
+    // It may be pressed before the program has begun.
+    let mut presses = 0;
+    while !terminal.within(Duration::from_millis(500), |shown| shown.contains("cancelled")) {
+        presses += 1;
+        assert!(presses < 300, "it is not cancelled: {}", terminal.shown());
+        terminal.press("\x03");
+    }
+    terminal.until("a prompt", |shown| shown.ends_with("ptc>"));
+    assert_eq!(enter(&mut terminal, "[before (:reason *e)]"), "[20 :cancelled]");
+    assert_eq!(enter(&mut terminal, "(:value (tool/call 'probe/echo {:v 1}))"), "1");
+    // On a line it forgets the line.
+    terminal.press("(never");
+    terminal.until("the line", |shown| shown.ends_with("(never"));
+    forget(&mut terminal);
+    assert_eq!(enter(&mut terminal, "(+ before 1)"), "21");
+    terminal.press("\x04");
+    assert!(terminal.ended());
+}
