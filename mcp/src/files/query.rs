@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Entries and matches that are given where nobody says how many, and most that may be asked for.
-const LIMIT: usize = 1_000;
+const LIMIT: usize = 10_000;
 const MOST: usize = 100_000;
 
 /// Bytes of a file that are read at once.

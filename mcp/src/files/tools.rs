@@ -22,7 +22,7 @@ pub(super) fn list(writes: bool) -> Vec<Value> {
             "recursive": flag("With folders below (default: search true, list false)"),
             "includeHidden": flag("With names that begin with a dot (default false)"),
             "pattern": text("Regular expression, case does not count: of search for lines, of list for names"),
-            "limit": number("Most entries or matches (default 1000, at most 100000)"),
+            "limit": number("Most entries or matches (default 10000, at most 100000)"),
             "fromLine": number("Of read: the first line"),
             "toLine": number("Of read: the last line, included"),
         } },
