@@ -130,7 +130,7 @@ impl UpstreamFlags {
             let arguments: Vec<String> = words.collect();
             let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
             for secret in names::in_arguments(&borrowed) {
-                let _ = edge::secrets().register(secret);
+                let _ = edge::secrets().register(&secret);
             }
             Ok(ServerEntry::stdio(&name, program, arguments))
         };

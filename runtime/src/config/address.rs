@@ -18,7 +18,7 @@ impl EntryReader<'_> {
         let auth_is_allowed = self.boolean(entry, "allow_insecure_auth")? == Some(true);
         let Some(text) = self.string(entry, key)? else { return Ok(None) };
         for secret in names::in_text(text) {
-            self.protect(&[key], &format!("the secret in {key}"), secret);
+            self.protect(&[key], &format!("the secret in {key}"), &secret);
         }
         let wrong = |what: String| Err(self.about(&[key], &what));
         let url = match Url::parse(text) {

@@ -134,7 +134,7 @@ impl EntryReader<'_> {
         };
         // What it holds must not be shown all the same.
         for secret in value.as_object().into_iter().flat_map(names::in_entry) {
-            let _ = self.secrets.register(secret);
+            let _ = self.secrets.register(&secret);
         }
         let mut made = ServerEntry::new(self.server, TransportSpec::Unusable(error.to_string()));
         made.startup_is_explicit = value.get("required").is_some_and(Value::is_boolean);

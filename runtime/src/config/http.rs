@@ -76,7 +76,7 @@ impl EntryReader<'_> {
         let Some(text) = self.string(entry, KEY)? else { return Ok(None) };
         let text = self.host_value(&[KEY], text)?;
         for secret in names::in_text(&text) {
-            self.protect(&[KEY], "the secret in url", secret);
+            self.protect(&[KEY], "the secret in url", &secret);
         }
         let wrong = |what: &str| Err(self.about(&[KEY], what));
         let url = match Url::parse(&text) {
@@ -121,7 +121,8 @@ impl EntryReader<'_> {
             let filled = self.host_value(&path, &text)?;
             // A variable that was filled in has been registered by itself, a scheme before it is no secret.
             let is_secret = filled != text || names::is_secret(name);
-            if is_secret && filled == text {
+            let is_literal = filled == text || names::defaults(&text).next().is_some();
+            if is_literal && names::is_secret(name) {
                 let value = filled.split_once(' ').map_or(filled.as_str(), |(_, value)| value.trim());
                 self.protect(&path, &format!("the header {name}"), value);
             }

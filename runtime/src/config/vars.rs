@@ -3,6 +3,7 @@
 //! In the `upstreams` shape only `env` values have them. Hosts also fill the command, its arguments and its
 //! folder, and know `${VAR:-default}`, `${env:VAR}` and folders such as `${workspaceFolder}`.
 
+use crate::secrets::names;
 use std::path::{Path, PathBuf};
 
 /// Which placeholders are filled.
@@ -75,7 +76,12 @@ pub(super) fn expand(
                 expanded.text.push_str(&value);
                 expanded.used.push((name.to_owned(), value));
             }
-            (_, Some(default)) => expanded.text.push_str(default),
+            (_, Some(default)) => {
+                expanded.text.push_str(default);
+                if names::is_secret(name) {
+                    expanded.used.push((name.to_owned(), default.to_owned()));
+                }
+            }
             (None, None) => return Err(name.to_owned()),
         }
         rest = &rest[open + close + 1..];

@@ -2,8 +2,9 @@
 //!
 //! Configuration files of hosts are full of literal secrets. They are recognised by what they are called.
 
-use super::forms::password;
+use super::forms::{is_telling, password};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Parts of names of secrets.
 const SECRET: [&str; 11] = [
@@ -24,69 +25,168 @@ const SECRET: [&str; 11] = [
 const MEASURES: [&str; 12] =
     ["MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT", "BUDGET", "FILE", "PATH", "DIR"];
 
+/// Words of names of secrets that are parts of other words (`PASSPORT`, `PATH`) as well.
+const SECRET_WORDS: [&str; 5] = ["PASS", "PAT", "CRED", "CREDS", "DSN"];
+
+/// What the keys of well-known services begin with.
+const KEY_PREFIXES: [&str; 17] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "npm_",
+    "hf_",
+    "ntn_",
+    "AIza",
+    "AKIA",
+    "eyJ",
+];
+
+/// Shortest word with such a beginning that is taken for a key.
+const SHORTEST_KEY: usize = 16;
+
+/// Shortest part of the path of an address that is taken for a key.
+const SHORTEST_IN_PATH: usize = 20;
+
+/// Characters of a UUID.
+const UUID_LENGTH: usize = 36;
+
+/// Names before a value: `--header=Authorization: Bearer …` has two.
+const MOST_NAMES: usize = 4;
+
 /// True for names such as `GITHUB_TOKEN`, `apiKey`, `--access-token` or `Authorization`.
 pub fn is_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    let is_measure = upper
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| MEASURES.contains(&word) || word == "CWD");
+    let words = || upper.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_measure = words().any(|word| MEASURES.contains(&word) || word == "CWD");
     let without_folder = upper.strip_suffix("CWD").unwrap_or(&upper);
-    without_folder != "PWD" && !is_measure && SECRET.iter().any(|part| without_folder.contains(part))
+    let is_named = SECRET.iter().any(|part| without_folder.contains(part))
+        || words().any(|word| SECRET_WORDS.contains(&word));
+    without_folder != "PWD" && !is_measure && is_named
 }
 
-/// The literal secrets of one entry of a configuration file: in its variables, headers and arguments.
-pub fn in_entry(entry: &Map<String, Value>) -> Vec<&str> {
+/// The literal secrets of one entry of a configuration file: in its variables, headers, arguments and address.
+pub fn in_entry(entry: &Map<String, Value>) -> Vec<Cow<'_, str>> {
     let named = |key: &str| entry.get(key).and_then(Value::as_object).into_iter().flatten();
-    let mut found: Vec<&str> = Vec::new();
+    let mut found: Vec<Cow<'_, str>> = Vec::new();
     for (name, value) in named("env").chain(named("headers")) {
         let Some(value) = value.as_str() else { continue };
         if is_secret(name) {
-            found.push(value);
+            found.push(value.into());
         }
         found.extend(in_text(value));
     }
     let arguments = entry.get("args").and_then(Value::as_array);
     let arguments: Vec<&str> = arguments.into_iter().flatten().filter_map(Value::as_str).collect();
     found.extend(in_arguments(&arguments));
-    // A reference holds no secret, and its name is none.
-    found.retain(|value| !value.contains("${"));
-    found
+    found.extend(entry.get("url").and_then(Value::as_str).into_iter().flat_map(in_text));
+    // A reference holds no secret, and its name is none; what stands in for it where it is not set may be one.
+    let (references, mut literal): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|value| value.contains("${"));
+    literal
+        .extend(references.iter().flat_map(|value| defaults(value)).map(|default| default.to_owned().into()));
+    literal
 }
 
 /// The secrets among the arguments of a command: `--api-key=VALUE`, `--access-token VALUE`, `-e TOKEN=VALUE`,
-/// `--header "Authorization: VALUE"`, passwords in addresses.
-pub fn in_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+/// `--header "Authorization: VALUE"`, and what [`in_text`] finds.
+pub fn in_arguments<'a>(arguments: &[&'a str]) -> Vec<Cow<'a, str>> {
     let mut found = Vec::new();
     let mut after_flag = false;
     for &argument in arguments {
         let is_flag = argument.starts_with('-');
-        if after_flag && !is_flag {
-            found.push(argument);
+        // Few flags are a dash and many letters; keys may begin with one.
+        let may_be_key = !argument.starts_with("--") && argument.len() > 8;
+        if after_flag && (!is_flag || may_be_key) {
+            found.push(argument.into());
         }
         after_flag = is_flag && !argument.contains(['=', ':']) && is_secret(argument);
-        found.extend(named_value(argument));
         found.extend(in_text(argument));
     }
     found
 }
 
-/// The secrets in an address: its password, and what its query calls one.
-pub fn in_text(text: &str) -> impl Iterator<Item = &str> {
-    password(text).into_iter().chain(query(text))
+/// The secrets in a text: what it calls one (`NAME=VALUE`, `Name: VALUE`, members of JSON), the password, the query and
+/// the path of an address, private keys, and what begins as keys of well-known services do.
+pub fn in_text(text: &str) -> Vec<Cow<'_, str>> {
+    if text.trim_start().starts_with('{')
+        && let Ok(Value::Object(members)) = serde_json::from_str(text)
+    {
+        let mut found = Vec::new();
+        for (name, value) in &members {
+            in_member(name, value, &mut found);
+        }
+        return found.into_iter().map(Cow::Owned).collect();
+    }
+    if text.contains("-----BEGIN") && text.contains("PRIVATE KEY") {
+        return vec![text.trim().into()];
+    }
+    let segments = text.split([';', ',', '&', '#', '?', '\n']);
+    let named = segments.clone().chain(text.split_ascii_whitespace()).filter_map(named_value);
+    let words = text.split(|c: char| c.is_ascii_whitespace() || "\"',;=".contains(c));
+    let keys = words.filter(|word| {
+        word.len() >= SHORTEST_KEY && KEY_PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+    });
+    password(text).into_iter().chain(named).chain(keys).chain(in_path(text)).map(Cow::Borrowed).collect()
 }
 
-/// The value of `NAME=VALUE` or `Name: VALUE` when the name is one of a secret.
+/// The secrets in a member of a JSON text. It was read within the limits of depth of its reader.
+fn in_member(name: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if is_secret(name) => found.push(text.clone()),
+        Value::String(text) => found.extend(in_text(text).into_iter().map(Cow::into_owned)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| in_member(name, value, found)),
+        Value::Array(items) => items.iter().for_each(|value| in_member(name, value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The value of `NAME=VALUE` or `Name: VALUE` when the name, or the last of several, is one of a secret.
 fn named_value(text: &str) -> Option<&str> {
-    let end = text.find(['=', ':'])?;
-    let (name, value) = (&text[..end], text[end + 1..].trim());
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    (is_name && is_secret(name) && !value.is_empty()).then_some(value)
+    let mut rest = text.trim();
+    for _ in 0..MOST_NAMES {
+        let end = rest.find(['=', ':'])?;
+        let (name, value) =
+            (rest[..end].trim_matches(['"', '\'', ' ']), rest[end + 1..].trim_matches(['"', '\'', ' ']));
+        let name = name.rsplit(' ').next().unwrap_or(name);
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if is_name && is_secret(name) {
+            return (!value.is_empty()).then_some(value);
+        }
+        rest = value;
+    }
+    None
 }
 
-/// The secrets in the query of an address.
-fn query(text: &str) -> impl Iterator<Item = &str> {
-    let query = text.split_once("://").and_then(|(_, rest)| rest.split_once('?')).map(|(_, query)| query);
-    query.into_iter().flat_map(|query| query.split(['&', '#'])).filter_map(named_value)
+/// What looks made by chance in the path of an address: some services put the key there.
+fn in_path(text: &str) -> impl Iterator<Item = &str> {
+    let path = text.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
+    let parts = path.into_iter().flat_map(|path| path.split(['?', '#']).next().unwrap_or(path).split('/'));
+    parts.filter(|part| {
+        let is_alphanumeric = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let words = part.split(['-', '_']).count();
+        let digits = part.bytes().filter(u8::is_ascii_digit).count();
+        // A title has more words, but for a UUID's five of fixed lengths.
+        let is_one = words <= 2 || part.len() == UUID_LENGTH && words == 5;
+        part.len() >= SHORTEST_IN_PATH
+            && is_alphanumeric
+            && is_one
+            && digits >= 3
+            && is_telling(part.as_bytes())
+    })
+}
+
+/// What stands in for variables that are not set: `${VAR:-default}`.
+pub(crate) fn defaults(text: &str) -> impl Iterator<Item = &str> {
+    let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    references.filter_map(|(inside, _)| inside.split_once(":-")).map(|(_, default)| default)
 }
 
 #[cfg(test)]
@@ -103,12 +203,62 @@ mod tests {
             "DB_PASSWORD",
             "X-Api-Key",
             "MYSQL_PWD",
+            "DB_PASS",
+            "GITHUB_PAT",
+            "SENTRY_DSN",
         ] {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["MODE", "MAX_TOKENS", "TOKEN_LIMIT", "PWD", "KEY_FILE", "SSL_CERT_DIR", "OLDCWD"] {
+        for name in [
+            "MODE",
+            "MAX_TOKENS",
+            "TOKEN_LIMIT",
+            "PWD",
+            "KEY_FILE",
+            "SSL_CERT_DIR",
+            "OLDCWD",
+            "PATH",
+            "BYPASS",
+            "PATTERN",
+        ] {
             assert!(!is_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn texts_hold_secrets_under_names_and_by_their_form() {
+        let found = |text: &str| in_text(text).into_iter().map(Cow::into_owned).collect::<Vec<_>>();
+        for (text, secret) in [
+            (r#"{"Authorization":"Bearer ntn_1234"}"#, "Bearer ntn_1234"),
+            (r#"{"a":[{"apiKey":"k\n1"}]}"#, "k\n1"),
+            ("Server=h;AccountKey=abc==;x=1", "abc=="),
+            ("API_KEY=k-1 node server.js", "k-1"),
+            ("--header=Authorization:Bearer k-2", "Bearer k-2"),
+            ("X-Api-Key: k-3", "k-3"),
+            (
+                "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n",
+                "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----",
+            ),
+            ("ghp_0123456789abcdef", "ghp_0123456789abcdef"),
+            ("https://h/s/a1b2c3d4e5f6a7b8c9d0e1/mcp", "a1b2c3d4e5f6a7b8c9d0e1"),
+        ] {
+            assert!(found(text).iter().any(|found| found == secret), "{text}: {:?}", found(text));
+        }
+        for text in [
+            "https://h/modelcontextprotocol/petstore-2024-05-report-of-all/openapi-3.0-petstore.yaml",
+            "a=b; c: d",
+            "{}",
+            "text/html; charset=utf-8",
+            "skill-set-of-a-server",
+        ] {
+            assert_eq!(found(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn entries_hold_secrets_where_a_variable_is_not_set() {
+        let entry = serde_json::json!({"env": {"A_TOKEN": "${T:-fallback}", "N": "${PORT:-8080}"}, "args": ["--token", "-k12345678"]});
+        assert_eq!(in_entry(entry.as_object().unwrap()), ["-k12345678", "fallback"]);
     }
 
     #[test]
@@ -129,6 +279,8 @@ mod tests {
             "--token",
             "--other",
         ];
-        assert_eq!(in_arguments(&arguments), ["k-1", "t-2", "t-3", "Bearer t-4", "p-5", "k-6"]);
+        let mut found = in_arguments(&arguments);
+        found.dedup();
+        assert_eq!(found, ["k-1", "t-2", "t-3", "Bearer t-4", "p-5", "k-6"]);
     }
 }

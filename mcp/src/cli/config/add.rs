@@ -7,6 +7,7 @@ use crate::edge;
 use crate::import::convert::keep_folder;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Arguments of `ptc add`.
@@ -87,7 +88,7 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
         }
     }
     entry.extend(description.map(|text| ("description".to_owned(), text.into())));
-    let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(str::to_owned).collect();
+    let secrets: Vec<String> = names::in_entry(&entry).into_iter().map(Cow::into_owned).collect();
     for secret in &secrets {
         // `ptc doctor` tells of those that nothing can hide.
         let _ = edge::secrets().register(secret);

@@ -106,7 +106,7 @@ impl EntryReader<'_> {
             strings.iter().map(|text| self.host_text("args", text)).collect::<Result<_, _>>()?;
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         for secret in names::in_arguments(&words) {
-            self.protect(&["args"], "a secret in args", secret);
+            self.protect(&["args"], "a secret in args", &secret);
         }
         Ok(arguments)
     }
@@ -131,12 +131,13 @@ impl EntryReader<'_> {
                 return Err(self.error(&["env", name], message));
             }
             let filled = self.filled(&["env", name], &text)?;
-            // A variable that was filled in has been registered by itself.
-            let credential = if filled == text && names::is_secret(name) {
+            // A variable that was filled in has been registered by itself; what stands in for one has no other name.
+            let is_literal = filled == text || names::defaults(&text).next().is_some();
+            let credential = if is_literal && names::is_secret(name) {
                 self.protect(&["env", name], &format!("env {name}"), &filled)
             } else {
                 for secret in names::in_text(&filled) {
-                    self.protect(&["env", name], &format!("the password in env {name}"), secret);
+                    self.protect(&["env", name], &format!("a secret in env {name}"), &secret);
                 }
                 Credential::composed(filled)
             };

@@ -51,8 +51,14 @@ const BATCH: usize = 1_000;
 /// Longest id of a request of the server: it is sent back with the answer.
 const LONGEST_ID: usize = 256;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads one frame.
-pub(crate) fn parse(line: Vec<u8>) -> Incoming {
+pub(crate) fn parse(mut line: Vec<u8>) -> Incoming {
+    // Some servers write a byte order mark, which JSON does not know (RFC 8259, section 8.1, lets one pass over it).
+    if line.starts_with(BYTE_ORDER_MARK) {
+        line.drain(..BYTE_ORDER_MARK.len());
+    }
     match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => parse_object(line),
         Some(b'[') => batch(scan::items(&line).map(|item| item.value)),

@@ -14,6 +14,9 @@ const BODY: usize = 16 << 10;
 /// How long they may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Codes under which servers refuse a session: invalid request, and what the SDKs use.
+const SESSION_CODES: [i64; 3] = [-32600, -32000, -32001];
+
 /// Characters of it that are shown.
 const SHOWN: usize = 200;
 
@@ -22,6 +25,8 @@ pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     /// What the server says, as an error of JSON-RPC if it is one.
     error: Option<ErrorObject>,
+    /// That error is the answer to a request of ours, and not about something else.
+    has_our_id: bool,
     /// What it says otherwise, in short.
     text: String,
     /// Who it wants us to be, in words.
@@ -36,16 +41,16 @@ impl HttpRefusal {
         let is_text = !response.media_type().contains("html");
         let text =
             if is_text { excerpt(String::from_utf8_lossy(&body).trim(), SHOWN) } else { String::new() };
-        let error = match message::parse(body) {
-            Incoming::Response { body: Err(error), .. } => Some(error),
-            Incoming::Broken { why, .. } => Some(ErrorObject::about(why)),
-            _ => None,
+        let (error, has_our_id) = match message::parse(body) {
+            Incoming::Response { body: Err(error), .. } => (Some(error), true),
+            Incoming::Broken { why, .. } => (Some(ErrorObject::about(why)), false),
+            _ => (None, false),
         };
         let challenge = (status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN)
             .then(|| explain_challenges(response.headers("www-authenticate")))
             .flatten();
         let retry_after = response.header("retry-after").map(|after| error::shorten(after.to_owned()));
-        HttpRefusal { status, error, text, challenge, retry_after }
+        HttpRefusal { status, error, has_our_id, text, challenge, retry_after }
     }
 
     /// It is an answer of the server itself, not of something before it.
@@ -53,13 +58,16 @@ impl HttpRefusal {
         self.error.is_some()
     }
 
-    /// The server no longer knows the session that the request named. Some say so with 400.
+    /// The server no longer knows the session that the request named. Some say so with 400: mostly without the id of the
+    /// request, which they have not read. An error about its parameters is its answer, whatever it says of sessions.
     pub(super) fn is_lost_session(&self) -> bool {
-        match self.status {
-            StatusCode::NOT_FOUND => true,
-            StatusCode::BAD_REQUEST => {
-                let says = |text: &str| text.to_ascii_lowercase().contains("session");
-                self.error.as_ref().map_or_else(|| says(&self.text), |error| says(&error.message))
+        let says = |text: &str| text.to_ascii_lowercase().contains("session");
+        match (self.status, &self.error) {
+            (StatusCode::NOT_FOUND, _) => true,
+            (StatusCode::BAD_REQUEST, None) => says(&self.text),
+            (StatusCode::BAD_REQUEST, Some(error)) => {
+                let is_refusal = !self.has_our_id || SESSION_CODES.contains(&error.code);
+                is_refusal && says(&error.message)
             }
             _ => false,
         }

@@ -11,6 +11,7 @@ use super::wire::{self, HttpWire};
 use crate::net::{Method, NetError, NetFault, Payload, Response};
 use crate::spill::SpillStore;
 use crate::upstream::UpstreamFault;
+use crate::upstream::jsonrpc::error::shorten;
 use crate::upstream::jsonrpc::{ErrorObject, RawAnswer, message};
 use crate::upstream::overflow::{self, OverflowFault};
 use crate::upstream::transport::{
@@ -205,7 +206,7 @@ impl Streamable {
         }
         match self.take(answer.into_bytes(), id) {
             Some(answer) => answer,
-            None => Err(protocol(format!("http {} without an answer to the request", response.status))),
+            None => Err(protocol(unanswered(&response))),
         }
     }
 
@@ -367,8 +368,13 @@ impl Streamable {
         self.gate.close();
         let peer = self.clone();
         tokio::spawn(async move {
-            let _ = peer.life.unless_closed(peer.post(text, &peer.sessions.current())).await;
+            let session = peer.sessions.current();
+            let taken = peer.life.unless_closed(peer.begin_post(text, &session)).await;
+            // Taken with the head of the response: its body may be a stream that never ends.
             peer.gate.open();
+            if let Ok(Some(taken)) = taken {
+                tokio::spawn(drain(taken));
+            }
             let _ = peer.life.unless_closed(listener::listen(&peer)).await;
         });
     }
@@ -387,25 +393,32 @@ impl Streamable {
         });
     }
 
-    /// Posts a message that has no answer.
+    /// Posts a message that has no answer, and reads what comes nevertheless, so that the connection is used again.
     async fn post(&self, text: String, session: &HttpSession) {
+        if let Some(taken) = self.begin_post(text, session).await {
+            drain(taken).await;
+        }
+    }
+
+    /// Posts a message that has no answer; what the server says when it has taken it.
+    async fn begin_post(&self, text: String, session: &HttpSession) -> Option<Response> {
         let metadata = MessageHeaders::post(&self.wire.headers)
             .session(session.id.as_deref(), session.revision.as_deref());
         let sent = timeout(PATIENCE, async {
-            let mut response = self
-                .wire
-                .send(Method::POST, metadata.headers(), Some(text.into()))
-                .await
-                .map_err(|error| error.to_string())?;
+            let sent = self.wire.send(Method::POST, metadata.headers(), Some(text.into())).await;
+            let response = sent.map_err(|error| error.to_string())?;
             if response.status.is_success() {
-                // Read to its end, so that the connection is used again.
-                response.body.beginning(SMALL_ANSWER).await;
-                return Ok(());
+                return Ok(response);
             }
             Err(HttpRefusal::read(response).await.words())
         });
-        if let Ok(Err(why)) = sent.await {
-            tracing::debug!(upstream = self.events.server(), why, "message not taken");
+        match sent.await {
+            Ok(Ok(response)) => Some(response),
+            Ok(Err(why)) => {
+                tracing::debug!(upstream = self.events.server(), why, "message not taken");
+                None
+            }
+            Err(_) => None,
         }
     }
 
@@ -419,6 +432,31 @@ impl Streamable {
             .session(session.id.as_deref(), session.revision.as_deref());
         // Whether the server allows it or not.
         let _ = self.wire.send(Method::DELETE, metadata.headers(), None).await;
+    }
+}
+
+/// Of a body in which no answer was found: what is known of why.
+fn unanswered(response: &Response) -> String {
+    let charset = || {
+        let parameters = response.header("content-type")?.split(';').skip(1);
+        let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
+        let (_, charset) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
+        let charset = charset.trim().trim_matches('"');
+        let is_utf8 = ["utf-8", "utf8", "us-ascii"].iter().any(|known| charset.eq_ignore_ascii_case(known));
+        (!is_utf8).then(|| format!("; its text is said to be {charset}, JSON is UTF-8"))
+    };
+    // What was asked for is taken off together with its encoding.
+    let encoding = response.header("content-encoding");
+    let encoding =
+        encoding.map(|encoding| format!("; its body is encoded as {encoding}, which was not asked for"));
+    let why = encoding.or_else(charset).map(shorten).unwrap_or_default();
+    format!("http {} without an answer to the request{why}", response.status)
+}
+
+/// Reads a short body to its end, so that its connection is used again; of a stream nothing is awaited.
+async fn drain(mut response: Response) {
+    if !is_events(&response) {
+        let _ = timeout(PATIENCE, response.body.beginning(SMALL_ANSWER)).await;
     }
 }
 
