@@ -45,12 +45,12 @@ pub struct CompileBudget {
 }
 
 impl CompileBudget {
-    /// For the program of a run that may hold so many bytes: twice as many, for text takes more room while it
-    /// is compiled than the program does, and as much more as any text of some pages takes.
+    /// For the program of a run that may hold so many bytes: as many, and as much more as any text of some pages takes
+    /// while it is compiled.
     pub fn for_memory(limit: u64, interrupt: Option<Interrupt>) -> CompileBudget {
         const ANYWAY: u64 = 8 << 20;
         CompileBudget {
-            memory_bytes: limit.saturating_mul(2).saturating_add(ANYWAY),
+            memory_bytes: limit.saturating_add(ANYWAY),
             interrupt,
             preemption: Preemption::default(),
         }

@@ -5,6 +5,7 @@
 //! else is refused: a keyword that would be ignored silently is a promise not kept.
 
 use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 
 /// A parsed schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +25,44 @@ pub enum Schema {
 }
 
 /// An `object` schema.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ObjectSchema {
     /// In the order of the schema.
     pub properties: Vec<Property>,
     /// False when the schema says `additionalProperties: false`.
     pub open: bool,
+    /// How many properties are required.
+    pub required: usize,
+    /// Places of properties under all their spellings.
+    spellings: HashMap<String, Spelling>,
+}
+
+/// Which property a key of a value is, and how well it is spelled: 0 as in the schema, 1 in kebab case, 2 in snake case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spelling {
+    /// Place in the schema's order.
+    pub property: usize,
+    rank: u8,
+}
+
+impl ObjectSchema {
+    fn new(properties: Vec<Property>, open: bool) -> ObjectSchema {
+        let mut spellings = HashMap::with_capacity(2 * properties.len());
+        let ranks: [fn(&str) -> String; 3] =
+            [str::to_owned, |name| name.replace('_', "-"), |name| name.replace('-', "_")];
+        for (rank, spell) in (0..).zip(ranks) {
+            for (property, declared) in properties.iter().enumerate() {
+                spellings.entry(spell(&declared.name)).or_insert(Spelling { property, rank });
+            }
+        }
+        let required = properties.iter().filter(|property| property.required).count();
+        ObjectSchema { properties, open, required, spellings }
+    }
+
+    /// The property that a key of a value names.
+    pub fn find(&self, key: &str) -> Option<Spelling> {
+        self.spellings.get(key).copied()
+    }
 }
 
 /// One declared property.
@@ -42,6 +75,9 @@ pub struct Property {
     /// Shape.
     pub schema: Schema,
 }
+
+/// Most bytes of a schema: reading and judging by it is work that no limit of the program stands for.
+pub const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 const ANY_KEYS: &[&str] = &["type", "description"];
 
@@ -107,13 +143,13 @@ fn parse_object(map: &Map<String, Value>) -> Result<ObjectSchema, String> {
         Some(_) => return Err("object \"properties\" must be a JSON object".into()),
     };
     let required = match map.get("required") {
-        None => Vec::new(),
+        None => HashSet::new(),
         Some(Value::Array(entries)) => entries
             .iter()
             .map(|entry| {
                 entry.as_str().ok_or_else(|| format!("\"required\" entries must be strings, got {entry}"))
             })
-            .collect::<Result<Vec<_>, _>>()?,
+            .collect::<Result<HashSet<_>, _>>()?,
         Some(_) => return Err("\"required\" must be an array of strings".into()),
     };
     if let Some(undeclared) = required.iter().find(|name| !properties.contains_key(**name)) {
@@ -128,10 +164,10 @@ fn parse_object(map: &Map<String, Value>) -> Result<ObjectSchema, String> {
         .iter()
         .map(|(name, value)| {
             let schema = Schema::parse(value).map_err(|reason| format!("property \"{name}\": {reason}"))?;
-            Ok(Property { name: name.clone(), required: required.contains(&name.as_str()), schema })
+            Ok(Property { name: name.clone(), required: required.contains(name.as_str()), schema })
         })
         .collect::<Result<Vec<_>, String>>()?;
-    Ok(ObjectSchema { properties, open })
+    Ok(ObjectSchema::new(properties, open))
 }
 
 #[cfg(test)]

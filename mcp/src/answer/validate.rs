@@ -6,14 +6,16 @@
 
 use super::schema::{ObjectSchema, Schema};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// Most mismatches that one message lists.
 const MAX_MISMATCHES: usize = 10;
 
-/// Checks `value`; the error is the message of a `validation_error`.
+/// Checks `value`; the error is the message of a `validation_error`. The work is linear in the value: a schema is only
+/// gone through where a mismatch is listed.
 pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
     let mut mismatches = Mismatches { found: Vec::new(), more: 0 };
-    let value = check(value, schema, "return", &mut mismatches);
+    let value = check(value, schema, Path::Return, &mut mismatches);
     if mismatches.found.is_empty() {
         return Ok(value);
     }
@@ -24,15 +26,38 @@ pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
     Err(message)
 }
 
+/// Where a value stands; written down only for a mismatch that is listed.
+#[derive(Clone, Copy)]
+enum Path<'p> {
+    Return,
+    Item(&'p Path<'p>, usize),
+    Field(&'p Path<'p>, &'p str),
+}
+
+// Recursion follows the schema, which is at most 128 levels deep.
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Return => out.write_str("return"),
+            Path::Item(before, index) => write!(out, "{before}.{index}"),
+            Path::Field(before, name) => write!(out, "{before}.{name}"),
+        }
+    }
+}
+
 struct Mismatches {
     found: Vec<String>,
     more: usize,
 }
 
 impl Mismatches {
-    fn add(&mut self, path: &str, what: &str) {
-        if self.found.len() < MAX_MISMATCHES {
-            self.found.push(format!("{path}: {what}"));
+    fn has_room(&self) -> bool {
+        self.found.len() < MAX_MISMATCHES
+    }
+
+    fn add(&mut self, path: Path<'_>, what: impl FnOnce() -> String) {
+        if self.has_room() {
+            self.found.push(format!("{path}: {}", what()));
         } else {
             self.more += 1;
         }
@@ -40,59 +65,92 @@ impl Mismatches {
 }
 
 // Recursion follows the schema, which is at most 128 levels deep.
-fn check(value: Value, schema: &Schema, path: &str, mismatches: &mut Mismatches) -> Value {
+fn check(value: Value, schema: &Schema, path: Path<'_>, mismatches: &mut Mismatches) -> Value {
     match (schema, value) {
         (Schema::String, value @ Value::String(_))
         | (Schema::Boolean, value @ Value::Bool(_))
         | (Schema::Number, value @ Value::Number(_)) => value,
         (Schema::Integer, value) if is_integer(&value) => value,
-        (Schema::Array(items), Value::Array(values)) => Value::Array(
-            values
-                .into_iter()
-                .enumerate()
-                .map(|(index, value)| check(value, items, &format!("{path}.{index}"), mismatches))
-                .collect(),
-        ),
+        (Schema::Array(items), Value::Array(values)) => {
+            let values = values.into_iter().enumerate();
+            Value::Array(
+                values
+                    .map(|(index, value)| check(value, items, Path::Item(&path, index), mismatches))
+                    .collect(),
+            )
+        }
         (Schema::Object(object), Value::Object(map)) => {
             Value::Object(check_object(map, object, path, mismatches))
         }
         (schema, value) => {
-            mismatches.add(path, &format!("expected {}, got {}", schema.name(), type_name(&value)));
+            mismatches.add(path, || format!("expected {}, got {}", schema.name(), type_name(&value)));
             value
         }
     }
 }
 
 fn check_object(
-    mut map: Map<String, Value>,
+    map: Map<String, Value>,
     schema: &ObjectSchema,
-    path: &str,
+    path: Path<'_>,
     mismatches: &mut Mismatches,
 ) -> Map<String, Value> {
-    let mut checked = Map::new();
-    for property in &schema.properties {
-        let found = map
-            .shift_remove(&property.name)
-            .or_else(|| map.shift_remove(&property.name.replace('_', "-")))
-            .or_else(|| map.shift_remove(&property.name.replace('-', "_")));
-        let path = format!("{path}.{}", property.name);
-        match found {
-            None | Some(Value::Null) if property.required => mismatches.add(&path, "expected field, got nil"),
-            None => {}
-            Some(Value::Null) => {
-                checked.insert(property.name.clone(), Value::Null);
-            }
-            Some(value) => {
-                checked.insert(property.name.clone(), check(value, &property.schema, &path, mismatches));
+    let mut declared = Vec::with_capacity(map.len().min(schema.properties.len()));
+    let mut others = Map::new();
+    for (key, value) in map {
+        match schema.find(&key) {
+            Some(spelling) => declared.push((spelling, key, value)),
+            None => {
+                others.insert(key, value);
             }
         }
     }
+    // In the schema's order, the best spelling of each first; what is there twice is something else the second time.
+    declared.sort_by_key(|(spelling, ..)| *spelling);
+    let mut fields: Vec<(usize, Value)> = Vec::with_capacity(declared.len());
+    for (spelling, key, value) in declared {
+        if fields.last().is_some_and(|(property, _)| *property == spelling.property) {
+            others.insert(key, value);
+        } else {
+            fields.push((spelling.property, value));
+        }
+    }
+    let is_filled = |(at, value): &&(usize, Value)| schema.properties[*at].required && !value.is_null();
+    let missing = schema.required - fields.iter().filter(is_filled).count();
+    // Going through the schema costs a mismatch that is listed, so it is done ten times at most.
+    let lists_missing = missing > 0 && mismatches.has_room();
+    let list = |from: usize, to: usize, mismatches: &mut Mismatches| {
+        if lists_missing {
+            for property in schema.properties[from..to].iter().filter(|property| property.required) {
+                mismatches.add(Path::Field(&path, &property.name), || "expected field, got nil".to_owned());
+            }
+        }
+    };
+    let mut next = 0;
+    let mut checked = Map::new();
+    for (at, value) in fields {
+        let property = &schema.properties[at];
+        let value = match value {
+            Value::Null if property.required => continue,
+            Value::Null => Value::Null,
+            value => {
+                list(next, at, mismatches);
+                next = at + 1;
+                check(value, &property.schema, Path::Field(&path, &property.name), mismatches)
+            }
+        };
+        checked.insert(property.name.clone(), value);
+    }
+    list(next, schema.properties.len(), mismatches);
+    if missing > 0 && !lists_missing {
+        mismatches.more += missing;
+    }
     if schema.open {
-        checked.extend(map);
+        checked.extend(others);
     } else {
-        for name in map.keys() {
-            mismatches
-                .add(&format!("{path}.{name}"), "unexpected field — schema disallows additional properties");
+        for name in others.keys() {
+            let what = || "unexpected field — schema disallows additional properties".to_owned();
+            mismatches.add(Path::Field(&path, name), what);
         }
     }
     checked
@@ -146,6 +204,30 @@ mod tests {
             check_json(json!(null), json!({"type": "boolean"})),
             Err("return: expected boolean, got nil".into())
         );
+    }
+
+    #[test]
+    fn missing_fields_are_told_in_the_order_of_the_schema_and_counted() {
+        let names: Vec<String> = (0..12).map(|n| format!("k_{n}")).collect();
+        let properties: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
+        let schema = json!({"type": "array", "items": {"type": "object", "properties": properties, "required": names}});
+        let message =
+            check_json(json!([{"k-1": 1, "k_2": "x", "k_3": null}, {}]), schema).expect_err("mismatch");
+        assert!(
+            message.starts_with(
+                "return.0.k_0: expected field, got nil; return.0.k_2: expected integer, got string; return.0.k_3: \
+                 expected field, got nil; "
+            ),
+            "{message}"
+        );
+        assert!(message.ends_with("; … and 13 more"), "{message}");
+    }
+
+    #[test]
+    fn the_best_spelling_of_a_field_counts() {
+        let schema = json!({"type": "object", "properties": {"a_b": {"type": "integer"}}});
+        assert_eq!(check_json(json!({"a-b": "x", "a_b": 1}), schema), Ok(json!({"a_b": 1, "a-b": "x"})));
     }
 
     #[test]

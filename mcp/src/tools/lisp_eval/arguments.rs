@@ -1,6 +1,6 @@
 //! The arguments of `lisp_eval`, checked in a fixed order; the first fault is the message.
 
-use crate::answer::schema::Schema;
+use crate::answer::schema::{MAX_SCHEMA_BYTES, Schema};
 use crate::protocol::borrowed::{Raw, Text, present};
 use crate::protocol::scan::Scanner;
 use ptc_runtime::limits::Limits;
@@ -182,6 +182,12 @@ fn read_schema(raw: Raw<'_>) -> Result<Schema, String> {
     let text = raw.get();
     if !text.starts_with('{') {
         return Err(format!("argument `output_schema` must be a JSON object, got {}", json_type(text)));
+    }
+    if text.len() > MAX_SCHEMA_BYTES {
+        return Err(format!(
+            "argument `output_schema` is larger than {MAX_SCHEMA_BYTES} bytes ({})",
+            text.len()
+        ));
     }
     serde_json::from_str(text)
         .map_err(|error| error.to_string())

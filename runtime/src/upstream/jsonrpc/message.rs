@@ -62,6 +62,18 @@ pub(crate) fn parse(mut line: Vec<u8>) -> Incoming {
     match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => parse_object(line),
         Some(b'[') => batch(scan::items(&line).map(|item| item.value)),
+        _ => behind_noise(&line),
+    }
+}
+
+/// An answer behind what a logger, a terminal or an event stream puts before it on its line. Requests are not looked for
+/// there: what is logged may be one of ours.
+fn behind_noise(line: &[u8]) -> Incoming {
+    let begin = memchr::memchr(b'{', line).filter(|_| memchr::memmem::find(line, b"\"jsonrpc\"").is_some());
+    let text = begin.map(|begin| &line[begin..]);
+    let whole = text.and_then(|text| scan::end(text).map(|end| &text[..end]));
+    match whole.map(|text| parse_object(text.to_vec())) {
+        Some(answer @ (Incoming::Response { .. } | Incoming::Broken { .. })) => answer,
         _ => Incoming::Noise,
     }
 }
@@ -90,7 +102,9 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             };
         }
     };
-    match (envelope.id, envelope.method) {
+    // What has a result or an error is an answer, whatever else it has.
+    let is_answer = envelope.error.is_some() || envelope.result.is_some();
+    match (envelope.id, envelope.method.filter(|_| !is_answer)) {
         (Some(id), Some(_)) if id.get().len() > LONGEST_ID => Incoming::Noise,
         (Some(id), Some(method)) => {
             let params = envelope.params.map_or("", RawValue::get).to_owned();
@@ -102,7 +116,14 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             withdrawn.unwrap_or(Incoming::Notification { method })
         }
         (Some(id), None) => {
-            let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
+            let Some(id) = our_id(id.get().as_bytes()) else {
+                let why = match envelope.error {
+                    Some(error) => ErrorObject::read(error.get().as_bytes()).message,
+                    None if is_answer => "the answer has the id of no request".to_owned(),
+                    None => return Incoming::Noise,
+                };
+                return Incoming::Broken { ids: Vec::new(), why };
+            };
             let body = match (envelope.error, envelope.result) {
                 (Some(error), _) => Err(ErrorObject::read(error.get().as_bytes())),
                 (None, Some(result)) => Ok(place_of(&line, result.get().as_bytes())),

@@ -1,7 +1,7 @@
 //! Arguments as parts of an address: the styles of OpenAPI 3.0 and 3.1, which are those of RFC 6570.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Everything but the unreserved characters of RFC 3986.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -184,7 +184,7 @@ impl Parameter {
     fn text(&self, value: &Value) -> Result<String, String> {
         match value {
             Value::String(text) => Ok(self.encoded(text)),
-            Value::Number(number) => Ok(self.encoded(&number.to_string())),
+            Value::Number(number) => Ok(self.encoded(&number_text(number))),
             Value::Bool(value) => Ok(value.to_string()),
             Value::Null => Ok(String::new()),
             Value::Array(_) | Value::Object(_) => Err(format!(
@@ -196,6 +196,15 @@ impl Parameter {
 
     fn encoded(&self, text: &str) -> String {
         utf8_percent_encode(text, if self.allow_reserved { RESERVED } else { STRICT }).to_string()
+    }
+}
+
+/// A number as addresses have it: the same whether a program computed it by a division or not.
+fn number_text(number: &Number) -> String {
+    match number.as_f64() {
+        // Without the sign of a zero.
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => format!("{:.0}", value + 0.0),
+        _ => number.to_string(),
     }
 }
 

@@ -1,21 +1,19 @@
 //! Incoming frames from the lines of a peer, those that are broken or written over several lines included.
 
-use super::line::{LineReader, Oversize, ReadLine};
+use super::line::{LineReader, Oversize, REST, ReadLine};
 use crate::spill::{RawSpill, SpillStore};
 use crate::upstream::jsonrpc::message::{self, Incoming, OversizeKind};
 use crate::upstream::jsonrpc::scan::Balance;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::time::timeout;
 
 /// Frames above this size are parsed off the I/O threads.
 const PARSE_INLINE: usize = 256 * 1024;
 
-/// How long the rest of a text that has begun is awaited. Then whoever waits for it is told that it is cut
-/// short.
-const REST: Duration = Duration::from_secs(1);
+/// Bytes of a text that is passed over which are told together.
+const PASSED: usize = 64 * 1024;
 
 /// What one read gives.
 #[derive(Debug)]
@@ -57,6 +55,8 @@ impl Intake {
 pub(super) struct Frames<R> {
     source: LineReader<R>,
     open: Option<Open>,
+    /// The rest of an answer that was too large is passed over.
+    passing: Option<Passing>,
     /// A line that has interrupted an open text.
     next: Option<Vec<u8>>,
 }
@@ -67,19 +67,27 @@ struct Open {
     balance: Balance,
 }
 
+/// What is left of a text that was too large.
+struct Passing {
+    balance: Balance,
+    /// Bytes that were not told yet.
+    bytes: usize,
+}
+
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(super) fn new(source: R) -> Frames<R> {
-        Frames { source: LineReader::new(source), open: None, next: None }
+        Frames { source: LineReader::new(source), open: None, passing: None, next: None }
     }
 
     /// The next frame; `None` at the end of the stream. What is still open then is of no interest: the end of the
     /// stream says more.
     pub(super) async fn next(&mut self, intake: &Intake) -> std::io::Result<Option<Received>> {
         loop {
-            let line = match (self.next.take(), &self.open) {
+            let is_open = self.open.is_some() || self.passing.is_some();
+            let line = match (self.next.take(), is_open) {
                 (Some(line), _) => Some(ReadLine::Whole(line)),
-                (None, None) => self.source.next(|| intake.cap(), || intake.overflow()).await?,
-                (None, Some(_)) => {
+                (None, false) => self.source.next(|| intake.cap(), || intake.overflow()).await?,
+                (None, true) => {
                     match timeout(REST, self.source.next(|| intake.cap(), || intake.overflow())).await {
                         Ok(line) => line?,
                         Err(_) => match self.give_up() {
@@ -103,9 +111,15 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     }
 
     async fn line(&mut self, line: Vec<u8>, cap: usize) -> Option<Received> {
-        if self.open.is_some() && message::is_frame(&line) {
+        let is_open = self.open.is_some() || self.passing.is_some();
+        if is_open && message::is_frame(&line) {
             self.next = Some(line);
             return self.give_up();
+        }
+        if let Some(passing) = &mut self.passing {
+            passing.bytes += line.len() + 1;
+            let is_over = passing.balance.feed(&line).is_some();
+            return if is_over || passing.bytes > PASSED { self.tell_passed(is_over) } else { None };
         }
         let text = match &mut self.open {
             None => line,
@@ -139,7 +153,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         let open = self.open.take_if(|open| open.text.len() > cap)?;
         let over = Oversize::of(&open.text, None);
         match message::identify(&over.head, &over.tail) {
-            kind @ OversizeKind::Response(_) => Some(Received::Oversize(kind, over.bytes, None)),
+            kind @ OversizeKind::Response(_) => {
+                // Its other lines are no frames that nobody asked for.
+                self.passing = Some(Passing { balance: open.balance, bytes: 0 });
+                Some(Received::Oversize(kind, over.bytes, None))
+            }
             // Lines that only look as if they belonged together.
             OversizeKind::Other | OversizeKind::Unknown => {
                 let bytes = open.text.len();
@@ -148,8 +166,18 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
+    /// Tells what was passed over since it was told last.
+    fn tell_passed(&mut self, is_over: bool) -> Option<Received> {
+        let bytes = std::mem::take(&mut self.passing.as_mut()?.bytes);
+        self.passing.take_if(|_| is_over);
+        Some(Received::Frame(Incoming::Noise, bytes))
+    }
+
     /// What the open text says about its request.
     fn give_up(&mut self) -> Option<Received> {
+        if self.passing.is_some() {
+            return self.tell_passed(true);
+        }
         let text = self.open.take()?.text;
         let bytes = text.len();
         Some(Received::Frame(message::cut_short(text), bytes))
@@ -199,6 +227,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn answers_are_found_beside_what_does_not_belong_to_them() {
+        let answer = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}";
+        for (before, after) in [
+            ("", ""),
+            ("", "\r"),
+            ("\u{feff}", "\n"),
+            ("\0", "\n"),
+            ("\u{1b}[32m", "\u{1b}[0m\n"),
+            ("INFO [main] ", "\n"),
+            ("data: ", "\n\n"),
+        ] {
+            assert_eq!(read(&format!("{before}{answer}{after}")).await[0], "7 ok", "{before:?} {after:?}");
+        }
+        assert_eq!(read("{\"id\":7,\"method\":\"x\",\"result\":{}}\n").await, ["7 ok"]);
+        assert_eq!(read("{\"id\":[7],\"result\":{}}\n").await, ["[] broken"]);
+        let request = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\"}";
+        assert_eq!(read(&format!("got {request}\n")).await, ["noise"]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_text_that_does_not_go_on_is_cut_short() {
         assert_eq!(read("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\n").await, ["[7] broken"]);
         let next = "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
@@ -208,6 +256,8 @@ mod tests {
         let endless = format!("{{\"id\":7,\"result\":[\n{}", "1,\n".repeat(600));
         let words = read(&endless).await;
         assert_eq!(words[0], format!("Oversize(Response(7), {}, None)", 1002), "{words:?}");
-        assert!(words[1..].iter().all(|word| word == "noise"), "{words:?}");
+        assert_eq!(words[1..], ["noise"], "the rest of it is one thing");
+        let next = "{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n";
+        assert_eq!(read(&format!("{endless}]}}\n{next}")).await[1..], ["noise", "m"]);
     }
 }

@@ -1,7 +1,14 @@
 //! Newline-delimited frames with a byte cap that holds while reading, not after.
 
 use crate::spill::{RawSpill, SpillStore};
+use crate::upstream::jsonrpc::scan;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::timeout;
+
+/// How long the rest of a text that has begun is awaited. Then whoever waits for it is told that it is cut
+/// short, unless it is whole but for the end of its line.
+pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// Bytes kept from each end of an over-long line: enough to find its `id` at either end.
 pub(super) const KEPT: usize = 4096;
@@ -69,12 +76,14 @@ pub(super) struct LineReader<R> {
     /// Up to where `buffer` was searched for a newline.
     scanned: usize,
     discarding: Option<Oversize>,
+    /// Nothing came for a while since the current line began.
+    has_waited: bool,
     ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(inner: R) -> LineReader<R> {
-        LineReader { inner, buffer: Vec::new(), start: 0, scanned: 0, discarding: None, ended: false }
+        LineReader { inner, buffer: Vec::new(), start: 0, scanned: 0, discarding: None, has_waited: false, ended: false }
     }
 
     /// The next line; `None` at the end of the stream. `cap` is asked anew for each chunk, because calls
@@ -96,8 +105,33 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.shrink(cap(), &overflow);
             self.buffer.reserve(CHUNK);
-            self.ended = self.inner.read_buf(&mut self.buffer).await? == 0;
+            let read = self.inner.read_buf(&mut self.buffer);
+            let read = if self.start == self.scanned || self.has_waited {
+                read.await?
+            } else {
+                let Ok(read) = timeout(REST, read).await else {
+                    self.has_waited = true;
+                    if let Some(line) = self.take_unterminated() {
+                        return Ok(Some(ReadLine::Whole(line)));
+                    }
+                    continue;
+                };
+                read?
+            };
+            self.has_waited = false;
+            self.ended = read == 0;
         }
+    }
+
+    /// A whole object or list whose line does not end: nothing more comes for a while, and somebody may wait for it.
+    fn take_unterminated(&mut self) -> Option<Vec<u8>> {
+        let text = self.buffer[self.start..].trim_ascii();
+        let is_whole = self.discarding.is_none()
+            && matches!(text.first(), Some(b'{' | b'['))
+            && scan::end(text) == Some(text.len());
+        let line = is_whole.then(|| text.to_vec())?;
+        self.advance(self.buffer.len());
+        Some(line)
     }
 
     /// Takes the line that ends before the newline at `end`.
