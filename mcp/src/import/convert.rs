@@ -1,6 +1,7 @@
 //! A host's entry as one of ours.
 
-use super::hosts::{EntryDialect, HostFolders};
+use super::hosts::{EntryDialect, Host, HostFolders};
+use super::keys::{Meaning, is_nothing, meaning};
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -14,14 +15,8 @@ pub struct Converted {
     pub notes: Vec<String>,
 }
 
-/// Keys that mean the same everywhere.
-const SAME: [&str; 5] = ["command", "args", "env", "cwd", "description"];
-
-/// Approvals of hosts, which nothing here has.
-const APPROVALS: [&str; 5] = ["autoApprove", "alwaysAllow", "alwaysApprove", "autoAllow", "trust"];
-
 /// Names of the address of a remote server.
-const ADDRESSES: [&str; 4] = ["url", "serverUrl", "httpUrl", "uri"];
+const ADDRESSES: [&str; 4] = ["httpUrl", "url", "serverUrl", "uri"];
 
 /// What the address alone does not say; without it both transports are tried.
 fn remote_kind(theirs: &Map<String, Value>, address: &str) -> Option<&'static str> {
@@ -37,46 +32,55 @@ fn remote_kind(theirs: &Map<String, Value>, address: &str) -> Option<&'static st
 /// of a project's own file are meant from.
 pub fn convert(
     entry: &Value,
-    dialect: EntryDialect,
+    host: Host,
     places: &HostFolders,
     base: Option<&Path>,
 ) -> Result<Converted, String> {
     let Value::Object(theirs) = entry else { return Err("it is not an object".into()) };
     let mut theirs = theirs.clone();
-    theirs.retain(|_, value| !value.is_null());
-    match dialect {
+    let mut notes = Vec::new();
+    without_nulls(&mut theirs);
+    match host.format().dialect {
+        EntryDialect::Usual if host == Host::Gemini => {
+            theirs.values_mut().for_each(|value| in_texts(value, &mut braced))
+        }
         EntryDialect::Usual => {}
         EntryDialect::Zed => of_zed(&mut theirs),
-        EntryDialect::Opencode => of_opencode(&mut theirs),
-        EntryDialect::Goose => of_goose(&mut theirs)?,
+        EntryDialect::Opencode => of_opencode(&mut theirs, &mut notes),
+        EntryDialect::Goose => of_goose(&mut theirs, &mut notes)?,
     }
+    // What was an object of an object a moment ago has its own.
+    without_nulls(&mut theirs);
     let theirs = &theirs;
-    let mut ours = Map::new();
-    let mut notes = Vec::new();
+    let is_local = theirs.get("command").is_some_and(Value::is_string);
     let address = ADDRESSES.iter().find_map(|key| Some((theirs.get(*key)?.as_str()?, *key)));
+    let mut ours = Map::new();
     match address {
-        Some((url, key)) if !theirs.contains_key("command") => {
+        Some((url, key)) if !is_local => {
             ours.extend(remote_kind(theirs, key).map(|kind| ("type".to_owned(), kind.into())));
             ours.insert("url".into(), fill_text(url, places, &mut notes).into());
-            for key in ["headers", "description"] {
-                if let Some(value) = theirs.get(key) {
-                    ours.insert(key.into(), fill(value, places, &mut notes));
-                }
-            }
-            headers_of_codex(theirs, &mut ours);
         }
-        _ => {
-            if !theirs.get("command").is_some_and(Value::is_string) {
-                return Err("it has neither a command nor a url".into());
-            }
-            for key in SAME {
-                if let Some(value) = theirs.get(key) {
-                    ours.insert(key.into(), fill(value, places, &mut notes));
-                }
-            }
-            inherited_variables(theirs, &mut ours);
-            keep_folder(&mut ours, base);
+        _ if is_local => drop(ours.insert("command".into(), fill(&theirs["command"], places, &mut notes))),
+        _ => return Err("it has neither a command nor a url".into()),
+    }
+    for (key, value) in theirs {
+        let is_ours = match meaning(host, key) {
+            Meaning::Same => true,
+            Meaning::Local => is_local,
+            Meaning::Remote => !is_local,
+            _ => continue,
+        };
+        if is_ours {
+            ours.insert(key.clone(), fill(value, places, &mut notes));
+        } else if !is_nothing(value) {
+            notes.push(format!("{key} means nothing to such a server and is left out"));
         }
+    }
+    if is_local {
+        inherited_variables(theirs, &mut ours);
+        keep_folder(&mut ours, base);
+    } else {
+        headers_of_codex(theirs, &mut ours);
     }
     let is_off = theirs.get("disabled") == Some(&Value::Bool(true))
         || theirs.get("enabled") == Some(&Value::Bool(false));
@@ -84,17 +88,9 @@ pub fn convert(
         ours.insert("disabled".into(), true.into());
         notes.push("disabled there, and here too".into());
     }
-    for (key, our_key) in
-        [("startup_timeout_sec", "handshake_timeout_ms"), ("tool_timeout_sec", "request_timeout_ms")]
-    {
-        if let Some(seconds) = theirs.get(key).and_then(Value::as_f64).filter(|seconds| *seconds > 0.0) {
-            ours.insert(our_key.into(), ((seconds * 1_000.0) as u64).max(1).into());
-        }
-    }
-    choices(theirs, &mut ours, &mut notes);
-    if theirs.contains_key("envFile") {
-        notes.push("envFile is not read: export its variables, or write them into env".into());
-    }
+    limits(host, theirs, &mut ours);
+    choices(host, theirs, &mut ours, &mut notes);
+    lost(host, theirs, &mut notes);
     for part in ["env", "headers"] {
         for (name, value) in ours.get(part).and_then(Value::as_object).into_iter().flatten() {
             let literal = value.as_str().is_some_and(|text| !text.is_empty() && !text.contains("${"));
@@ -109,82 +105,168 @@ pub fn convert(
     Ok(Converted { entry: ours, notes })
 }
 
-/// Which tools there are, in our words; approvals are told about.
-fn choices(theirs: &Map<String, Value>, ours: &mut Map<String, Value>, notes: &mut Vec<String>) {
-    let list = |keys: &[&str]| keys.iter().find_map(|key| theirs.get(*key).filter(|value| value.is_array()));
-    let only =
-        list(&["enabled_tools", "enabledTools", "includeTools", "allowedTools", "available_tools", "tools"])
-            .filter(|names| **names != json!(["*"]) && **names != json!([]));
-    let without =
-        list(&["disabled_tools", "disabledTools", "excludeTools"]).filter(|names| **names != json!([]));
-    match (only, without) {
-        (Some(names), _) => {
+/// Programs that write hosts' files spell what is not there out.
+fn without_nulls(theirs: &mut Map<String, Value>) {
+    theirs.retain(|_, value| !value.is_null());
+    for part in ["env", "headers"] {
+        if let Some(Value::Object(pairs)) = theirs.get_mut(part) {
+            pairs.retain(|_, value| !value.is_null());
+        }
+    }
+}
+
+/// Limits in our words.
+fn limits(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
+    for (key, value) in theirs {
+        let (our_key, unit) = match meaning(host, key) {
+            Meaning::Millis(our_key) => (our_key, 1.0),
+            Meaning::Seconds(our_key) => (our_key, 1_000.0),
+            _ => continue,
+        };
+        if let Some(number) = value.as_f64().filter(|number| *number > 0.0) {
+            ours.insert(our_key.into(), ((number * unit) as u64).max(1).into());
+        }
+    }
+}
+
+/// Which tools there are, in our words.
+fn choices(host: Host, theirs: &Map<String, Value>, ours: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let mut only = None;
+    let mut without: Vec<Value> = Vec::new();
+    for (key, value) in theirs {
+        match (meaning(host, key), value) {
+            (Meaning::OnlyIfAny, Value::Array(names)) if names.is_empty() => {}
+            // All of them.
+            (Meaning::Only, value) if *value == json!(["*"]) || *value == json!("*") => {}
+            (Meaning::Only | Meaning::OnlyIfAny, Value::Array(names)) => {
+                if names.is_empty() {
+                    notes.push(format!("{key} is empty: it has no tools there, and none here"));
+                }
+                only.get_or_insert_with(|| names.clone());
+            }
+            (Meaning::Without, Value::Array(names)) => without.extend(names.iter().cloned()),
+            (Meaning::Only | Meaning::OnlyIfAny | Meaning::Without, value) if !is_nothing(value) => {
+                notes.push(format!("{key} is no list of tools, and not taken over"));
+            }
+            _ => {}
+        }
+    }
+    match only {
+        Some(names) => {
             ours.insert("tools".into(), json!({ "allow": names }));
             // Our rule is one of the two; the reader knows this key beside it.
-            if let Some(names) = without {
-                ours.insert("excludeTools".into(), names.clone());
+            if !without.is_empty() {
+                ours.insert("excludeTools".into(), without.into());
             }
         }
-        (None, Some(names)) => drop(ours.insert("tools".into(), json!({ "block": names }))),
-        (None, None) => {}
+        None if without.is_empty() => {}
+        None => drop(ours.insert("tools".into(), json!({ "block": without }))),
     }
-    for key in APPROVALS {
-        let says_something = match theirs.get(key) {
-            Some(Value::Array(names)) => !names.is_empty(),
-            Some(value) => *value != Value::Bool(false),
-            None => false,
-        };
-        if says_something {
-            notes.push(format!("{key} has no counterpart: programs call every tool without asking"));
+}
+
+/// A note for each key that says something and is not taken over.
+fn lost(host: Host, theirs: &Map<String, Value>, notes: &mut Vec<String>) {
+    for (key, _) in theirs.iter().filter(|(_, value)| !is_nothing(value)) {
+        match meaning(host, key) {
+            Meaning::Approval => {
+                notes.push(format!("{key} has no counterpart: programs call every tool without asking"));
+            }
+            Meaning::Lost(instead) => notes.push(format!("{key} {instead}")),
+            _ => {}
         }
     }
+}
+
+/// Gemini fills `$VAR` as well as `${VAR}`. What is not in capitals may be part of a password: as there, it stays as it
+/// is unless there is such a variable.
+fn braced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(dollar) = rest.find('$') {
+        out.push_str(&rest[..=dollar]);
+        rest = &rest[dollar + 1..];
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        match name.contains(|c: char| c.is_ascii_lowercase()) {
+            true => out.push_str(&format!("{{{name}:-${name}}}")),
+            false => out.push_str(&format!("{{{name}}}")),
+        }
+        rest = &rest[name.len()..];
+    }
+    out + rest
 }
 
 /// Zed wrote the command as an object for a while.
 fn of_zed(theirs: &mut Map<String, Value>) {
     let Some(Value::Object(command)) = theirs.get("command") else { return };
     let mut command = command.clone();
-    theirs.remove("command");
-    if let Some(path) = command.remove("path") {
+    theirs.shift_remove("command");
+    if let Some(path) = command.shift_remove("path") {
         theirs.insert("command".into(), path);
     }
     theirs.extend(command);
 }
 
 /// opencode writes the command line as one list, and references in braces.
-fn of_opencode(theirs: &mut Map<String, Value>) {
-    if let Some(Value::Array(words)) = theirs.remove("command") {
+fn of_opencode(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    if let Some(Value::Array(words)) = theirs.shift_remove("command") {
         let mut words = words.into_iter();
         if let Some(program) = words.next() {
             theirs.insert("command".into(), program);
         }
         theirs.insert("args".into(), words.collect());
     }
-    if let Some(variables) = theirs.remove("environment") {
+    if let Some(variables) = theirs.shift_remove("environment") {
         theirs.insert("env".into(), variables);
     }
+    let mut references = |text: &str| {
+        const FILE: &str = "{file:";
+        let mut text = text.replace("{env:", "${env:").replace("$${env:", "${env:");
+        while let Some(open) = text.find(FILE) {
+            let Some(close) = text[open..].find('}') else { break };
+            let path = text[open + FILE.len()..open + close].to_owned();
+            let stem = Path::new(&path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let variable = variable_name(stem);
+            text.replace_range(open..=open + close, &format!("${{{variable}}}"));
+            notes.push(format!("the file {path} is not read: export what is in it as {variable}"));
+        }
+        text
+    };
     for value in theirs.values_mut() {
-        in_texts(value, &|text| text.replace("{env:", "${env:").replace("$${env:", "${env:"));
+        in_texts(value, &mut references);
     }
 }
 
-/// Goose has extensions of its own among the servers.
-fn of_goose(theirs: &mut Map<String, Value>) -> Result<(), String> {
+/// Goose has extensions of its own among the servers, and keeps secrets apart.
+fn of_goose(theirs: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
     if let Some(kind) = theirs.get("type").and_then(Value::as_str)
         && !["stdio", "sse", "streamable_http", "streamable-http"].contains(&kind)
     {
         return Err(format!("it is a part of Goose itself ({kind})"));
     }
-    for (key, usual) in [("cmd", "command"), ("envs", "env"), ("env_keys", "env_vars")] {
-        if let Some(value) = theirs.remove(key) {
+    for (key, usual) in [("cmd", "command"), ("envs", "env")] {
+        if let Some(value) = theirs.shift_remove(key) {
             theirs.insert(usual.into(), value);
         }
     }
-    if theirs.get("env").is_some_and(|env| *env == json!({})) {
-        theirs.remove("env");
+    if let Some(Value::Array(names)) = theirs.shift_remove("env_keys") {
+        let env = theirs.entry("env").or_insert_with(|| json!({}));
+        for name in names.iter().filter_map(Value::as_str) {
+            if let Value::Object(env) = env
+                && !env.contains_key(name)
+            {
+                env.insert(name.to_owned(), format!("${{{name}}}").into());
+                notes.push(format!("Goose keeps {name} in its own store of secrets: export it"));
+            }
+        }
     }
-    if theirs.get("description").is_some_and(|text| text == "") {
-        theirs.remove("description");
+    for key in ["env", "description"] {
+        if theirs.get(key).is_some_and(is_nothing) {
+            theirs.shift_remove(key);
+        }
     }
     Ok(())
 }
@@ -210,7 +292,7 @@ pub fn keep_folder(ours: &mut Map<String, Value>, base: Option<&Path>) {
     }
 }
 
-fn in_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+fn in_texts(value: &mut Value, change: &mut impl FnMut(&str) -> String) {
     match value {
         Value::String(text) => *text = change(text),
         Value::Array(items) => items.iter_mut().for_each(|item| in_texts(item, change)),
@@ -221,14 +303,17 @@ fn in_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
 
 /// A name for a variable.
 fn variable_name(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+    let name = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    let digit = text.starts_with(|c: char| c.is_ascii_digit()) || text.is_empty();
+    digit.then_some('_').into_iter().chain(name).collect()
 }
 
 /// Codex names variables that are handed on (`env_vars`).
 fn inherited_variables(theirs: &Map<String, Value>, ours: &mut Map<String, Value>) {
-    let names =
-        theirs.get("env_vars").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    for name in names {
+    let variables = theirs.get("env_vars").and_then(Value::as_array).into_iter().flatten();
+    // Or says with the name where it is from.
+    for name in variables.filter_map(|variable| variable.as_str().or_else(|| variable.get("name")?.as_str()))
+    {
         let env = ours.entry("env").or_insert_with(|| json!({}));
         if let Value::Object(env) = env {
             env.entry(name).or_insert_with(|| format!("${{{name}:-}}").into());
@@ -289,15 +374,19 @@ mod tests {
         HostFolders {
             home: "/h".into(),
             config: "/h/.config".into(),
+            applications: "/h/.config".into(),
             project: "/p".into(),
             codex: "/h/.codex".into(),
         }
     }
 
-    fn converted(entry: Value) -> (Value, Vec<String>) {
-        let Converted { entry, notes } =
-            convert(&entry, EntryDialect::Usual, &places(), None).expect("an entry");
+    fn of(host: Host, entry: Value) -> (Value, Vec<String>) {
+        let Converted { entry, notes } = convert(&entry, host, &places(), None).expect("an entry");
         (entry.into(), notes)
+    }
+
+    fn converted(entry: Value) -> (Value, Vec<String>) {
+        of(Host::Cursor, entry)
     }
 
     #[test]
@@ -324,7 +413,7 @@ mod tests {
     fn codex_headers_are_headers() {
         let entry = json!({ "url": "https://h/mcp", "bearer_token_env_var": "TOKEN",
             "http_headers": { "X-Region": "eu" }, "env_http_headers": { "X-Key": "KEY" } });
-        let (ours, notes) = converted(entry);
+        let (ours, notes) = of(Host::Codex, entry);
         let headers = json!({ "X-Region": "eu", "X-Key": "${KEY}", "Authorization": "Bearer ${TOKEN}" });
         assert_eq!(ours, json!({ "url": "https://h/mcp", "headers": headers }));
         assert!(notes.is_empty(), "{notes:?}");
@@ -332,13 +421,14 @@ mod tests {
 
     #[test]
     fn codex_settings_have_their_counterparts() {
-        let entry = json!({ "command": "x", "env_vars": ["HOST"], "startup_timeout_sec": 2.5,
-            "tool_timeout_sec": 60, "enabled_tools": ["a"], "enabled": false });
-        let (ours, _) = converted(entry);
+        let entry = json!({ "command": "x", "env_vars": ["HOST", { "name": "USER", "source": "local" }],
+            "startup_timeout_sec": 2.5, "required": true, "tool_timeout_sec": 60, "enabled_tools": ["a"],
+            "enabled": false });
+        let (ours, _) = of(Host::Codex, entry);
         assert_eq!(
             ours,
-            json!({ "command": "x", "disabled": true, "env": { "HOST": "${HOST:-}" },
-                "handshake_timeout_ms": 2500, "request_timeout_ms": 60000, "tools": { "allow": ["a"] } })
+            json!({ "command": "x", "required": true, "disabled": true,
+                "env": { "HOST": "${HOST:-}", "USER": "${USER:-}" }, "handshake_timeout_ms": 2500, "request_timeout_ms": 60000, "tools": { "allow": ["a"] } })
         );
     }
 
@@ -360,7 +450,7 @@ mod tests {
         ] {
             assert_eq!(converted(theirs).0["type"], kind);
         }
-        let convert = |entry: Value| convert(&entry, EntryDialect::Usual, &places(), None);
+        let convert = |entry: Value| convert(&entry, Host::Cursor, &places(), None);
         assert!(convert(json!({})).is_err() && convert(json!(1)).is_err());
     }
 
@@ -368,7 +458,7 @@ mod tests {
     fn paths_of_a_project_stay_its_own() {
         let base = Path::new("/p");
         let cwd = |entry: Value| {
-            let converted = convert(&entry, EntryDialect::Usual, &places(), Some(base)).expect("an entry");
+            let converted = convert(&entry, Host::Cursor, &places(), Some(base)).expect("an entry");
             converted.entry.get("cwd").cloned()
         };
         assert_eq!(cwd(json!({ "command": "./serve" })), Some(json!("/p")));
@@ -386,5 +476,34 @@ mod tests {
         let (ours, notes) =
             converted(json!({ "command": "x", "disabledTools": ["b"], "autoApprove": [], "tools": ["*"] }));
         assert_eq!((ours, notes.len()), (json!({ "command": "x", "tools": { "block": ["b"] } }), 0));
+    }
+
+    #[test]
+    fn what_is_not_taken_over_is_told() {
+        let (ours, notes) = of(
+            Host::Gemini,
+            json!({ "command": "x", "args": ["$A-${B}-$1", "pa$word"], "env": { "T": "$T", "Z": null }, "timeout": 9 }),
+        );
+        let expected = json!({ "command": "x", "args": ["${A}-${B}-$1", "pa${word:-$word}"], "env": { "T": "${T}" },
+            "request_timeout_ms": 9 });
+        assert_eq!((ours, notes.len()), (expected, 0));
+        let (ours, notes) = of(
+            Host::Opencode,
+            json!({ "type": "remote", "url": "https://h", "headers": { "K": "{file:~/.keys/api-key.txt}" }, "oauth": false }),
+        );
+        assert_eq!(ours, json!({ "url": "https://h", "headers": { "K": "${API_KEY}" } }));
+        assert_eq!(notes, ["the file ~/.keys/api-key.txt is not read: export what is in it as API_KEY"]);
+        let (ours, notes) = of(
+            Host::Goose,
+            json!({ "type": "stdio", "cmd": "x", "env_keys": ["K"], "timeout": 2, "available_tools": [], "name": "n" }),
+        );
+        assert_eq!(ours, json!({ "command": "x", "env": { "K": "${K}" }, "request_timeout_ms": 2000 }));
+        assert_eq!(notes, ["Goose keeps K in its own store of secrets: export it"]);
+        let (ours, notes) =
+            of(Host::Copilot, json!({ "type": "local", "command": "x", "tools": [], "new": 1 }));
+        assert_eq!(ours, json!({ "command": "x", "tools": { "allow": [] } }));
+        assert_eq!(notes, ["tools is empty: it has no tools there, and none here", "new is not taken over"]);
+        let (_, notes) = converted(json!({ "url": "https://h", "auth": { "CLIENT_SECRET": "s3cret" } }));
+        assert!(notes.len() == 1 && notes[0].starts_with("auth is not taken over"), "{notes:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Entries in hosts' files and in ours, set and removed without touching anything else: comments, order, blanks.
 
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstRootNode};
 use ptc_runtime::config::{json_options, read_json};
 use serde_json::{Map, Value};
 
@@ -29,14 +29,24 @@ impl JsonFile {
         self.root.object_value().is_some_and(|object| object.get(key).is_some())
     }
 
-    /// The objects below a key, by name.
+    /// What is below a key, by name; of a list, those of its objects that have one.
     pub fn entries(&self, key: &str) -> Map<String, Value> {
         // The reader that reads every other file, too: it has only been parsed so far.
         let value = read_json(&self.root.to_string()).ok().and_then(|root| root.get(key).cloned());
         match value {
             Some(Value::Object(entries)) => entries,
+            Some(Value::Array(items)) => items
+                .into_iter()
+                .filter_map(|item| Some((item.get("name")?.as_str()?.to_owned(), item)))
+                .collect(),
             _ => Map::new(),
         }
+    }
+
+    /// True for a key with an object, or with nothing at all.
+    pub fn can_have_entries(&self, key: &str) -> bool {
+        let object = self.root.object_value();
+        object.is_none_or(|object| object.get(key).is_none() || object.object_value(key).is_some())
     }
 
     /// Sets an entry below a key; a new one comes last.
@@ -55,10 +65,19 @@ impl JsonFile {
 
     /// Removes an entry below a key; false when there is none.
     pub fn remove(&self, key: &str, name: &str) -> bool {
-        let entries = self.root.object_value().and_then(|object| object.object_value(key));
-        match entries.and_then(|entries| entries.get(name)) {
-            Some(property) => {
-                property.remove();
+        let Some(root) = self.root.object_value() else { return false };
+        if let Some(property) = root.object_value(key).and_then(|entries| entries.get(name)) {
+            property.remove();
+            return true;
+        }
+        let items = root.array_value(key).map(|items| items.elements()).unwrap_or_default();
+        let called = |item: &CstNode| {
+            let value = item.as_object()?.get("name")?.value()?;
+            value.as_string_lit()?.decoded_value().ok()
+        };
+        match items.into_iter().find(|item| called(item).as_deref() == Some(name)) {
+            Some(item) => {
+                item.remove();
                 true
             }
             None => false,

@@ -1,6 +1,6 @@
 //! Which hosts there are, and where each keeps its servers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A host whose configuration is understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -40,6 +40,8 @@ pub struct HostFolders {
     pub home: PathBuf,
     /// Where programs keep their configuration.
     pub config: PathBuf,
+    /// Where desktop programs of this system keep theirs.
+    pub applications: PathBuf,
     /// The project, usually the working directory.
     pub project: PathBuf,
     /// Codex's own folder.
@@ -51,18 +53,31 @@ impl HostFolders {
     pub fn of_environment() -> Option<HostFolders> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = folder("HOME").or_else(|| folder("USERPROFILE"))?;
+        let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+        let applications = if cfg!(target_os = "macos") {
+            home.join("Library/Application Support")
+        } else if cfg!(windows) {
+            folder("APPDATA").unwrap_or_else(|| home.join("AppData/Roaming"))
+        } else {
+            config.clone()
+        };
         Some(HostFolders {
-            config: folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            config,
+            applications,
             codex: folder("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
             project: std::env::current_dir().ok()?,
             home,
         })
     }
+}
 
-    /// True for a file that belongs to the project and not to the user.
-    pub fn is_of_project(&self, file: &Path) -> bool {
-        file.starts_with(&self.project) && self.project != self.home
-    }
+/// Where a host may have a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFile {
+    /// The file.
+    pub path: PathBuf,
+    /// It belongs to the project and not to the user, and means its relative paths from there.
+    pub of_project: bool,
 }
 
 /// How a file is written.
@@ -107,6 +122,8 @@ const fn json(key: &'static str) -> Format {
 }
 
 const SERVERS: Format = json("mcpServers");
+
+const OPENCODE_FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
 impl Host {
     /// Every host.
@@ -175,47 +192,66 @@ impl Host {
         }
     }
 
-    /// Where its files may be, on Linux, macOS and Windows; the project's own first.
-    pub fn files(self, places: &HostFolders) -> Vec<PathBuf> {
-        let HostFolders { home, config, project, codex } = places;
-        let applications = home.join("Library/Application Support");
-        let roaming = home.join("AppData/Roaming");
-        let systems = [config, &applications, &roaming];
-        match self {
-            Host::ClaudeDesktop => {
-                systems.map(|folder| folder.join("Claude/claude_desktop_config.json")).to_vec()
-            }
-            Host::ClaudeCode => vec![project.join(".mcp.json"), home.join(".claude.json")],
-            Host::Cursor => vec![project.join(".cursor/mcp.json"), home.join(".cursor/mcp.json")],
-            Host::Vscode => std::iter::once(project.join(".vscode/mcp.json"))
-                .chain(systems.map(|folder| folder.join("Code/User/mcp.json")))
-                .collect(),
+    /// Where its files may be on this system; the project's own first. What is the user's file as well, because the
+    /// project is the home, is the user's.
+    pub fn files(self, places: &HostFolders) -> Vec<HostFile> {
+        let user = self.user_files(places);
+        let mut project = self.project_files(places);
+        project.retain(|path| !user.contains(path));
+        let file = |of_project| move |path| HostFile { path, of_project };
+        project.into_iter().map(file(true)).chain(user.into_iter().map(file(false))).collect()
+    }
+
+    fn project_files(self, places: &HostFolders) -> Vec<PathBuf> {
+        let names: &[&str] = match self {
+            Host::ClaudeCode => &[".mcp.json"],
+            Host::Cursor => &[".cursor/mcp.json"],
+            Host::Vscode => &[".vscode/mcp.json"],
+            Host::Gemini => &[".gemini/settings.json"],
+            Host::Zed => &[".zed/settings.json"],
+            Host::Opencode => &OPENCODE_FILES,
+            Host::Kiro => &[".kiro/settings/mcp.json"],
+            Host::ClaudeDesktop
+            | Host::Windsurf
+            | Host::Codex
+            | Host::Goose
+            | Host::LmStudio
+            | Host::Copilot => &[],
+        };
+        names.iter().map(|name| places.project.join(name)).collect()
+    }
+
+    fn user_files(self, places: &HostFolders) -> Vec<PathBuf> {
+        let HostFolders { home, config, applications, codex, .. } = places;
+        let mut files = match self {
+            Host::ClaudeDesktop => vec![applications.join("Claude/claude_desktop_config.json")],
+            Host::ClaudeCode => vec![home.join(".claude.json")],
+            Host::Cursor => vec![home.join(".cursor/mcp.json")],
+            Host::Vscode => vec![applications.join("Code/User/mcp.json")],
             Host::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
             Host::Codex => vec![codex.join("config.toml")],
-            Host::Gemini => {
-                vec![project.join(".gemini/settings.json"), home.join(".gemini/settings.json")]
-            }
-            Host::Zed => vec![
-                project.join(".zed/settings.json"),
-                config.join("zed/settings.json"),
-                home.join(".config/zed/settings.json"),
-                roaming.join("Zed/settings.json"),
-            ],
-            Host::Opencode => {
-                let names = ["opencode.json", "opencode.jsonc"];
-                let of = |folder: PathBuf| names.map(|name| folder.join(name));
-                [of(project.clone()), of(config.join("opencode")), of(home.join(".config/opencode"))].concat()
-            }
+            Host::Gemini => vec![home.join(".gemini/settings.json")],
+            Host::Zed if cfg!(windows) => vec![applications.join("Zed/settings.json")],
+            Host::Zed => vec![config.join("zed/settings.json"), home.join(".config/zed/settings.json")],
+            Host::Opencode => [config.join("opencode"), home.join(".config/opencode")]
+                .iter()
+                .flat_map(|folder| OPENCODE_FILES.map(|name| folder.join(name)))
+                .collect(),
             Host::Goose => vec![config.join("goose/config.yaml"), home.join(".config/goose/config.yaml")],
-            Host::Kiro => {
-                vec![project.join(".kiro/settings/mcp.json"), home.join(".kiro/settings/mcp.json")]
-            }
-            Host::LmStudio => {
-                vec![home.join(".lmstudio/mcp.json"), home.join(".cache/lm-studio/mcp.json")]
-            }
+            Host::Kiro => vec![home.join(".kiro/settings/mcp.json")],
+            Host::LmStudio => vec![home.join(".lmstudio/mcp.json"), home.join(".cache/lm-studio/mcp.json")],
             Host::Copilot => {
                 vec![home.join(".copilot/mcp-config.json"), config.join("copilot/mcp-config.json")]
             }
-        }
+        };
+        // Two ways to one folder.
+        let mut seen = Vec::new();
+        files.retain(|file| {
+            !seen.contains(file) && {
+                seen.push(file.clone());
+                true
+            }
+        });
+        files
     }
 }

@@ -1,10 +1,13 @@
 //! Entries of all hosts as one file.
 
 use super::convert::{Converted, convert};
-use super::hosts::{Host, HostFolders};
+use super::hosts::{Host, HostFile, HostFolders};
+use super::own::starts_ptc;
 use super::source;
+use super::switches::Switches;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// One file of a host that exists.
@@ -62,20 +65,19 @@ impl Import {
         let mut import = Import { there, ..Import::default() };
         for &host in hosts {
             let format = host.format();
-            let mut seen = Vec::new();
-            for path in host.files(places) {
-                if seen.contains(&path) {
-                    continue;
-                }
-                seen.push(path.clone());
+            let switches = Switches::read(host, places, &read);
+            for HostFile { path, of_project } in host.files(places) {
                 let Some(text) = read(&path) else { continue };
-                let base = places.is_of_project(&path).then_some(&*places.project);
+                let base = of_project.then_some(&*places.project);
                 let servers = source::read(&text, format, &places.project).map(|found| {
-                    let converted = |entry| convert(entry, format.dialect, places, base);
-                    found
-                        .iter()
-                        .map(|(name, entry)| import.add(host, name, converted(entry), is_ptc(entry)))
-                        .collect()
+                    let add = |(name, entry): (&String, &Value)| {
+                        let converted = convert(entry, host, places, base).map(|mut converted| {
+                            switches.apply(name, of_project, &mut converted);
+                            converted
+                        });
+                        import.add(host, name, converted, starts_ptc(entry, base))
+                    };
+                    found.iter().map(add).collect()
                 });
                 import.files.push(SourceFile { host, path, servers });
             }
@@ -84,7 +86,7 @@ impl Import {
     }
 
     /// The literal secrets of all entries.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub fn secrets(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.servers.values().filter_map(Value::as_object).flat_map(names::in_entry)
     }
 
@@ -128,19 +130,6 @@ impl Import {
     }
 }
 
-/// True for an entry that starts this product: it must not become its own upstream.
-fn is_ptc(entry: &Value) -> bool {
-    let command = [&entry["command"], &entry["cmd"], &entry["command"][0], &entry["command"]["path"]];
-    let stem = command
-        .iter()
-        .find_map(|command| command.as_str())
-        .and_then(|command| Path::new(command).file_stem()?.to_str());
-    let lists = [&entry["args"], &entry["command"]];
-    let mut words = lists.iter().filter_map(|list| list.as_array()).flatten();
-    let serves = words.any(|word| word == "serve");
-    stem == Some("ptc") && serves
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +139,7 @@ mod tests {
         let places = HostFolders {
             home: "/h".into(),
             config: "/h/.config".into(),
+            applications: "/h/.config".into(),
             project: "/p".into(),
             codex: "/h/.codex".into(),
         };

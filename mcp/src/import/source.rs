@@ -5,18 +5,26 @@ use ptc_runtime::config::read_json;
 use serde_json::{Map, Value};
 use std::path::Path;
 
+/// Reads a file as a whole.
+///
+/// # Errors
+/// What is wrong with the text, in one line.
+pub fn read_root(text: &str, syntax: Syntax) -> Result<Value, String> {
+    match syntax {
+        Syntax::Json | Syntax::JsonWithProjects => read_json(text),
+        Syntax::Toml => toml::from_str(text).map_err(|error| toml_error(text, &error)),
+        Syntax::Yaml if text.trim().is_empty() => Ok(Value::Null),
+        // The reader's own text quotes lines, and those may hold secrets.
+        Syntax::Yaml => serde_saphyr::from_str(text).map_err(|_| "it is not YAML".to_owned()),
+    }
+}
+
 /// Reads the servers of a file; none when it has none.
 ///
 /// # Errors
 /// What is wrong with the text, in one line.
 pub fn read(text: &str, format: Format, project: &Path) -> Result<Map<String, Value>, String> {
-    let root: Value = match format.syntax {
-        Syntax::Json | Syntax::JsonWithProjects => read_json(text)?,
-        Syntax::Toml => toml::from_str(text).map_err(|error| toml_error(text, &error))?,
-        Syntax::Yaml if text.trim().is_empty() => Value::Null,
-        // The reader's own text quotes lines, and those may hold secrets.
-        Syntax::Yaml => serde_saphyr::from_str(text).map_err(|_| "it is not YAML".to_owned())?,
-    };
+    let root = read_root(text, format.syntax)?;
     let mut servers = object(root.get(format.key));
     if format.syntax == Syntax::JsonWithProjects {
         let own = project.to_str().and_then(|path| root.get("projects")?.get(path)?.get(format.key));

@@ -1,7 +1,7 @@
 //! Files of thirteen hosts in their own formats: each is imported as its golden file says, and its server works.
 
 use crate::support::{ptc, stderr, stdout};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -97,6 +97,37 @@ fn an_import_adds_to_what_is_there_and_keeps_its_comments() {
 }
 
 #[test]
+fn an_import_into_a_file_of_upstreams_keeps_what_the_hosts_mean() {
+    let home = tempfile::tempdir().expect("temporary folder");
+    let home = home.path();
+    std::fs::create_dir_all(home.join("project")).expect("a folder");
+    let server = home.join("sample-server");
+    std::fs::copy(env!("CARGO_BIN_EXE_ptc"), &server).expect("copied");
+    let entries = json!({
+        "desk": { "command": server, "args": ["${NOT_SET:-demo-server}", "desk"] },
+        "unset": { "command": server, "env": { "TOKEN": "${NOT_SET}" } },
+        "far": { "url": "https://example.com/mcp", "headers": { "X-Key": "${NOT_SET}" } },
+        "wrong": { "comand": "x" },
+    });
+    write(&home.join(".cursor/mcp.json"), &json!({ "mcpServers": entries }).to_string());
+    let out = home.join("project/out.json");
+    let ours =
+        json!({ "shop": { "transport": "mcp_stdio", "command": server, "args": ["demo-server", "shop"] } });
+    write(&out, &json!({ "upstreams": ours }).to_string());
+    let output = at(home, &["config", "import", "--from", "cursor", "--to", "out.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("wrong: left out: it has neither"), "{}", stdout(&output));
+    let read: Value = serde_json::from_str(&std::fs::read_to_string(&out).expect("a file")).expect("JSON");
+    let names: Vec<&String> = read["mcpServers"].as_object().expect("entries").keys().collect();
+    assert_eq!((&read["upstreams"], names), (&ours, vec!["desk", "unset", "far"]));
+    for name in ["desk", "shop"] {
+        let works = at(home, &["tools", name, "--upstreams-config", "out.json"]);
+        assert_eq!(works.status.code(), Some(0), "{}{}", stdout(&works), stderr(&works));
+    }
+    assert_eq!(at(home, &["remove", "unset", "--from", "out.json"]).status.code(), Some(0));
+}
+
+#[test]
 fn servers_are_added_used_and_removed() {
     let home = tempfile::tempdir().expect("temporary folder");
     let home = home.path();
@@ -115,6 +146,7 @@ fn servers_are_added_used_and_removed() {
         run(&["add", "far", "https://example.com/mcp", "-H", "Authorization: Bearer sk-literal-token"], 0);
     assert!(told.contains("holds a secret") && !told.contains("sk-literal-token"), "{told}");
     run(&["add", "wrong", "not-a-program"], 2);
+    assert!(run(&["add", "self", "--", env!("CARGO_BIN_EXE_ptc"), "serve"], 2).contains("its own server"));
     run(&["remove", "far"], 0);
     assert!(run(&["remove", "far"], 2).contains("it has shop"));
     assert!(run(&["tools", "shop/get_customer"], 0).contains("get_customer"));
@@ -173,6 +205,71 @@ fn a_client_gets_ptc_and_loses_it_again() {
         let flags: &[&str] = if client == "vscode" { &["--project"] } else { &[] };
         assert_eq!(run(&[&["install", client], flags].concat()), Some(0), "{client}");
         assert!(std::fs::read_to_string(home.join(place)).expect("a file").contains("serve"), "{client}");
+    }
+}
+
+#[test]
+fn a_clients_file_is_never_made_unreadable_and_only_our_entry_is_taken_out() {
+    let home = tempfile::tempdir().expect("temporary folder");
+    let home = home.path();
+    std::fs::create_dir_all(home.join("project")).expect("a folder");
+    let codex = home.join(".codex/config.toml");
+    let read = || std::fs::read_to_string(&codex).expect("a file");
+    let run = |arguments: &[&str]| {
+        let output = at(home, arguments);
+        (output.status.code(), stdout(&output) + &stderr(&output))
+    };
+    let braces = "mcp_servers = { a = { command = \"y\" } }\n";
+    write(&codex, braces);
+    let (code, told) = run(&["install", "codex"]);
+    assert!(code == Some(2) && told.contains("in braces") && told.contains("[mcp_servers.ptc]"), "{told}");
+    assert_eq!(read(), braces);
+
+    write(&codex, "model = \"m\"\n");
+    assert_eq!(run(&["install", "codex"]).0, Some(0));
+    write(&codex, &(read() + "[mcp_servers\n"));
+    let (code, told) = run(&["install", "codex", "--undo"]);
+    assert!(code == Some(0) && told.contains("not readable"), "{told}");
+    assert_eq!(read(), "model = \"m\"\n");
+
+    let foreign = "[mcp_servers.ptc]\ncommand = \"npx\"\nargs = [\"tap-creator\"]\n";
+    write(&codex, foreign);
+    let (code, told) = run(&["install", "codex", "--undo"]);
+    assert!(code == Some(2) && told.contains("starts something else"), "{told}");
+    assert_eq!(read(), foreign);
+
+    let (code, told) = run(&["install", "goose"]);
+    assert!(code == Some(2) && told.contains("extensions:\n  ptc:\n") && told.contains("cmd: \""), "{told}");
+    assert!(!run(&["install", "--help"]).1.contains("goose"));
+}
+
+#[test]
+fn the_users_file_is_the_users_wherever_one_stands() {
+    let home = tempfile::tempdir().expect("temporary folder");
+    let home = home.path();
+    std::fs::create_dir_all(home.join("project")).expect("a folder");
+    let from = |folder: &Path, arguments: &[&str]| {
+        let mut command = ptc(arguments);
+        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(folder);
+        let output = command.output().expect("binary ends");
+        assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+        stdout(&output)
+    };
+    let cursor = home.join(".cursor/mcp.json");
+    write(&cursor, r#"{"mcpServers": {"a": {"command": "x", "args": ["./y"]}}}"#);
+    let shown = from(Path::new("/"), &["config", "import", "--from", "cursor", "--dry-run"]);
+    assert!(!shown.contains("cwd"), "{shown}");
+    for folder in [Path::new("/"), home, &home.join(".cursor")] {
+        from(folder, &["install", "cursor"]);
+        assert!(std::fs::read_to_string(&cursor).expect("a file").contains("serve"));
+        from(folder, &["install", "cursor", "--undo"]);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        std::fs::create_dir_all(home.join(".config")).expect("a folder");
+        from(&home.join(".config"), &["install", "claude-desktop"]);
+        assert!(home.join(".config/Claude/claude_desktop_config.json").is_file());
+        assert!(!home.join("Library").exists());
     }
 }
 

@@ -101,7 +101,7 @@ impl ServerEntry {
     }
 
     /// True when the command is this very program, reached through configuration.
-    pub(crate) fn is_forbidden_self(&self) -> bool {
+    pub fn is_forbidden_self(&self) -> bool {
         if self.own_binary {
             return false;
         }

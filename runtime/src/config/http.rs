@@ -1,6 +1,7 @@
 //! The keys of an entry whose server is remote.
 
 use super::entry::EntryReader;
+use super::transport::HOST_ADDRESSES;
 use super::{ConfigError, Shape};
 use crate::net::{ClientCertificate, ClientOptions, HeaderError, Headers, TlsOptions, Url};
 use crate::secrets::{Credential, names};
@@ -72,13 +73,14 @@ impl EntryReader<'_> {
     /// The `url` of a host's entry. Hosts take http:// as well; where a secret would go over it to another machine,
     /// whoever wrote the file is warned.
     fn host_address(&self, entry: &Map<String, Value>, has_auth: bool) -> Result<Option<Url>, ConfigError> {
-        const KEY: &str = "url";
-        let Some(text) = self.string(entry, KEY)? else { return Ok(None) };
-        let text = self.host_value(&[KEY], text)?;
+        let keys = HOST_ADDRESSES.map(|(key, _)| key);
+        let Some(key) = keys.into_iter().find(|key| entry.contains_key(*key)) else { return Ok(None) };
+        let Some(text) = self.string(entry, key)? else { return Ok(None) };
+        let text = self.host_value(&[key], text)?;
         for secret in names::in_text(&text) {
-            self.protect(&[KEY], "the secret in url", &secret);
+            self.protect(&[key], "the secret in url", &secret);
         }
-        let wrong = |what: &str| Err(self.about(&[KEY], what));
+        let wrong = |what: &str| Err(self.about(&[key], what));
         let url = match Url::parse(&text) {
             Ok(url) => url,
             Err(why) => return wrong(&format!("has malformed url: {why}; write https://host/path")),
@@ -89,7 +91,7 @@ impl EntryReader<'_> {
         let is_near = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         if url.scheme() == "http" && has_auth && !is_near {
             let what = "url sends a secret over http://, where everybody on the way reads it; use https://";
-            self.unprotected.borrow_mut().push(self.about(&[KEY], what));
+            self.unprotected.borrow_mut().push(self.about(&[key], what));
         }
         Ok(Some(url))
     }
@@ -114,7 +116,8 @@ impl EntryReader<'_> {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
-                Value::Null | Value::Array(_) | Value::Object(_) => {
+                Value::Null => continue,
+                Value::Array(_) | Value::Object(_) => {
                     return Err(wrong("must be a string".to_owned()));
                 }
             };

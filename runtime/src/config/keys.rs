@@ -125,6 +125,8 @@ pub const ENTRY_KEYS: &[KeyRow] = &[
 /// Keys that hosts write beside them. They are accepted in silence in the hosts' shapes.
 pub const HOST_KEYS: &[KeyRow] = &[
     row("type", Kind::Text, "The hosts' name for transport."),
+    row("serverUrl", Kind::Text, "Windsurf's name for url."),
+    row("httpUrl", Kind::Text, "Gemini's name for url, of a server that speaks Streamable HTTP."),
     row("headers", Kind::Variables, "HTTP headers, secrets included; ${VAR} is filled."),
     row("timeout", Kind::Foreign, "The host's own limit."),
     row("alwaysAllow", Kind::Foreign, APPROVALS),

@@ -1,6 +1,6 @@
 //! The file that names upstream servers: `{"upstreams": …}` of this project, and the shapes hosts use
 //! (`{"mcpServers": …}` of Claude and Cursor, `{"servers": …}` of VS Code), or a list of servers with their names
-//! (`servers: […]`). Written in JSON or YAML.
+//! (`servers: […]`). Written in JSON or YAML. A file may have several of them; each keeps its own meaning.
 //!
 //! Errors carry the file, line and column they are about.
 
@@ -31,6 +31,7 @@ use credentials::CredentialReader;
 use place::{Document, NAME, at_index};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use syntax::FileSyntax;
@@ -82,10 +83,10 @@ pub enum Startup {
 /// A parsed configuration file. Holds resolved secrets, so it implements neither `Debug` nor `Serialize`.
 #[derive(Clone)]
 pub struct Config {
-    /// How the file was written.
+    /// How the file was written; of several shapes, the first of ours and the hosts'.
     pub shape: Shape,
-    /// Its servers in file order, disabled ones left out. In the hosts' shapes an entry that cannot be used is among
-    /// them, as a server that never starts.
+    /// Its servers in file order, shape by shape, disabled ones left out. In the hosts' shapes an entry that cannot be
+    /// used is among them, as a server that never starts.
     pub servers: Vec<ServerEntry>,
     /// How scripts are run.
     pub execution: ScriptSettings,
@@ -144,6 +145,9 @@ impl Config {
         let text = syntax::without_mark(text);
         let syntax = FileSyntax::of(name);
         let document = Document { name, text, syntax };
+        if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+            return Err(foreign(&document, &[], "codex"));
+        }
         let Value::Object(root) = syntax.parse(text, name)? else {
             let what = match syntax {
                 FileSyntax::Json => "a JSON object",
@@ -151,7 +155,8 @@ impl Config {
             };
             return Err(document.error(&[], format!("upstreams config must be {what}")));
         };
-        let (shape, entries) = servers_of(&root, &document)?;
+        let shapes = servers_of(&root, &document)?;
+        let shape = shapes[0].0;
         let shared = match root.get("tools") {
             // A key of YAML with nothing below it.
             None | Some(Value::Null) => None,
@@ -162,14 +167,26 @@ impl Config {
         };
         const TOP_KEYS: [&str; 6] =
             ["$schema", "tools", "inputs", "name", general::EXECUTION, credentials::KEY];
-        let unknown = root.keys().filter(|key| *key != shape.key() && !TOP_KEYS.contains(&key.as_str()));
+        let is_known =
+            |key: &str| Shape::KEYS.iter().any(|shape| shape.key() == key) || TOP_KEYS.contains(&key);
+        let unknown = root.keys().filter(|key| !is_known(key));
         let mut warnings: Vec<ConfigError> =
             unknown.map(|key| document.error(&[key], format!("unknown key \"{key}\""))).collect();
         let reader = CredentialReader { document: &document, secrets, variables, warnings: &mut warnings };
         let credentials = reader.read(&root)?;
         let execution = ScriptSettings::read(&root, &document, &mut warnings)?;
-        let mut servers = Vec::with_capacity(entries.len());
-        for (server, value) in entries.iter() {
+        let mut servers: Vec<ServerEntry> = Vec::new();
+        let mut named: HashMap<&str, Shape> = HashMap::new();
+        for (shape, (server, value)) in
+            shapes.iter().flat_map(|(shape, all)| all.iter().map(move |one| (*shape, one)))
+        {
+            if let Some(first) = named.insert(server, shape) {
+                named.insert(server, first);
+                let message =
+                    format!("{server} is in {} and in {}; the first is used", first.key(), shape.key());
+                warnings.push(document.error(&[shape.key(), server], message));
+                continue;
+            }
             let reader = entry::EntryReader {
                 document: &document,
                 shape,
@@ -203,28 +220,47 @@ fn fingerprint(document: &Document<'_>, root: &Map<String, Value>, entry: &Value
     hasher.finish()
 }
 
-/// Finds the one top-level key that holds servers.
+/// Top-level keys of hosts whose entries are written in other words, and what `ptc config import` calls the hosts.
+const FOREIGN: [(&str, &str); 4] =
+    [("context_servers", "zed"), ("mcp", "opencode"), ("extensions", "goose"), ("mcp_servers", "codex")];
+
+fn foreign(document: &Document<'_>, key: &[&str], host: &str) -> ConfigError {
+    let message = format!(
+        "this is how {host} writes its servers: `ptc config import --from {host} --to FILE` writes a file of them"
+    );
+    document.error(key, message)
+}
+
+/// Finds the top-level keys that hold servers, at least one.
 fn servers_of<'v>(
     root: &'v Map<String, Value>,
     document: &Document<'_>,
-) -> Result<(Shape, Cow<'v, Map<String, Value>>), ConfigError> {
-    let mut shapes = Shape::KEYS.into_iter().filter(|shape| root.contains_key(shape.key()));
-    let Some(shape) = shapes.next() else {
-        let message =
-            "no servers: expected a top-level \"upstreams\" (or \"mcpServers\", or \"servers\") object";
-        return Err(document.error(&[], message));
-    };
-    if let Some(other) = shapes.next() {
-        let message = format!("both \"{}\" and \"{}\" are present; keep one", shape.key(), other.key());
-        return Err(document.error(&[other.key()], message));
+) -> Result<Vec<(Shape, Cow<'v, Map<String, Value>>)>, ConfigError> {
+    let present = Shape::KEYS.into_iter().filter_map(|shape| Some((shape, root.get(shape.key())?)));
+    let shapes: Vec<_> = present
+        .map(|(shape, value)| match value {
+            Value::Object(entries) => Ok((shape, Cow::Borrowed(entries))),
+            Value::Array(items) if shape == Shape::Servers => {
+                listed(items, document).map(|entries| (Shape::Listed, Cow::Owned(entries)))
+            }
+            Value::Array(_) => {
+                let message =
+                    format!("{} must be an object; a list of servers is under servers", shape.key());
+                Err(document.error(&[shape.key()], message))
+            }
+            _ => Err(document.error(&[shape.key()], format!("{} must be an object", shape.key()))),
+        })
+        .collect::<Result<_, _>>()?;
+    if !shapes.is_empty() {
+        return Ok(shapes);
     }
-    match &root[shape.key()] {
-        Value::Object(entries) => Ok((shape, Cow::Borrowed(entries))),
-        Value::Array(items) if shape == Shape::Servers => {
-            listed(items, document).map(|entries| (Shape::Listed, Cow::Owned(entries)))
-        }
-        _ => Err(document.error(&[shape.key()], format!("{} must be an object", shape.key()))),
-    }
+    Err(match FOREIGN.iter().find(|(key, _)| root.contains_key(*key)) {
+        Some((key, host)) => foreign(document, &[key], host),
+        None => document.error(
+            &[],
+            "no servers: expected a top-level \"upstreams\" (or \"mcpServers\", or \"servers\") object",
+        ),
+    })
 }
 
 /// A list of servers as entries by name.

@@ -14,6 +14,7 @@ const HOST_TRANSPORTS: &[&str] = &[
     "http",
     "streamable-http",
     "streamableHttp",
+    "streamable_http",
     "sse",
     "openapi",
     "local",
@@ -57,10 +58,10 @@ pub fn json_schema() -> Value {
             },
             "inputs": { "description": "Questions of VS Code; not used." },
         },
-        "oneOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
+        "anyOf": [{ "required": ["upstreams"] }, { "required": ["mcpServers"] }, { "required": ["servers"] }],
         "$defs": {
-            "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi", "local"]),
-            "hostEntry": entry(HOST_KEYS, HOST_TRANSPORTS),
+            "entry": entry(&[], &["mcp_stdio", "mcp_http", "sse", "openapi", "local"], &["url"]),
+            "hostEntry": entry(HOST_KEYS, HOST_TRANSPORTS, &["url", "serverUrl", "httpUrl"]),
             "credential": credential(),
             "emitter": {
                 "type": "object",
@@ -108,7 +109,7 @@ fn servers(entry: &str, help: &str) -> Value {
     })
 }
 
-fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
+fn entry(more: &[KeyRow], transports: &[&str], addresses: &[&str]) -> Value {
     let mut properties = Map::new();
     for row in ENTRY_KEYS.iter().chain(more) {
         let mut schema = match row.kind {
@@ -150,6 +151,6 @@ fn entry(more: &[KeyRow], transports: &[&str]) -> Value {
         schema["description"] = row.help.into();
         properties.insert(row.name.into(), schema);
     }
-    let reached = ["command", "url", "base_url"].map(|key| json!({ "required": [key] }));
-    json!({ "type": "object", "properties": properties, "anyOf": reached })
+    let reached = ["command", "base_url"].iter().chain(addresses).map(|key| json!({ "required": [key] }));
+    json!({ "type": "object", "properties": properties, "anyOf": reached.collect::<Value>() })
 }

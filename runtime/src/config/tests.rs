@@ -89,7 +89,6 @@ fn errors_name_file_line_and_column() {
     assert_eq!(error("[]"), "u.json:1:1: upstreams config must be a JSON object");
     assert_eq!(error("{\"upstreams\": 1}"), "u.json:1:2: upstreams must be an object");
     assert!(error("{}").contains("no servers"));
-    assert!(error(r#"{"upstreams": {}, "servers": {}}"#).contains("keep one"));
 }
 
 #[test]
@@ -491,4 +490,45 @@ fn a_list_of_servers_in_yaml_and_in_json() {
     let twice =
         Config::parse_with("servers: []\nservers: []\n", "c.yaml", &secrets, &|_| None).err().unwrap();
     assert_eq!(twice.to_string(), "c.yaml:2:1: upstreams config YAML decode failed: a key is given twice");
+}
+
+#[test]
+fn a_file_may_have_our_shape_and_a_hosts_and_each_keeps_its_meaning() {
+    let text = r#"{"upstreams": {"a": {"command": "${TOKEN}"}, "b": {"command": "ours"}},
+ "mcpServers": {"c": {"command": "${NOPE:-x}"}, "d": {"command": "${NOPE}"},
+ "b": {"command": "theirs"}}}"#;
+    let config = parse(text).ok().unwrap();
+    let seen: Vec<_> = config.servers.iter().map(|server| (&*server.name, server.startup)).collect();
+    use Startup::{Lenient, Strict};
+    assert_eq!(seen, [("a", Strict), ("b", Strict), ("c", Lenient), ("d", Lenient)]);
+    let commands: Vec<_> = config.servers[..3].iter().map(|server| stdio(server).command.as_str()).collect();
+    assert_eq!(commands, ["${TOKEN}", "ours", "x"]);
+    assert!(config.servers[3].transport.why_unusable().is_some());
+    let warnings: Vec<_> = config.warnings.iter().map(ConfigError::to_string).collect();
+    assert_eq!(warnings, ["u.json:3:2: b is in upstreams and in mcpServers; the first is used"]);
+}
+
+#[test]
+fn hosts_own_words_are_understood_and_other_files_are_told_how_to_be_imported() {
+    let text = r#"{"mcpServers": {
+        "windsurf": {"serverUrl": "https://h/mcp", "headers": {"A": null}}, "gemini": {"httpUrl": "https://h/mcp"},
+        "copilot": {"type": "local", "command": "x", "tools": []}, "code": {"command": "x", "env": {"Z": null}}}}"#;
+    let config = parse(text).ok().unwrap();
+    assert_eq!(config.warnings, []);
+    let either = [HttpProtocol::Either, HttpProtocol::Streamable];
+    assert_eq!([0, 1].map(|at| remote(&config.servers[at]).protocol), either);
+    let none = ToolPolicy::default().with_rule(NameRule::Allow(vec![]));
+    assert_eq!((&config.servers[2].tools, stdio(&config.servers[3]).variables.len()), (&none, 0));
+    assert!(error(r#"{"upstreams": {"a": {"transport": "local", "command": "x"}}}"#).contains("unsupported"));
+    for (name, text, host) in [
+        ("s.json", r#"{"context_servers": {"a": {}}}"#, "zed"),
+        ("o.json", r#"{"mcp": {}}"#, "opencode"),
+        ("c.yaml", "extensions: {}", "goose"),
+        ("c.toml", "[mcp_servers.a]", "codex"),
+    ] {
+        let secrets = SecretRegistry::new();
+        let told = Config::parse_with(text, name, &secrets, &|_| None).err().unwrap().to_string();
+        assert!(told.contains(&format!("`ptc config import --from {host} ")), "{told}");
+    }
+    assert!(error(r#"{"mcpServers": []}"#).contains("a list of servers is under servers"));
 }

@@ -5,6 +5,7 @@ use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::edge;
 use crate::import::convert::keep_folder;
+use crate::import::own::is_this_program;
 use ptc_runtime::secrets::names;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -75,6 +76,9 @@ pub fn add(args: AddArgs) -> Result<Exit, Abort> {
         entry.insert("url".into(), url.into());
         pairs(&mut entry, "headers", &header, ':')?;
     } else {
+        if command.first().is_some_and(|program| is_this_program(program)) {
+            return Err(Abort::usage("the command is ptc itself, which cannot be its own server"));
+        }
         let mut words = command.into_iter().map(Value::from);
         entry.extend(words.next().map(|program| ("command".to_owned(), program)));
         entry.insert("args".into(), words.collect());

@@ -54,16 +54,18 @@ pub(super) fn run(args: &ImportArgs) -> Result<Exit, Abort> {
     // The file gets what it is about to be read for; what is shown of it does not.
     for secret in import.secrets() {
         // `ptc doctor` tells of those that nothing can hide.
-        let _ = edge::secrets().register(secret);
+        let _ = edge::secrets().register(&secret);
     }
     let is_known =
         |file: &SourceFile| file.servers.iter().flatten().any(|found| matches!(found.fate, Fate::SameAs(_)));
-    let outcome = if import.servers.is_empty() && !import.files.iter().any(is_known) {
+    let outcome: Result<String, Abort> = if import.servers.is_empty() && !import.files.iter().any(is_known) {
         Err(Abort::usage(nothing_found(&hosts)))
     } else if args.dry_run {
         Ok("not written (--dry-run)".to_owned())
     } else {
-        write(&target, &import).map(|()| format!("written: {}", target.path.display()))
+        // Nothing is called imported that is not.
+        write(&target, &import)?;
+        Ok(format!("written: {}", target.path.display()))
     };
     let written = (outcome.is_ok() && !args.dry_run).then_some(target.path.as_path());
     match args.output {
@@ -93,7 +95,7 @@ fn nothing_found(hosts: &[Host]) -> String {
 
 fn write(target: &Target, import: &Import) -> Result<(), Abort> {
     for (name, entry) in &import.servers {
-        target.set(name, entry.as_object().cloned().unwrap_or_default())?;
+        target.set_as_hosts(name, entry.as_object().cloned().unwrap_or_default())?;
     }
     target.write()
 }

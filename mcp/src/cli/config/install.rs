@@ -4,9 +4,14 @@ use super::target::write_file;
 use crate::console;
 use crate::console::exit::{Abort, Exit};
 use crate::import::edit::JsonFile;
-use crate::import::hosts::{EntryDialect, Host, HostFolders, Syntax};
+use crate::import::hosts::{EntryDialect, Host, HostFile, HostFolders, Syntax};
+use crate::import::own::starts_ptc;
+use crate::import::source;
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ptc_runtime::config;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `ptc install`.
@@ -18,11 +23,11 @@ use std::path::{Path, PathBuf};
   ptc install cursor --undo
 
 The client starts this very file as `ptc serve`. Its configuration is copied beside itself (.ptc-backup) before it is
-changed; comments and everything else in it stay. Exit codes: 0 written, 2 it is there already, or the client's file
-cannot be changed, 4 not written.")]
+changed; comments and everything else in it stay. For Goose, whose files are not written, it says what to write. Exit
+codes: 0 written, 2 it is there already, or the client's file cannot be changed, 4 not written.")]
 pub struct InstallArgs {
     /// The client
-    #[arg(value_enum)]
+    #[arg(value_parser = clients())]
     client: Host,
     /// The file with the servers that ptc is to serve [default: the one that is used when no other is named]
     #[arg(long, value_name = "FILE")]
@@ -41,13 +46,22 @@ pub struct InstallArgs {
 /// What the entry is called.
 const NAME: &str = "ptc";
 
+/// The hosts by name; those whose files are not written are understood and not offered.
+fn clients() -> impl TypedValueParser<Value = Host> {
+    let hosts =
+        Host::ALL.map(|host| PossibleValue::new(host.key()).hide(host.format().syntax == Syntax::Yaml));
+    PossibleValuesParser::new(hosts).try_map(|name| Host::from_str(&name, false))
+}
+
 /// Runs the command.
 pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
     let places = HostFolders::of_environment().ok_or_else(|| Abort::usage("HOME is not set"))?;
     let path = file_of(args.client, &places, args.project)?;
     let old = match std::fs::read_to_string(&path) {
         Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        // It is no text: there may be a copy of what it was.
+        Err(error) if error.kind() == ErrorKind::InvalidData && args.undo => Some(String::from("\0")),
         Err(error) => return Err(Abort::usage(format!("{}: {error}", path.display()))),
     };
     if args.undo { undo(args, &path, old) } else { install(args, &path, old) }
@@ -55,11 +69,12 @@ pub fn run(args: &InstallArgs) -> Result<Exit, Abort> {
 
 fn install(args: &InstallArgs, path: &Path, old: Option<String>) -> Result<Exit, Abort> {
     let entry = entry(args)?;
-    let new = with(args.client, old.as_deref().unwrap_or_default(), &entry)
-        .map_err(|error| Abort::usage(format!("{}: {error}; the entry would be {entry}", path.display())))?;
+    let shown = written(args.client, &entry);
+    let new = with(args.client, old.as_deref().unwrap_or_default(), &entry).map_err(|error| {
+        Abort::usage(format!("{}: {error}; the entry would be:\n{shown}", path.display()))
+    })?;
     if args.dry_run {
-        console::write_line(&format!("{} would get:", path.display()))?;
-        console::write_document(&json!({ NAME: entry }))?;
+        console::write_line(&format!("{} would get:\n{shown}", path.display()))?;
         return Ok(Exit::Ok);
     }
     if let Some(old) = old {
@@ -75,39 +90,69 @@ fn install(args: &InstallArgs, path: &Path, old: Option<String>) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// Gives the file back as it was, if nobody has changed it since; otherwise only the entry goes.
+/// Gives the file back as it was, if nobody has changed it since or it cannot be read any more; otherwise only the
+/// entry goes.
 fn undo(args: &InstallArgs, path: &Path, now: Option<String>) -> Result<Exit, Abort> {
     let not_there = || Abort::usage(format!("{} has no entry {NAME}", path.display()));
     let now = now.ok_or_else(not_there)?;
     let before = std::fs::read_to_string(backup(path)).ok();
-    let current = current_entry(args.client, &now).ok_or_else(not_there)?;
+    let current = match entries(args.client, &now) {
+        Ok(entries) => entries.get(NAME).cloned().ok_or_else(not_there)?,
+        Err(error) => {
+            let Some(before) = before.filter(|before| entries(args.client, before).is_ok()) else {
+                return Err(Abort::usage(format!("{}: {error}; it is left as it is", path.display())));
+            };
+            let aside = beside(path, ".ptc-unreadable");
+            std::fs::copy(path, &aside)?;
+            write_file(path, &before)?;
+            std::fs::remove_file(backup(path))?;
+            console::write_line(&format!(
+                "{} was not readable ({error}): it is as it was before ptc was installed; what it held is in {}",
+                path.display(),
+                aside.display()
+            ))?;
+            return Ok(Exit::Ok);
+        }
+    };
+    if !starts_ptc(&current, None) {
+        let path = path.display();
+        return Err(Abort::usage(format!(
+            "the entry {NAME} of {path} starts something else; it is left as it is"
+        )));
+    }
     let untouched = |before: &String| with(args.client, before, &current).is_ok_and(|text| text == now);
     match before.filter(untouched) {
         Some(before) => {
             write_file(path, &before)?;
             std::fs::remove_file(backup(path))?;
         }
-        None => write_file(path, &without(args.client, &now).map_err(Abort::usage)?)?,
+        None => write_file(path, &without(args.client, &now, &current).map_err(Abort::usage)?)?,
     }
     console::write_line(&format!("{} does not start ptc any more: {}", args.client.label(), path.display()))?;
     Ok(Exit::Ok)
 }
 
 fn backup(path: &Path) -> PathBuf {
+    beside(path, ".ptc-backup")
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".ptc-backup");
+    name.push(ending);
     path.with_file_name(name)
 }
 
 /// The file that is there, else the one in a folder that is.
 fn file_of(client: Host, places: &HostFolders, project: bool) -> Result<PathBuf, Abort> {
-    let files = client.files(places);
-    let own: Vec<&PathBuf> = files.iter().filter(|file| places.is_of_project(file) == project).collect();
+    let files = client.files(places).into_iter().filter(|file| file.of_project == project);
+    let own: Vec<PathBuf> = files.map(|HostFile { path, .. }| path).collect();
     let there = own.iter().find(|file| file.is_file());
     let folder = || own.iter().find(|file| file.parent().and_then(Path::parent).is_some_and(Path::is_dir));
     let file = there.or_else(folder).or(own.first());
-    file.map(|file| (*file).clone())
-        .ok_or_else(|| Abort::usage(format!("{} has no configuration of a project", client.label())))
+    file.cloned().ok_or_else(|| {
+        let what = if places.project == places.home { " here: this is the home" } else { "" };
+        Abort::usage(format!("{} has no configuration of a project{what}", client.label()))
+    })
 }
 
 /// The entry as the client writes it.
@@ -134,8 +179,26 @@ fn entry(args: &InstallArgs) -> Result<Value, Abort> {
         (_, EntryDialect::Zed) => {
             json!({ "source": "custom", "command": program, "args": arguments, "env": {} })
         }
-        (_, EntryDialect::Usual | EntryDialect::Goose) => json!({ "command": program, "args": arguments }),
+        (_, EntryDialect::Goose) => {
+            json!({ "name": NAME, "type": "stdio", "cmd": program, "args": arguments, "enabled": true })
+        }
+        (_, EntryDialect::Usual) => json!({ "command": program, "args": arguments }),
     })
+}
+
+/// The entry in the syntax of the client's file.
+fn written(client: Host, entry: &Value) -> String {
+    let key = client.format().key;
+    match client.format().syntax {
+        Syntax::Json | Syntax::JsonWithProjects => format!("{:#}", json!({ key: { NAME: entry } })),
+        Syntax::Toml => table(key, entry).trim().to_owned(),
+        Syntax::Yaml => {
+            let lines = entry.as_object().into_iter().flatten();
+            // What JSON is, YAML is as well.
+            let lines: String = lines.map(|(name, value)| format!("\n    {name}: {value}")).collect();
+            format!("{key}:\n  {NAME}:{lines}")
+        }
+    }
 }
 
 fn with(client: Host, text: &str, entry: &Value) -> Result<String, String> {
@@ -150,12 +213,16 @@ fn with(client: Host, text: &str, entry: &Value) -> Result<String, String> {
             Ok(file.text())
         }
         Syntax::Toml => {
-            let there: Value = toml::from_str(text).map_err(|error| error.message().to_owned())?;
-            if there[format.key].get(NAME).is_some() {
+            if entries(client, text)?.contains_key(NAME) {
                 return Err(format!("it has an entry {NAME} already"));
             }
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            Ok(format!("{text}{gap}{}", table(format.key, entry)))
+            let new = format!("{text}{gap}{}", table(format.key, entry));
+            // A table in braces cannot be gone on with.
+            match entries(client, &new) {
+                Ok(entries) if entries.get(NAME) == Some(entry) => Ok(new),
+                _ => Err(format!("a table cannot be added below {}, which is in braces there", format.key)),
+            }
         }
         Syntax::Yaml => {
             Err(format!("its files are not written; add the server with {}'s own settings", client.label()))
@@ -174,22 +241,23 @@ fn table(key: &str, entry: &Value) -> String {
     table
 }
 
-fn current_entry(client: Host, text: &str) -> Option<Value> {
+/// The servers of a client's file; what is wrong with it.
+fn entries(client: Host, text: &str) -> Result<Map<String, Value>, String> {
     let format = client.format();
     match format.syntax {
-        Syntax::Json | Syntax::JsonWithProjects => {
-            JsonFile::read(text).ok()?.entries(format.key).remove(NAME)
-        }
-        Syntax::Toml => toml::from_str::<Value>(text).ok()?.get(format.key)?.get(NAME).cloned(),
-        Syntax::Yaml => None,
+        Syntax::Json | Syntax::JsonWithProjects => Ok(JsonFile::read(text)?.entries(format.key)),
+        syntax => match source::read_root(text, syntax)?.get(format.key) {
+            None => Ok(Map::new()),
+            Some(Value::Object(entries)) => Ok(entries.clone()),
+            Some(_) => Err(format!("{} holds something else than servers", format.key)),
+        },
     }
 }
 
-fn without(client: Host, text: &str) -> Result<String, String> {
+fn without(client: Host, text: &str, entry: &Value) -> Result<String, String> {
     let format = client.format();
     if format.syntax == Syntax::Toml {
-        let entry = current_entry(client, text).unwrap_or_default();
-        let table = table(format.key, &entry);
+        let table = table(format.key, entry);
         return match text.split_once(&table) {
             Some((before, after)) => Ok(format!("{before}{after}")),
             None => Err(format!("the entry {NAME} was changed by hand: remove it by hand")),
@@ -213,10 +281,10 @@ mod tests {
             (Host::Gemini, "{\n  \"theme\": \"dark\"\n}\n"),
         ] {
             let new = with(client, text, &entry).unwrap();
-            assert_eq!(current_entry(client, &new), Some(entry.clone()), "{new}");
+            assert_eq!(entries(client, &new).unwrap().get(NAME), Some(&entry), "{new}");
             assert!(with(client, &new, &entry).unwrap_err().contains("already"));
-            let old = without(client, &new).unwrap();
-            assert_eq!(current_entry(client, &old), None, "{old}");
+            let old = without(client, &new, &entry).unwrap();
+            assert!(!entries(client, &old).unwrap().contains_key(NAME), "{old}");
             assert!(!text.contains("mine") || old.contains("mine"), "{old}");
         }
         assert!(with(Host::Goose, "", &entry).is_err());

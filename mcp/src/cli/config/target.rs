@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: JsonFile,
-    shape: Shape,
 }
+
+/// Every shape, those of the hosts first.
+const SHAPES: [Shape; 3] = [Shape::McpServers, Shape::Servers, Shape::Upstreams];
 
 impl Target {
     /// The file that was named, or the one that is used when no other is.
@@ -36,19 +38,41 @@ impl Target {
         };
         let file = JsonFile::read(&text)
             .map_err(|error| Abort::usage(format!("{}: {error}; it is left as it is", path.display())))?;
-        let shapes = [Shape::McpServers, Shape::Servers, Shape::Upstreams];
-        let shape = shapes.into_iter().find(|shape| file.has(shape.key())).unwrap_or(Shape::McpServers);
-        Ok(Target { path, file, shape })
+        Ok(Target { path, file })
     }
 
-    /// The servers in it.
+    /// The servers in it, of all shapes.
     pub(super) fn entries(&self) -> Map<String, Value> {
-        self.file.entries(self.shape.key())
+        SHAPES.iter().flat_map(|shape| self.file.entries(shape.key())).collect()
     }
 
-    /// Sets a server, written as hosts do.
+    /// The shape that servers are written in as hosts do. It may stand beside one of upstreams, where the same words
+    /// would mean something else.
+    fn hosts_shape(&self) -> Shape {
+        let hosts = [Shape::McpServers, Shape::Servers];
+        let there =
+            hosts.iter().find(|shape| self.file.has(shape.key()) && self.file.can_have_entries(shape.key()));
+        *there.unwrap_or(&Shape::McpServers)
+    }
+
+    /// Sets a server as hosts write it.
+    pub(super) fn set_as_hosts(&self, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {
+        self.set_in(self.hosts_shape(), name, entry)
+    }
+
+    fn set_in(&self, shape: Shape, name: &str, entry: Map<String, Value>) -> Result<(), Abort> {
+        for other in SHAPES.into_iter().filter(|other| *other != shape) {
+            self.file.remove(other.key(), name);
+        }
+        let set = self.file.set(shape.key(), name, &entry.into());
+        set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
+    }
+
+    /// Sets a server, given as hosts write it, in the shape that the file has.
     pub(super) fn set(&self, name: &str, mut entry: Map<String, Value>) -> Result<(), Abort> {
-        if self.shape == Shape::Upstreams {
+        let mut shape = self.hosts_shape();
+        if self.file.has(Shape::Upstreams.key()) && !self.file.has(shape.key()) {
+            shape = Shape::Upstreams;
             if entry.contains_key("headers") {
                 let path = self.path.display();
                 return Err(Abort::usage(format!(
@@ -66,13 +90,12 @@ impl Target {
             }
             entry.insert("transport".into(), transport.into());
         }
-        let set = self.file.set(self.shape.key(), name, &entry.into());
-        set.map_err(|error| Abort::usage(format!("{}: {error}", self.path.display())))
+        self.set_in(shape, name, entry)
     }
 
     /// Removes a server; false when there is none of this name.
     pub(super) fn remove(&self, name: &str) -> bool {
-        self.file.remove(self.shape.key(), name)
+        SHAPES.iter().fold(false, |removed, shape| self.file.remove(shape.key(), name) || removed)
     }
 
     /// Writes the file.

@@ -25,6 +25,17 @@ const TRANSPORTS: [(&str, TransportName); 9] = [
     ("local", TransportName::Local),
 ];
 
+/// More names of hosts: Copilot's, Goose's.
+const HOST_TRANSPORTS: [(&str, TransportName); 2] =
+    [("local", TransportName::Stdio), ("streamable_http", TransportName::Http(HttpProtocol::Streamable))];
+
+/// Where hosts write addresses; `httpUrl` of Gemini says the transport as well, and goes first.
+pub(super) const HOST_ADDRESSES: [(&str, HttpProtocol); 3] = [
+    ("httpUrl", HttpProtocol::Streamable),
+    ("url", HttpProtocol::Either),
+    ("serverUrl", HttpProtocol::Either),
+];
+
 /// Their names in our own shape, and in the others.
 const NAMES: &str = "mcp_stdio, mcp_http, sse, openapi or local";
 const HOST_NAMES: &str = "stdio, http, sse, openapi or local";
@@ -47,14 +58,17 @@ impl EntryReader<'_> {
             if entry.contains_key("command") {
                 return self.stdio(entry).map(TransportSpec::Stdio);
             }
-            if entry.contains_key("url") && self.shape != Shape::Upstreams {
-                return self.http(entry, HttpProtocol::Either).map(Box::new).map(TransportSpec::Http);
+            let address = HOST_ADDRESSES.iter().find(|(key, _)| entry.contains_key(*key));
+            if let Some((_, protocol)) = address.filter(|_| self.shape != Shape::Upstreams) {
+                return self.http(entry, *protocol).map(Box::new).map(TransportSpec::Http);
             }
             let known = if entry.contains_key("url") { "mcp_http or sse" } else { names };
             let message = format!("upstream {server} requires explicit transport: {known}");
             return Err(self.error(&[], message));
         };
-        let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
+        let more: &[_] = if self.shape == Shape::Upstreams { &[] } else { &HOST_TRANSPORTS };
+        let mut all = TRANSPORTS.iter().chain(more);
+        let known = all.find(|(known, _)| *known == name).map(|(_, transport)| *transport);
         match known {
             Some(TransportName::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {
                 let message =
@@ -121,6 +135,8 @@ impl EntryReader<'_> {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
+                // What VS Code takes away from the environment was never in this one.
+                Value::Null if self.shape != Shape::Upstreams => continue,
                 Value::Null | Value::Array(_) | Value::Object(_) => {
                     let message = format!("upstream {}: env value of {name} must be a string", self.server);
                     return Err(self.error(&["env", name], message));

@@ -132,7 +132,7 @@ async fn children_do_not_inherit_servers() {
     let parent = Agent::new("Who is it?").child("lookup", child);
     let step = run(&parent, &runtime, &script).await;
     assert_ne!(step.result, Ok(json!(true)), "the child has no server to call");
-    assert!(step.calls.iter().all(|call| call.server != "crm"), "{step:?}");
+    assert!(step.calls.iter().all(|call| &*call.server != "crm"), "{step:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,214 @@
+//! Servers and tools that a host has switched off outside of their entries.
+
+use super::convert::Converted;
+use super::hosts::{EntryDialect, Host, HostFolders};
+use super::source;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Lists of servers that are off, by host: where they are below the root of a file, and whether they only mean
+/// servers of the project's own file.
+const OFF: &[(Host, &[&str], bool)] = &[
+    (Host::ClaudeCode, &["disabledMcpServers"], false),
+    (Host::ClaudeCode, &["disabledMcpjsonServers"], true),
+    (Host::Gemini, &["mcp", "excluded"], false),
+    (Host::Gemini, &["excludeMCPServers"], false),
+];
+
+/// Lists of the only servers that are on.
+const ON: &[(Host, &[&str])] = &[(Host::Gemini, &["mcp", "allowed"]), (Host::Gemini, &["allowMCPServers"])];
+
+/// What a host's files say of its servers beside their entries.
+pub struct Switches {
+    host: Host,
+    /// The user's first, since the project's have the last word; of a file, the project's part of it.
+    roots: Vec<Value>,
+}
+
+impl Switches {
+    /// Reads them. A file that cannot be read is told of where its servers are.
+    pub fn read(host: Host, places: &HostFolders, read: impl Fn(&Path) -> Option<String>) -> Switches {
+        let mut files: Vec<PathBuf> = host.files(places).into_iter().map(|file| file.path).collect();
+        if host == Host::ClaudeCode {
+            let settings = [".claude/settings.local.json", ".claude/settings.json"];
+            files.extend(settings.map(|name| places.project.join(name)));
+            files.push(places.home.join(".claude/settings.json"));
+        }
+        let mut roots = Vec::new();
+        for path in files.iter().rev() {
+            let text = read(path);
+            let Some(root) = text.and_then(|text| source::read_root(&text, host.format().syntax).ok()) else {
+                continue;
+            };
+            let project = places.project.to_str().and_then(|project| root.get("projects")?.get(project));
+            let project = project.cloned();
+            roots.push(root);
+            roots.extend(project);
+        }
+        Switches { host, roots }
+    }
+
+    /// Switches off what the host has switched off, and says by which key.
+    pub fn apply(&self, name: &str, of_project: bool, converted: &mut Converted) {
+        let reason = self.off(name, of_project).or_else(|| self.tools(name, converted));
+        if let Some(key) = reason
+            && converted.entry.get("disabled") != Some(&Value::Bool(true))
+        {
+            converted.entry.insert("disabled".into(), true.into());
+            converted.notes.push(format!("switched off there by {key}, and here too"));
+        }
+    }
+
+    fn off(&self, name: &str, of_project: bool) -> Option<String> {
+        let has = |list: &Value| list.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+        let off = OFF
+            .iter()
+            .filter(|(host, _, only_project)| *host == self.host && (of_project || !only_project))
+            .find(|(_, key, _)| self.lists(key).any(has));
+        if let Some((_, key, _)) = off {
+            return Some(key.join("."));
+        }
+        let on = ON.iter().filter(|(host, _)| *host == self.host);
+        // The nearest list is the one that counts.
+        on.filter_map(|(_, key)| Some((key, self.lists(key).last()?)))
+            .find(|(_, list)| !has(list))
+            .map(|(key, _)| key.join("."))
+    }
+
+    fn lists(&self, key: &[&str]) -> impl Iterator<Item = &Value> {
+        self.roots.iter().filter_map(move |root| key.iter().try_fold(root, |value, part| value.get(part)))
+    }
+
+    /// opencode switches tools by their names after those of their servers; the last word counts. The key, if none are
+    /// left.
+    fn tools(&self, server: &str, converted: &mut Converted) -> Option<String> {
+        if self.host.format().dialect != EntryDialect::Opencode {
+            return None;
+        }
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let prefix: String = server.chars().map(|c| if is_part(c) { c } else { '_' }).chain(['_']).collect();
+        let mut rule = ToolRule::default();
+        let mut last = None;
+        for key in ["tools", "permission"] {
+            for (pattern, value) in self.lists(&[key]).filter_map(Value::as_object).flatten() {
+                let is_on = *value != json!(false) && *value != json!("deny");
+                let Some(tool) = below(pattern, &prefix) else { continue };
+                if !is_on {
+                    last = Some(key);
+                }
+                rule.add(&tool, is_on);
+            }
+        }
+        let key = last?;
+        match rule {
+            ToolRule::Only(tools) if tools.is_empty() => return Some(key.to_owned()),
+            ToolRule::Only(tools) => converted.entry.insert("tools".into(), json!({ "allow": tools })),
+            ToolRule::Without(tools) if tools.is_empty() => return None,
+            ToolRule::Without(tools) => converted.entry.insert("tools".into(), json!({ "block": tools })),
+        };
+        None
+    }
+}
+
+/// The part of a pattern that is about the tools of a server whose tools begin with `prefix`.
+fn below(pattern: &str, prefix: &str) -> Option<String> {
+    if let Some(tool) = pattern.strip_prefix(prefix) {
+        return Some(tool.to_owned());
+    }
+    let star = pattern.find('*')?;
+    prefix.starts_with(&pattern[..star]).then(|| pattern[star..].to_owned())
+}
+
+/// Which tools are left after one word after the other.
+enum ToolRule {
+    Only(Vec<String>),
+    Without(Vec<String>),
+}
+
+impl Default for ToolRule {
+    fn default() -> ToolRule {
+        ToolRule::Without(Vec::new())
+    }
+}
+
+impl ToolRule {
+    fn add(&mut self, tool: &str, is_on: bool) {
+        match (self, is_on) {
+            (rule, true) if tool == "*" => *rule = ToolRule::Without(Vec::new()),
+            (rule, false) if tool == "*" => *rule = ToolRule::Only(Vec::new()),
+            (ToolRule::Only(tools), true) | (ToolRule::Without(tools), false) => tools.push(tool.to_owned()),
+            (ToolRule::Only(tools), false) | (ToolRule::Without(tools), true) => {
+                tools.retain(|known| known != tool);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merge::Import;
+    use super::*;
+    use serde_json::Map;
+
+    /// The new entries of a host with these files, and how many notes there are.
+    fn import(host: Host, files: &[(&str, &str)]) -> (Value, usize) {
+        let places = HostFolders {
+            home: "/h".into(),
+            config: "/h/.config".into(),
+            applications: "/h/.config".into(),
+            project: "/p".into(),
+            codex: "/h/.codex".into(),
+        };
+        let read = |path: &Path| {
+            files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).into())
+        };
+        let import = Import::collect(&[host], &places, Map::new(), read);
+        let found = import.files.iter().flat_map(|file| file.servers.as_ref().expect("servers"));
+        let notes = found.map(|found| found.notes.len()).sum();
+        (import.servers.into(), notes)
+    }
+
+    #[test]
+    fn what_is_off_there_is_off_here() {
+        let off = json!({ "command": "x", "disabled": true });
+        let on = json!({ "command": "x" });
+        let three = r#"{"a": {"command": "x"}, "b": {"command": "x"}, "c": {"command": "x"}}"#;
+        let claude = import(
+            Host::ClaudeCode,
+            &[
+                ("/p/.mcp.json", r#"{"mcpServers": {"m": {"command": "x"}}}"#),
+                ("/p/.claude/settings.local.json", r#"{"disabledMcpjsonServers": ["m", "b"]}"#),
+                (
+                    "/h/.claude.json",
+                    &format!(
+                        r#"{{"mcpServers": {three}, "projects": {{"/p": {{"disabledMcpServers": ["a"]}}}}}}"#
+                    ),
+                ),
+            ],
+        );
+        assert_eq!(claude, (json!({ "m": off, "a": off, "b": on, "c": on }), 2));
+        let gemini = import(
+            Host::Gemini,
+            &[
+                ("/p/.gemini/settings.json", r#"{"mcp": {"allowed": ["a", "b"]}}"#),
+                (
+                    "/h/.gemini/settings.json",
+                    &format!(r#"{{"mcpServers": {three}, "mcp": {{"excluded": ["b"]}}}}"#),
+                ),
+            ],
+        );
+        assert_eq!(gemini, (json!({ "a": on, "b": off, "c": off }), 2));
+        let opencode = import(
+            Host::Opencode,
+            &[(
+                "/p/opencode.json",
+                r#"{"mcp": {"a": {"command": ["x"]}, "b": {"command": ["x"]}, "c.d": {"command": ["x"]}},
+                    "tools": {"a_x": false, "b*": false, "bash": false, "c_*": false, "c_d_y": true}}"#,
+            )],
+        );
+        let a = json!({ "command": "x", "args": [], "tools": { "block": ["x"] } });
+        let b = json!({ "command": "x", "args": [], "disabled": true });
+        let c = json!({ "command": "x", "args": [], "tools": { "allow": ["y"] } });
+        assert_eq!(opencode, (json!({ "a": a, "b": b, "c.d": c }), 1));
+    }
+}
