@@ -46,6 +46,6 @@ pub mod value;
 
 pub use context::Context;
 pub use fault::{BoundedText, CallSite, Class, Fault, Reason, Result, Span, UnitId};
-pub use isolate::{Arity, Budget, CallId, Definition, Ended, Exit, Isolate, NotData, Tuning};
+pub use isolate::{Arity, Budget, CallId, Definition, Ended, Exit, Isolate, NotData, OverLimit, Tuning};
 pub use memory::{Interrupt, InterruptKind, Preempt, Preemption};
 pub use value::Value;

@@ -10,9 +10,6 @@ use ptc_runtime::{Runtime, RuntimeConfig};
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 
-/// Logical bytes of the places of a few names, whatever they held.
-const PLACES: u64 = 1_024;
-
 /// How a program ends.
 #[derive(Clone, Copy, Debug)]
 enum End {
@@ -179,13 +176,13 @@ fn a_session_holds_what_ended_well_and_was_not_forgotten() {
             let history: Vec<&str> =
                 (0..3).map(|at| model.history.get(at).map_or("nil", String::as_str)).collect();
             assert_eq!(outcome.result.unwrap().text, format!("[[{values}] {}]", history.join(" ")));
-            // All forgotten, nothing is left but the places of seven names.
+            // All forgotten, nothing is left.
             let everything = Forget { bindings: Bindings::All, history: true, prints: true, calls: true };
             let (sender, gone) = oneshot::channel();
             session.turn().unwrap().forget(everything, move |names| sender.send(names).unwrap());
             io.block_on(gone).unwrap();
             let left = session.contents(|contents| contents.memory_bytes);
-            assert!(left <= PLACES, "{left} bytes");
+            assert_eq!(left, 0, "bytes");
             Ok(())
         })
         .unwrap();

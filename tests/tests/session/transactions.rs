@@ -44,6 +44,8 @@ struct Run {
     commits: bool,
     /// What the host takes away before.
     forgets: Option<u8>,
+    /// The host has what nothing reaches freed afterwards.
+    sweeps: bool,
 }
 
 fn a_define() -> impl Strategy<Value = Define> {
@@ -70,12 +72,8 @@ fn a_run() -> impl Strategy<Value = Run> {
     ];
     let defines = prop::collection::vec(a_define(), 0..4);
     let forgets = prop::option::weighted(0.2, 0..3_u8);
-    (defines, end, prop::bool::weighted(0.8), forgets).prop_map(|(defines, end, commits, forgets)| Run {
-        defines,
-        end,
-        commits,
-        forgets,
-    })
+    (defines, end, prop::bool::weighted(0.8), forgets, prop::bool::weighted(0.4))
+        .prop_map(|(defines, end, commits, forgets, sweeps)| Run { defines, end, commits, forgets, sweeps })
 }
 
 /// What a name holds. The numbers of runs that functions come from say which programs have to stay.
@@ -296,14 +294,74 @@ fn check(runs: &[Run]) {
                 isolate.commit(MEMORY).expect("room for it");
             }
         }
+        if planned.sweeps {
+            isolate.sweep();
+            undisturbed.sweep();
+        }
         assert_eq!(isolate.live_bytes(), undisturbed.live_bytes(), "{source}");
         let names: BTreeSet<String> = state.keys().cloned().collect();
         assert_eq!(names_of(isolate), names, "{source}");
         assert_eq!(isolate.programs(), programs_of(&state), "{source}\n{state:?}");
     }
-    for isolate in isolates {
+    for mut isolate in isolates {
+        forget_everything(&mut isolate);
+        assert_eq!(isolate.live_bytes(), 0, "{runs:?}");
         assert_eq!(isolate.close(), 0);
     }
+}
+
+fn forget_everything(isolate: &mut Isolate) {
+    for name in names_of(isolate) {
+        assert!(isolate.undefine(&name));
+    }
+    isolate.commit(MEMORY).expect("room for it");
+    isolate.sweep();
+}
+
+#[test]
+fn names_that_nothing_keeps_do_not_accumulate() {
+    let mut isolate = Isolate::new(Budget::default());
+    let kept = "(def kept {:a {\"b\" 1}}) (def twice (memoize (fn [n] [n :twice n]))) (twice 1)";
+    assert_eq!(run(&mut isolate, kept).exit, "done");
+    isolate.commit(MEMORY).expect("room for it");
+    isolate.sweep();
+    let base = isolate.live_bytes();
+    // Room for little more than one run makes.
+    let most = base + 48_000;
+    for at in 0..5_000 {
+        let source = match at % 4 {
+            0 => format!("(count (into {{}} (map (fn [n] [(keyword (str \"k{at}_\" n)) 1]) (range 40))))"),
+            1 => format!("[:p{at} 's{at} \"t{at}\" (json/parse-string \"{{\\\"u{at}\\\": 1}}\")]"),
+            2 => format!("(def n{at} (memoize (fn [x] [x :q{at}]))) (n{at} 1)"),
+            _ => format!("(def same [:r{at} (fn [] :v{at})]) ((second same))"),
+        };
+        assert_eq!(run(&mut isolate, &source).exit, "done", "{source}");
+        isolate.commit(most).unwrap_or_else(|over| panic!("{at}: {over:?}"));
+        if isolate.undefine(&format!("n{at}")) {
+            isolate.commit(most).unwrap_or_else(|over| panic!("{at}: {over:?}"));
+        }
+    }
+    let shown = run(&mut isolate, "[(get-in kept [:a :b]) (twice 1) (twice 2)]");
+    assert_eq!(shown.text, "[1 [1 :twice 1] [2 :twice 2]]");
+    isolate.rollback();
+    assert!(isolate.undefine("same"));
+    isolate.commit(most).expect("less than before");
+    isolate.sweep();
+    assert_eq!(isolate.live_bytes(), base);
+    forget_everything(&mut isolate);
+    assert_eq!(isolate.live_bytes(), 0);
+    assert_eq!(isolate.close(), 0);
+}
+
+#[test]
+fn names_of_a_run_alone_are_no_reason_to_refuse_it() {
+    let mut isolate = Isolate::new(Budget::default());
+    for at in 0..100 {
+        let keys = format!("(count (into {{}} (map (fn [n] [(keyword (str \"k{at}_\" n)) 1]) (range 500))))");
+        assert_eq!(run(&mut isolate, &keys).text, "500");
+        isolate.commit(8_000).unwrap_or_else(|over| panic!("{at}: {over:?}"));
+    }
+    assert_eq!(isolate.close(), 0);
 }
 
 #[test]
@@ -331,7 +389,8 @@ fn a_commit_beyond_its_limit_is_rolled_back() {
     let before = isolate.live_bytes();
     assert_eq!(run(&mut isolate, "(def large (mapv inc (range 1000)))").exit, "done");
     let refused = isolate.commit(before + 8_000).expect_err("16 bytes an item");
-    assert_eq!(refused.reason, Reason::MemoryExceeded);
+    assert_eq!(refused.most, before + 8_000);
+    assert!(refused.needed > before + 16_000, "{refused:?}");
     assert_eq!(isolate.live_bytes(), before);
     assert_eq!(names_of(&mut isolate), BTreeSet::from(["kept".to_owned()]));
     assert_eq!(isolate.close(), 0);

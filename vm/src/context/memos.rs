@@ -13,8 +13,10 @@ use std::rc::Rc;
 /// over them until the run is committed.
 #[derive(Default)]
 pub struct Memos {
-    tables: Vec<Rc<MapNode>>,
-    /// Tables of earlier runs.
+    tables: BTreeMap<usize, Rc<MapNode>>,
+    /// The number of the next one; numbers are not given again.
+    next: usize,
+    /// Numbers below are those of earlier runs.
     kept: usize,
     /// What this run has added to those, by their numbers.
     added: BTreeMap<usize, Rc<MapNode>>,
@@ -31,8 +33,10 @@ impl Memos {
     pub fn add(cx: &mut Context) -> Result<i64> {
         cx.reserve(TABLE_BYTES)?;
         account::charge(TABLE_BYTES);
-        cx.memos.tables.push(MapNode::empty());
-        Ok(i64::try_from(cx.memos.tables.len()).unwrap_or(i64::MAX) - 1)
+        let number = cx.memos.next;
+        cx.memos.next += 1;
+        cx.memos.tables.insert(number, MapNode::empty());
+        Ok(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
     /// The result for a vector of arguments, if it is known.
@@ -40,7 +44,7 @@ impl Memos {
     /// # Errors
     /// Comparing arguments pays fuel.
     pub(crate) fn find(cx: &mut Context, table: usize, key: &Value) -> Result<Option<Value>> {
-        let layers = [cx.memos.tables.get(table).cloned(), cx.memos.added.get(&table).cloned()];
+        let layers = [cx.memos.tables.get(&table).cloned(), cx.memos.added.get(&table).cloned()];
         for map in layers.into_iter().flatten() {
             if let Some(row) = map.find(cx, key)? {
                 return Ok(Some(map.value(row).clone()));
@@ -58,12 +62,12 @@ impl Memos {
         let is_kept = table < cx.memos.kept;
         let map = match is_kept {
             true => cx.memos.added.remove(&table),
-            false => cx.memos.tables.get_mut(table).map(|slot| replace(slot, MapNode::empty())),
+            false => cx.memos.tables.get_mut(&table).map(|slot| replace(slot, MapNode::empty())),
         };
         let map = MapNode::insert(map.unwrap_or_else(MapNode::empty), cx, key, result)?;
         if is_kept {
             cx.memos.added.insert(table, map);
-        } else if let Some(slot) = cx.memos.tables.get_mut(table) {
+        } else if let Some(slot) = cx.memos.tables.get_mut(&table) {
             *slot = map;
         }
         Ok(())
@@ -71,7 +75,7 @@ impl Memos {
 
     /// Keeps what the run has added.
     pub(crate) fn commit(cx: &mut Context) {
-        cx.memos.kept = cx.memos.tables.len();
+        cx.memos.kept = cx.memos.next;
         if cx.memos.added.is_empty() {
             return;
         }
@@ -79,7 +83,7 @@ impl Memos {
         let fuel = replace(&mut cx.fuel, Fuel::new(u64::MAX, Interrupt::default()));
         account::unlimited(|| {
             for (table, added) in take(&mut cx.memos.added) {
-                let Some(slot) = cx.memos.tables.get_mut(table) else { continue };
+                let Some(slot) = cx.memos.tables.get_mut(&table) else { continue };
                 let mut map = replace(slot, MapNode::empty());
                 for entry in added.entries() {
                     // A result that cannot be kept will be computed again.
@@ -91,7 +95,7 @@ impl Memos {
                         }
                     }
                 }
-                if let Some(slot) = cx.memos.tables.get_mut(table) {
+                if let Some(slot) = cx.memos.tables.get_mut(&table) {
                     *slot = map;
                 }
             }
@@ -104,10 +108,23 @@ impl Memos {
         if !self.added.is_empty() {
             self.added.clear();
         }
-        if self.tables.len() > self.kept {
-            account::release((self.tables.len() - self.kept) * TABLE_BYTES);
-            self.tables.truncate(self.kept);
+        if self.next > self.kept {
+            let gone = self.tables.split_off(&self.kept);
+            account::release(gone.len() * TABLE_BYTES);
+            self.next = self.kept;
         }
+    }
+
+    /// The maps of a table: from vectors of arguments to results.
+    pub(crate) fn maps(&self, table: usize) -> impl Iterator<Item = &Rc<MapNode>> {
+        self.tables.get(&table).into_iter().chain(self.added.get(&table))
+    }
+
+    /// Between two runs: forgets the tables of functions that are not reached.
+    pub(crate) fn sweep(&mut self, is_reached: impl Fn(usize) -> bool) {
+        let before = self.tables.len();
+        self.tables.retain(|&table, _| is_reached(table));
+        account::release((before - self.tables.len()) * TABLE_BYTES);
     }
 }
 

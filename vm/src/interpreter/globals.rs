@@ -48,11 +48,22 @@ pub(crate) struct Globals {
     kept: usize,
     /// Those of them that this run has changed, as they were.
     before: Vec<(u32, Slot)>,
+    /// Slots without a name, the lowest last.
+    free: Vec<u32>,
+    /// Those of them that this run has given out, in that order.
+    reused: Vec<u32>,
 }
 
 impl Default for Globals {
     fn default() -> Globals {
-        Globals { slots: Vec::new(), run: 1, kept: 0, before: Vec::new() }
+        Globals {
+            slots: Vec::new(),
+            run: 1,
+            kept: 0,
+            before: Vec::new(),
+            free: Vec::new(),
+            reused: Vec::new(),
+        }
     }
 }
 
@@ -60,6 +71,10 @@ impl Globals {
     /// Adds a slot without a value.
     pub(crate) fn add(&mut self) -> u32 {
         account::charge(SLOT_BYTES);
+        if let Some(slot) = self.free.pop() {
+            self.reused.push(slot);
+            return slot;
+        }
         self.slots.push(Slot::EMPTY);
         self.slots.len() as u32 - 1
     }
@@ -73,22 +88,59 @@ impl Globals {
     pub(crate) fn commit(&mut self) {
         self.kept = self.slots.len();
         self.before.clear();
+        self.reused.clear();
         self.run = self.run.wrapping_add(1).max(1);
     }
 
-    /// Takes everything back that the run has changed. Returns the number of slots that there are again.
-    pub(crate) fn roll_back(&mut self) -> usize {
+    /// Takes everything back that the run has changed. `forget` is told of slots that have no name any more, the last
+    /// one first.
+    pub(crate) fn roll_back(&mut self, mut forget: impl FnMut(u32)) {
         while let Some((slot, before)) = self.before.pop() {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
                 *slot = before;
             }
         }
-        if self.slots.len() > self.kept {
-            account::release((self.slots.len() - self.kept) * SLOT_BYTES);
-            self.slots.truncate(self.kept);
+        while self.slots.len() > self.kept {
+            account::release(SLOT_BYTES);
+            self.slots.pop();
+            forget(self.slots.len() as u32);
+        }
+        while let Some(slot) = self.reused.pop() {
+            account::release(SLOT_BYTES);
+            forget(slot);
+            self.free.push(slot);
         }
         self.run = self.run.wrapping_add(1).max(1);
-        self.kept
+    }
+
+    /// How many slots there are, those that are free included.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slots that have a value, or had one when the run began, with those values.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, &Value)> {
+        let now = self.slots.iter().enumerate().map(|(slot, held)| (slot as u32, held));
+        let before = self.before.iter().map(|(slot, held)| (*slot, held));
+        now.chain(before).filter_map(|(slot, held)| Some((slot, held.value.as_ref()?)))
+    }
+
+    /// Logical bytes of the slots that are not reached.
+    pub(crate) fn unreached_bytes(&self, is_reached: impl Fn(u32) -> bool) -> u64 {
+        let unreached = (0..self.slots.len() as u32).filter(|&slot| !is_reached(slot)).count();
+        ((unreached - self.free.len()) * SLOT_BYTES) as u64
+    }
+
+    /// Between two runs: slots that are not reached lose their names, which `forget` is told of, and are given again.
+    pub(crate) fn sweep(&mut self, is_reached: impl Fn(u32) -> bool, mut forget: impl FnMut(u32)) {
+        let in_use = self.slots.len() - self.free.len();
+        let unreached: Vec<u32> = (0..self.slots.len() as u32).filter(|&slot| !is_reached(slot)).collect();
+        unreached.iter().for_each(|&slot| forget(slot));
+        let last = (0..self.slots.len() as u32).rev().find(|&slot| is_reached(slot));
+        self.slots.truncate(last.map_or(0, |slot| slot as usize + 1));
+        self.free = unreached.into_iter().rev().filter(|&slot| (slot as usize) < self.slots.len()).collect();
+        self.kept = self.slots.len();
+        account::release((in_use - (self.slots.len() - self.free.len())) * SLOT_BYTES);
     }
 
     /// Takes a value away.
@@ -132,7 +184,7 @@ impl Globals {
 
 impl Drop for Globals {
     fn drop(&mut self) {
-        account::release(self.slots.len() * SLOT_BYTES);
+        account::release((self.slots.len() - self.free.len()) * SLOT_BYTES);
     }
 }
 

@@ -30,11 +30,10 @@ pub struct Arity {
 }
 
 impl Isolate {
-    /// Shows every name that has a value, in the order in which programs have named them.
+    /// Shows every name that has a value; new ones of a program in the order in which it names them.
     pub fn definitions(&mut self, mut look: impl FnMut(Definition<'_>)) {
         self.scope(|world, _| {
-            for (slot, &key) in world.slots.names().iter().enumerate() {
-                let slot = slot as u32;
+            for (slot, key) in world.slots.names() {
                 if let Some(value) = world.globals.get(slot) {
                     let is_new = world.globals.is_changed(slot);
                     let arity = arity_of(&world.cx, value);

@@ -34,16 +34,19 @@ pub(crate) struct GlobalKey {
 #[derive(Default)]
 pub(crate) struct GlobalSlots {
     slots: HashMap<GlobalKey, u32, foldhash::fast::RandomState>,
-    /// The names, by slot.
-    names: Vec<GlobalKey>,
+    /// The names, by slot; `None` for slots that are free.
+    names: Vec<Option<GlobalKey>>,
 }
 
 impl GlobalSlots {
     /// The slot of a name, added if need be.
     pub(crate) fn slot(&mut self, globals: &mut Globals, name: GlobalKey) -> u32 {
         *self.slots.entry(name).or_insert_with(|| {
-            self.names.push(name);
-            globals.add()
+            let slot = globals.add();
+            let place = slot as usize;
+            self.names.resize(self.names.len().max(place + 1), None);
+            self.names[place] = Some(name);
+            slot
         })
     }
 
@@ -52,17 +55,18 @@ impl GlobalSlots {
         self.slots.get(&name).copied()
     }
 
-    /// The names, by slot.
-    pub(crate) fn names(&self) -> &[GlobalKey] {
-        &self.names
+    /// The names and their slots, by slot.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u32, GlobalKey)> {
+        self.names.iter().enumerate().filter_map(|(slot, name)| Some((slot as u32, (*name)?)))
     }
 
-    /// Forgets all but the first names.
-    pub(crate) fn truncate(&mut self, kept: usize) {
-        while self.names.len() > kept
-            && let Some(name) = self.names.pop()
-        {
+    /// Forgets the name of a slot.
+    pub(crate) fn forget(&mut self, slot: u32) {
+        if let Some(name) = self.names.get_mut(slot as usize).and_then(Option::take) {
             self.slots.remove(&name);
+        }
+        while self.names.last().is_some_and(Option::is_none) {
+            self.names.pop();
         }
     }
 }

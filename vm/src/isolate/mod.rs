@@ -20,7 +20,8 @@
 //! begins where one ends, with the same budget or, after [`Isolate::begin`], with another.
 //!
 //! # Layout
-//! - `run`: beginning, committing and rolling back; `budget`: what a run may spend
+//! - `run`: beginning, committing and rolling back; `sweep`: what is kept and nothing reaches any more
+//! - `budget`: what a run may spend
 //! - `definitions`: what is kept under names; `attached`: what a host puts there; `link`, `units`: programs that are loaded
 //! - `schedule`: fibers, branches of `pmap`, host calls in flight
 
@@ -30,24 +31,25 @@ mod definitions;
 mod link;
 mod run;
 mod schedule;
+mod sweep;
 mod units;
 
 use crate::builtins::{DIRECT, FACTS, HostFunction};
 use crate::bytecode::instruction::Signal;
 use crate::bytecode::{Builtins, Program};
 use crate::context::{Context, Prints};
-use crate::fault::{Fault, Reason, Result, UnitId};
+use crate::fault::{BoundedText, Fault, Reason, Result, UnitId};
 use crate::interpreter::globals::Globals;
 use crate::interpreter::{Stop, hints};
 use crate::isolate::link::{GlobalSlots, link};
 use crate::memory::{Fuel, Interrupt, Meter, account};
 use crate::value::garbage::{self, Heap};
-use crate::value::symbol::{Symbols, SymbolsMark};
+use crate::value::symbol::Symbols;
 use crate::value::{Store, Value};
 pub use attached::NotData;
 pub use budget::{Budget, Tuning};
 pub use definitions::{Arity, Definition};
-pub use run::Ended;
+pub use run::{Ended, OverLimit};
 use schedule::Schedule;
 use std::sync::Arc;
 use units::Units;
@@ -97,8 +99,8 @@ struct World {
     result: Value,
     /// The program that was started last.
     started: UnitId,
-    /// Names that earlier runs have left.
-    kept_symbols: SymbolsMark,
+    /// Logical bytes that were alive after the last sweep.
+    swept: u64,
     /// Runs that have ended.
     runs: u64,
 }
@@ -127,7 +129,7 @@ impl Isolate {
             schedule: Schedule::default(),
             result: Value::Nil,
             started: UnitId(0),
-            kept_symbols: SymbolsMark::default(),
+            swept: 0,
             runs: 0,
         };
         world.set_budget(budget);
@@ -419,8 +421,14 @@ impl World {
     }
 
     /// Ends the program with a fault.
-    fn fault(&mut self, fault: Box<Fault>) -> Exit {
+    fn fault(&mut self, mut fault: Box<Fault>) -> Exit {
         self.schedule.abandon();
+        if fault.reason == Reason::UnboundVar && fault.place.is_some_and(|(unit, _)| unit != self.started) {
+            fault.hints = vec![BoundedText::of(
+                "A function of an earlier program uses this name, which is not defined in this session (any more): \
+                 define it again before the call.",
+            )];
+        }
         Exit::Fault(fault)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::{Budget, Exit, FREE_STEP, Isolate, World};
 use crate::context::{Context, Memos, Prints};
-use crate::fault::{Fault, Result, UnitId};
+use crate::fault::{Fault, UnitId};
 use crate::memory::{Fuel, account};
 use crate::value::{Value, garbage};
 
@@ -23,6 +23,21 @@ pub struct Ended<'w> {
     pub peak_bytes: u64,
 }
 
+/// What a run would leave is more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverLimit {
+    /// Logical bytes that would be kept.
+    pub needed: u64,
+    /// Logical bytes that may be.
+    pub most: u64,
+}
+
+impl From<OverLimit> for Box<Fault> {
+    fn from(OverLimit { needed, most }: OverLimit) -> Box<Fault> {
+        Fault::memory(needed, most)
+    }
+}
+
 impl Isolate {
     /// Begins a run with this budget. What has not been committed is rolled back.
     pub fn begin(&mut self, budget: Budget) {
@@ -34,21 +49,28 @@ impl Isolate {
     }
 
     /// Ends the run and keeps what it has defined: later runs see it. Results, printed lines, host calls and the context
-    /// go.
+    /// go. With a bound, what earlier runs have left and nothing reaches any more goes from time to time.
     ///
     /// # Errors
     /// What is kept would be more than `most_bytes`; the run is rolled back then. What the run has replaced or undefined
     /// counts, too: it is there as long as the run can be rolled back.
-    pub fn commit(&mut self, most_bytes: u64) -> Result<()> {
+    pub fn commit(&mut self, most_bytes: u64) -> Result<(), OverLimit> {
         let kept = self.scope(|world, cancelled| {
             world.end_run(cancelled);
             world.drain();
-            let needed = account::live() + world.units.added_bytes(&world.cx) as u64;
+            let mut needed = account::live() + world.units.added_bytes(&world.cx) as u64;
+            let is_tight = needed > most_bytes;
+            if is_tight {
+                needed = needed.saturating_sub(world.unreached_bytes());
+            }
             if needed > most_bytes {
                 world.roll_back();
-                return Err(Fault::memory(needed, most_bytes));
+                return Err(OverLimit { needed, most: most_bytes });
             }
             world.commit();
+            if is_tight || world.sweep_is_due(most_bytes) {
+                world.sweep();
+            }
             Ok(())
         });
         self.next_run();
@@ -62,6 +84,14 @@ impl Isolate {
             world.roll_back();
         });
         debug_assert_eq!(self.heap.live(), self.begun_with, "a run that was rolled back has left something");
+        self.next_run();
+    }
+
+    /// Rolls back what has not been committed, and frees what was kept and nothing reaches any more: names, places of
+    /// names without a value, results of memoized functions. Costs what there is, and not what a run has done.
+    pub fn sweep(&mut self) {
+        self.rollback();
+        self.scope(|world, _| world.sweep());
         self.next_run();
     }
 
@@ -137,23 +167,23 @@ impl World {
         self.drain();
         self.units.commit(&mut self.cx);
         self.drain();
-        self.kept_symbols = self.cx.symbols.mark();
+        self.cx.symbols.commit();
         self.runs += 1;
     }
 
     /// Takes back what the run has defined; nothing else of it is there any more.
     fn roll_back(&mut self) {
-        self.slots.truncate(self.globals.roll_back());
+        self.globals.roll_back(|slot| self.slots.forget(slot));
         self.cx.memos.roll_back();
         self.units.roll_back(&mut self.cx);
         self.drain();
         // Last: the values of the run had them.
-        self.cx.symbols.forget_since(self.kept_symbols);
+        self.cx.symbols.roll_back();
         self.runs += 1;
     }
 
     /// Frees what waits for it; others may run in between.
-    fn drain(&self) {
+    pub(super) fn drain(&self) {
         let preemption = self.cx.fuel.preemption;
         while garbage::drain(FREE_STEP) {
             preemption.point();

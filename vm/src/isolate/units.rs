@@ -46,6 +46,11 @@ impl Units {
         cx.units.len() - self.free.len()
     }
 
+    /// The programs that stay if the run is committed now.
+    pub(super) fn reachable<'c>(&self, cx: &'c Context) -> impl Iterator<Item = &'c Unit> {
+        cx.units.iter().map(Rc::as_ref).filter(|unit| !is_unreachable(unit))
+    }
+
     /// Logical bytes that the programs of this run need when they stay.
     pub(super) fn added_bytes(&self, cx: &Context) -> usize {
         let units = self.loaded.iter().filter_map(|unit| cx.units.get(unit.0 as usize));

@@ -50,7 +50,8 @@ impl StringNode {
         &self.text
     }
 
-    fn bytes(&self) -> usize {
+    /// Logical bytes.
+    pub(crate) fn bytes(&self) -> usize {
         STRING_BYTES + if self.text.is_heap_allocated() { self.text.capacity() } else { 0 }
     }
 

@@ -2,10 +2,10 @@
 //! its symbol, so `(:name row)` on a JSON row compares two numbers.
 
 use crate::bytecode::LONGEST_NAME;
+use crate::memory::account;
 use crate::value::index::{Entry, Index};
 use crate::value::string::{SHORT_TEXT, StringNode, hash_text};
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::convert::Infallible;
 use std::rc::Rc;
 
@@ -35,24 +35,44 @@ pub const MOST_DYNAMIC: usize = 4_096;
 /// Logical bytes of a table entry beside its string node.
 const ENTRY_BYTES: usize = 24;
 
-/// How many names there were at some moment.
+/// How many names earlier runs have left.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SymbolsMark {
-    len: usize,
+struct Kept {
+    rows: usize,
     dynamic: usize,
 }
 
-/// The names of an isolate.
+/// A name, and whether it was met in data.
+struct Name {
+    node: Rc<StringNode>,
+    is_dynamic: bool,
+}
+
+/// The names of an isolate, by their numbers.
+///
+/// Invariant: a number that a value, a program or a slot holds has its name; a string that knows its symbol is the node
+/// of that name.
 #[derive(Default)]
 pub struct Symbols {
-    entries: Vec<Rc<StringNode>>,
+    /// `None` for numbers that are free.
+    names: Vec<Option<Name>>,
     /// Where each name was found last among the keys of a map. Only a guess: rows of data have the same keys.
     places: Vec<Cell<u32>>,
     /// None when there are no names.
     index: Option<Index>,
     dynamic: usize,
+    /// Free numbers, the lowest last: numbers follow from what was committed and what the run has named.
+    free: Vec<u32>,
+    /// Those of them that the run has given out, in that order.
+    reused: Vec<u32>,
+    kept: Kept,
     /// Keys met in data stay strings without a symbol.
     pub(crate) plain_keys: bool,
+}
+
+fn node(names: &[Option<Name>], row: usize) -> &Rc<StringNode> {
+    // Numbers are freed when nothing holds them.
+    &names[row].as_ref().expect("a number that is held has its name").node
 }
 
 impl Symbols {
@@ -61,7 +81,7 @@ impl Symbols {
         let hash = hash_text(text);
         match self.find_hashed(text, hash) {
             Some(symbol) => symbol,
-            None => self.insert(text, hash),
+            None => self.insert(text, hash, false),
         }
     }
 
@@ -78,7 +98,7 @@ impl Symbols {
             return None;
         }
         self.dynamic += 1;
-        Some(self.insert(text, hash))
+        Some(self.insert(text, hash, true))
     }
 
     /// The symbol of a key met in data, which is only faster than a string with the same text.
@@ -103,69 +123,147 @@ impl Symbols {
         let Ok(found) = self.index.as_ref()?.find(
             &mut (),
             hash,
-            |_, row| Ok::<_, Infallible>(self.entries[row].as_str() == text),
-            |_, row| Ok(self.entries[row].as_str().cmp(text)),
+            |_, row| Ok::<_, Infallible>(node(&self.names, row).as_str() == text),
+            |_, row| Ok(node(&self.names, row).as_str().cmp(text)),
         );
         found.map(|row| Symbol(row as u32))
     }
 
-    fn insert(&mut self, text: &str, hash: u32) -> Symbol {
-        let symbol = Symbol(self.entries.len() as u32);
-        let node = StringNode::new(text);
-        node.set_symbol(symbol);
-        crate::memory::account::charge(ENTRY_BYTES);
-        let index = self.index.get_or_insert_with(|| Index::with_room(0));
-        let order = |_: &mut (), row: usize| Ok::<Ordering, Infallible>(self.entries[row].as_str().cmp(text));
-        let Ok(inserted) = index.insert(&mut (), Entry::new(hash, symbol.0), order);
-        self.entries.push(node);
-        self.places.push(Cell::default());
-        if inserted.is_err() {
+    fn insert(&mut self, text: &str, hash: u32, is_dynamic: bool) -> Symbol {
+        let row = match self.free.pop() {
+            Some(row) => {
+                self.reused.push(row);
+                row as usize
+            }
+            None => {
+                self.names.push(None);
+                self.places.push(Cell::default());
+                self.names.len() - 1
+            }
+        };
+        let symbol = Symbol(row as u32);
+        let named = StringNode::new(text);
+        named.set_symbol(symbol);
+        account::charge(ENTRY_BYTES);
+        self.places[row].set(0);
+        let has_room = self.add_to_index(text, Entry::new(hash, symbol.0));
+        self.names[row] = Some(Name { node: named, is_dynamic });
+        if !has_room {
             self.sort_index();
         }
         symbol
     }
 
-    /// How many there are.
-    pub(crate) fn mark(&self) -> SymbolsMark {
-        SymbolsMark { len: self.entries.len(), dynamic: self.dynamic }
+    /// False when names collide too often.
+    fn add_to_index(&mut self, text: &str, entry: Entry) -> bool {
+        let (names, index) = (&self.names, self.index.get_or_insert_with(|| Index::with_room(0)));
+        let order = |_: &mut (), row: usize| Ok::<_, Infallible>(node(names, row).as_str().cmp(text));
+        let Ok(inserted) = index.insert(&mut (), entry, order);
+        inserted.is_ok()
     }
 
-    /// Forgets the names since the mark, which no value has any more.
-    pub(crate) fn forget_since(&mut self, mark: SymbolsMark) {
-        self.dynamic = mark.dynamic;
-        while self.entries.len() > mark.len {
-            let row = self.entries.len() - 1;
-            let (entries, last) = (&self.entries, &self.entries[row]);
-            let gone = Entry::new(last.hash(), row as u32);
-            let order =
-                |_: &mut (), row: usize| Ok::<_, Infallible>(entries[row].as_str().cmp(last.as_str()));
-            if let Some(index) = &mut self.index {
-                let Ok(()) = index.remove(&mut (), gone, None, order, order);
-            }
-            self.entries.pop();
-            crate::memory::account::release(ENTRY_BYTES);
+    /// Keeps the names of the run.
+    pub(crate) fn commit(&mut self) {
+        self.kept = Kept { rows: self.names.len(), dynamic: self.dynamic };
+        self.reused.clear();
+    }
+
+    /// Forgets the names of the run, which no value has any more.
+    pub(crate) fn roll_back(&mut self) {
+        self.dynamic = self.kept.dynamic;
+        while self.names.len() > self.kept.rows {
+            self.forget(self.names.len() - 1);
+            self.names.pop();
         }
-        self.places.truncate(mark.len);
+        self.places.truncate(self.kept.rows);
+        while let Some(row) = self.reused.pop() {
+            self.forget(row as usize);
+            self.free.push(row);
+        }
+    }
+
+    fn forget(&mut self, row: usize) {
+        let names = &self.names;
+        let last = node(names, row);
+        let gone = Entry::new(last.hash(), row as u32);
+        let order =
+            |_: &mut (), row: usize| Ok::<_, Infallible>(node(names, row).as_str().cmp(last.as_str()));
+        if let Some(index) = &mut self.index {
+            let Ok(()) = index.remove(&mut (), gone, None, order, order);
+        }
+        self.names[row] = None;
+        account::release(ENTRY_BYTES);
+    }
+
+    /// How many numbers there are, those that are free included.
+    pub(crate) fn rows(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The names whose number nothing holds: neither is it reached nor is there a string with their node.
+    fn unheld(&self, is_reached: impl Fn(Symbol) -> bool) -> impl Iterator<Item = (usize, &Name)> {
+        let named = self.names.iter().enumerate().filter_map(|(row, name)| Some((row, name.as_ref()?)));
+        named.filter(move |(row, name)| Rc::strong_count(&name.node) == 1 && !is_reached(Symbol(*row as u32)))
+    }
+
+    /// Logical bytes of the names that are held by nothing.
+    pub(crate) fn unheld_bytes(&self, is_reached: impl Fn(Symbol) -> bool) -> u64 {
+        self.unheld(is_reached).map(|(_, name)| (ENTRY_BYTES + name.node.bytes()) as u64).sum()
+    }
+
+    /// Between two runs: forgets the names that are held by nothing. Their numbers are given again.
+    pub(crate) fn sweep(&mut self, is_reached: impl Fn(Symbol) -> bool) {
+        let gone: Vec<usize> = self.unheld(is_reached).map(|(row, _)| row).collect();
+        if gone.is_empty() {
+            return;
+        }
+        account::release(gone.len() * ENTRY_BYTES);
+        gone.into_iter().for_each(|row| self.names[row] = None);
+        while self.names.last().is_some_and(Option::is_none) {
+            self.names.pop();
+        }
+        self.names.shrink_to_fit();
+        self.places.truncate(self.names.len());
+        let rows = (0..self.names.len() as u32).rev();
+        self.free = rows.filter(|&row| self.names[row as usize].is_none()).collect();
+        self.dynamic = self.names.iter().flatten().filter(|name| name.is_dynamic).count();
+        self.commit();
+        self.index_all();
+    }
+
+    /// Makes the index of what names there are.
+    fn index_all(&mut self) {
+        let count = self.names.iter().flatten().count();
+        self.index = (count > 0).then(|| Index::with_room(count));
+        for row in 0..self.names.len() {
+            let Some(Name { node, .. }) = &self.names[row] else { continue };
+            let (node, hash) = (node.clone(), node.hash());
+            if !self.add_to_index(node.as_str(), Entry::new(hash, row as u32)) {
+                return self.sort_index();
+            }
+        }
     }
 
     /// Goes on with a sorted index: names collide too often.
     #[cold]
     fn sort_index(&mut self) {
-        let entry = |(row, node): (usize, &Rc<StringNode>)| Entry::new(node.hash(), row as u32);
-        let mut entries: Vec<Entry> = self.entries.iter().enumerate().map(entry).collect();
-        let text = |entry: &Entry| self.entries[entry.row()].as_str();
+        let named = self.names.iter().enumerate();
+        let mut entries: Vec<Entry> = named
+            .filter_map(|(row, name)| Some(Entry::new(name.as_ref()?.node.hash(), row as u32)))
+            .collect();
+        let text = |entry: &Entry| node(&self.names, entry.row()).as_str();
         entries.sort_by(|a, b| a.hash().cmp(&b.hash()).then_with(|| text(a).cmp(text(b))));
         self.index = Some(Index::sorted(&entries));
     }
 
     /// The text of a symbol.
     pub fn text(&self, symbol: Symbol) -> &str {
-        self.entries[symbol.0 as usize].as_str()
+        self.string(symbol).as_str()
     }
 
     /// The interned string of a symbol.
     pub fn string(&self, symbol: Symbol) -> &Rc<StringNode> {
-        &self.entries[symbol.0 as usize]
+        node(&self.names, symbol.0 as usize)
     }
 
     /// Where the name was found last among the keys of a map.
@@ -183,12 +281,12 @@ impl Symbols {
 
     /// The hash of a symbol's text.
     pub fn hash(&self, symbol: Symbol) -> u32 {
-        self.entries[symbol.0 as usize].hash()
+        self.string(symbol).hash()
     }
 }
 
 impl Drop for Symbols {
     fn drop(&mut self) {
-        crate::memory::account::release(self.entries.len() * ENTRY_BYTES);
+        account::release(self.names.iter().flatten().count() * ENTRY_BYTES);
     }
 }

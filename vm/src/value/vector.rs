@@ -121,6 +121,19 @@ impl VectorNode {
         }
     }
 
+    /// All items that it keeps alive: for a part of a vector those of the whole.
+    pub(crate) fn stored(&self) -> &[Value] {
+        match &self.repr {
+            Repr::Owned { items, .. } => items,
+            Repr::Slice { base, .. } => match &base.repr {
+                Repr::Owned { items, .. } => items,
+                // A slice is always made of an owned vector.
+                _ => &[],
+            },
+            Repr::Range { .. } => &[],
+        }
+    }
+
     /// The items, copied one by one.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Value> + ExactSizeIterator + '_ {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())

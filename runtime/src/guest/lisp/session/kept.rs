@@ -79,7 +79,7 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
         None => session.contents().bindings.keys().cloned().collect(),
     };
     if let Some(kept) = take(session) {
-        let is_kept = beside(session, kept, |kept| {
+        let is_kept = beside(session, kept, Sweep::Now, |kept| {
             let results = HISTORY.iter().filter(|_| history).copied().chain(history.then_some(FAILURE));
             known.iter().map(String::as_str).chain(results).for_each(|name| {
                 kept.isolate.undefine(None, name);
@@ -102,7 +102,7 @@ pub(crate) fn forget(session: &SessionState, names: Option<&[String]>, history: 
 pub(crate) fn note_failure(session: &SessionState, of_place: &Lisp, failure: &Failure) {
     let kept = take(session).or_else(|| Kept::empty(&of_place.environment));
     if let Some(kept) = kept {
-        beside(session, kept, |kept| {
+        beside(session, kept, Sweep::Later, |kept| {
             // What cannot be written down is not known.
             let _ = kept.isolate.define(FAILURE, |cx, _| failed(cx, failure));
         });
@@ -113,7 +113,7 @@ pub(crate) fn note_failure(session: &SessionState, of_place: &Lisp, failure: &Fa
 /// what it is called there; what there is none of there is gone.
 pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
     if let Some(kept) = take(session) {
-        beside(session, kept, |kept| {
+        beside(session, kept, Sweep::Now, |kept| {
             let before = kept.isolate.live_bytes();
             let (from, to) = (kept.environment.prelude(), place.environment.prelude());
             // What could not be linked is linked by the next program that names it.
@@ -129,12 +129,23 @@ pub(crate) fn move_to(session: &SessionState, place: &Lisp) {
     }
 }
 
+/// When names that nothing reaches any more are freed: now, at the cost of going through all that is kept, or with a later
+/// commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sweep {
+    Now,
+    Later,
+}
+
 /// Changes what is kept, without a program: without a bound, and unmetered. False when nothing could be changed.
-fn beside(session: &SessionState, mut kept: Kept, change: impl FnOnce(&mut Kept)) -> bool {
+fn beside(session: &SessionState, mut kept: Kept, sweep: Sweep, change: impl FnOnce(&mut Kept)) -> bool {
     kept.isolate.begin(Budget { memory_bytes: u64::MAX, ..Budget::default() });
     change(&mut kept);
     let is_kept = kept.isolate.commit(u64::MAX).is_ok();
     if is_kept {
+        if sweep == Sweep::Now {
+            kept.isolate.sweep();
+        }
         kept.environment = describe(&mut kept.isolate, &kept.environment);
         session.contents().memory_bytes = kept.isolate.live_bytes().saturating_sub(kept.empty_bytes);
     }
