@@ -8,6 +8,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::borrow::{Borrow, Cow};
 
+/// Bytes of an id as JSON text.
+const LONGEST_ID: usize = 256;
+
 /// A request id as JSON text: a number or a string, never null.
 ///
 /// Two spellings of the same string are the same id, because strings with escapes are normalised.
@@ -15,9 +18,9 @@ use std::borrow::{Borrow, Cow};
 pub struct Id<'a>(Cow<'a, str>);
 
 impl<'a> Id<'a> {
-    /// Reads an id; `None` when the value is neither a number nor a string.
+    /// Reads an id; `None` when the value is neither a number nor a string, or too long: ids are echoed and kept.
     pub fn from_raw(raw: Raw<'a>) -> Option<Id<'a>> {
-        let text = raw.get();
+        let text = Some(raw.get()).filter(|text| text.len() <= LONGEST_ID)?;
         match text.as_bytes().first()? {
             b'"' if text.contains('\\') => {
                 let value: String = serde_json::from_str(text).ok()?;
@@ -208,6 +211,10 @@ mod tests {
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":1,"method":7}"#), FrameError::Invalid);
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), FrameError::Invalid);
         assert_eq!(error(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#), FrameError::Invalid);
+        let long = "x".repeat(LONGEST_ID - 1);
+        let line = format!(r#"{{"jsonrpc":"2.0","id":"{long}","method":"ping"}}"#);
+        assert_eq!(error(&line), FrameError::Invalid);
+        assert!(Frame::default().read(line.replacen('x', "", 1).as_bytes()).is_ok());
     }
 
     #[test]
