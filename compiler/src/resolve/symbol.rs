@@ -24,7 +24,7 @@ const FLOAT_CONSTANTS: &[(&str, f64)] = &[
 ];
 
 /// Turn history: defined by the session, nil without one.
-const HISTORY: &[&str] = &["*1", "*2", "*3", "*e"];
+pub(in crate::resolve) const HISTORY: &[&str] = &["*1", "*2", "*3", "*e"];
 
 /// Namespaces that are not in the builtin table.
 const OTHER_NAMESPACES: &[&str] = &[

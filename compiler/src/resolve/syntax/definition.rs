@@ -5,6 +5,7 @@ use crate::form::duplicate::form_text;
 use crate::form::{Form, FormKind};
 use crate::ir::{Kind, Slots};
 use crate::names::{Name, Special, split_qualified};
+use crate::resolve::symbol::HISTORY;
 use crate::resolve::{Resolved, Resolver, with_advice, wrong_shape};
 use ptc_vm::bytecode::Const;
 use ptc_vm::{Reason, Span};
@@ -107,6 +108,12 @@ impl<'a> Resolver<'a, '_> {
             .hint_boxed("For example (def total 5) or (defn total [x] …); `let` takes patterns apart."));
         };
         let text = self.names.text(name);
+        if HISTORY.contains(&text) {
+            let message =
+                format!("cannot define {text}: it is the result of an earlier program of the session");
+            return Err(invalid_form(form.span, message)
+                .hint_boxed(format!("Define a name of your own, as in (def earlier {text}).")));
+        }
         if self.defines.is_some() {
             let message =
                 format!("a prelude holds no state: {text} cannot be defined inside of a definition");
