@@ -4,12 +4,14 @@ use crate::exec::dispatch::{Dispatcher, RunPlace, Submitted};
 use crate::guest::lisp::Lisp;
 use crate::guest::lisp::session::{self, SessionRun, SessionState};
 pub use crate::guest::lisp::session::{
-    Accept, CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionUsage,
+    Accept, CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionEnd,
+    SessionLimits, SessionUsage,
 };
 use crate::handle::Run;
 use crate::run::options::RunOptions;
-use crate::run::outcome::{Failure, Outcome};
+use crate::run::outcome::{Failure, Outcome, Report};
 use crate::run::watcher::RunWatcher;
+use ptc_vm::{Class, Reason};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -132,10 +134,10 @@ impl Session {
         self.shared.is_taken.load(Ordering::Acquire)
     }
 
-    /// Ends it; a program under way is cancelled. Without effect on one that has ended.
-    pub fn close(&self) {
+    /// Ends it; a program under way is cancelled, and told why. Without effect on one that has ended.
+    pub fn close(&self, why: SessionEnd) {
         let SessionShared { state, running, dispatcher, worker, .. } = &*self.shared;
-        if state.close() {
+        if state.close(why) {
             return;
         }
         if let Some(running) = &*running.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -148,7 +150,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        self.close(SessionEnd::Closed);
     }
 }
 
@@ -269,8 +271,13 @@ impl RunWatcher for TurnWatcher {
         self.watcher.call_ended(ended);
     }
 
-    fn ended(self: Box<Self>, outcome: Outcome) {
+    fn ended(self: Box<Self>, mut outcome: Outcome) {
         let TurnWatcher { watcher, turn } = *self;
+        if let (Err(failure), Some(end)) = (&mut outcome.result, turn.shared.state.end())
+            && failure.reason.class() == Class::Cancelled
+        {
+            *failure = session_ended(end);
+        }
         {
             let state = &turn.shared.state;
             let mut contents = state.contents();
@@ -286,4 +293,11 @@ impl RunWatcher for TurnWatcher {
         drop(turn);
         watcher.ended(outcome);
     }
+}
+
+/// A program whose session ended before it did.
+fn session_ended(why: SessionEnd) -> Failure {
+    let message = format!("the session ended while the program ran: it {}", why.words());
+    let report = Report::new(Reason::Cancelled, message);
+    report.hint("Nothing is wrong with the program. What the session held is gone: start another one.").into()
 }

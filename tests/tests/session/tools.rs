@@ -115,8 +115,22 @@ fn results_and_names_that_are_too_large() {
     assert_eq!(notice["reason"], "max_history_entry_bytes", "{large}");
     let program = "[(:lisp_session_preview *1) (:reason *1) (:max_bytes *1)]";
     assert_eq!(eval(&mut server, &id, program), "[true :max_history_entry_bytes 65536]");
+    // What is too large is counted all the same.
+    let whole =
+        call(&mut server, "lisp_session_eval", json!({ "session_id": id, "program": "(vec (range 20000))" }));
+    assert_eq!(whole["structuredContent"]["history_notices"][0]["bytes"], 108_891, "{whole}");
+    assert_eq!(eval(&mut server, &id, "(:bytes *1)"), "108891");
     let binding = json!({ "session_id": id, "program": "(def big (vec (range 100000)))" });
-    assert_eq!(reason(&call(&mut server, "lisp_session_eval", binding)), "session_limit_exceeded");
+    let refused = call(&mut server, "lisp_session_eval", binding);
+    assert_eq!(reason(&refused), "session_limit_exceeded");
+    let text = text_of(&refused);
+    assert!(text.contains("binding `big` needs 588891, max_binding_bytes is 262144"), "{text}");
+    let memory = json!({ "session_id": id, "program": "(def many (vec (repeatedly 70000 (fn [] 1)))) 1" });
+    let text = text_of(&call(&mut server, "lisp_session_eval", memory));
+    assert!(
+        text.contains("memory needs 1") && text.contains("max_session_memory_bytes is 1048576"),
+        "{text}"
+    );
     let count = json!({ "session_id": id, "program": "(def a 1) (def b 2) (def c 3)" });
     assert_eq!(reason(&call(&mut server, "lisp_session_eval", count)), "session_limit_exceeded");
     let fits = json!({ "session_id": id, "program": "(def a 1) (def b 2)" });
@@ -163,6 +177,74 @@ fn looking_forgetting_and_closing() {
         call(&mut server, "lisp_session_eval", json!({ "session_id": "ptcs_nope", "program": "1" }));
     assert_eq!(reason(&unknown), "session_not_found");
     assert_eq!(call(&mut server, "lisp_session_list", json!({}))["structuredContent"]["count"], 0);
+}
+
+#[test]
+fn a_session_that_forgets_has_room_again() {
+    let mut server = server(&[]);
+    let id = start(&mut server);
+    let usage = |server: &mut Server, arguments: Value| {
+        call(server, "lisp_session_forget", arguments)["structuredContent"]["usage"].clone()
+    };
+    for at in 0..60 {
+        let keys = format!("(count (into {{}} (map (fn [n] [(keyword (str \"k{at}_\" n)) 1]) (range 500))))");
+        assert_eq!(eval(&mut server, &id, &keys), "500", "{at}");
+        eval(&mut server, &id, &format!("(def name{at} [:a{at} :b{at}])"));
+        usage(&mut server, json!({ "session_id": id, "bindings": [format!("name{at}")] }));
+    }
+    let all = ["memory", "history", "prints", "tool_calls", "upstream_calls"];
+    let left = usage(&mut server, json!({ "session_id": id, "clear": all }));
+    assert_eq!(left["memory_bytes"], 0, "{left}");
+}
+
+#[test]
+fn names_that_are_gone_and_names_of_results() {
+    let mut server = server(&[]);
+    let id = start(&mut server);
+    eval(&mut server, &id, "(def rate 2) (defn scaled [n] (* n rate))");
+    call(&mut server, "lisp_session_forget", json!({ "session_id": id, "bindings": ["rate"] }));
+    let text = eval(&mut server, &id, "(scaled 1)");
+    assert!(text.contains("not defined in this session (any more)") && !text.contains("move the"), "{text}");
+    eval(&mut server, &id, "(def rate 3)");
+    assert_eq!(eval(&mut server, &id, "(scaled 1)"), "3");
+    for program in ["(def *1 5)", "(defn *2 [] 5)", "(defonce *3 5)"] {
+        let text = eval(&mut server, &id, program);
+        assert!(text.contains("cannot define *") && text.ends_with("[rolled back]"), "{text}");
+    }
+    assert_eq!(eval(&mut server, &id, "*1"), "3");
+}
+
+/// The answer of a program whose session ends after `ttl_ms`, or is closed.
+fn ended_under_way(server: &mut Server, ttl_ms: Option<u64>) -> String {
+    let started =
+        call(server, "lisp_session_start", ttl_ms.map_or(json!({}), |ttl| json!({ "ttl_ms": ttl })));
+    let id = started["structuredContent"]["session_id"].as_str().unwrap().to_owned();
+    let arguments = json!({ "session_id": id, "program": "(loop [] (recur))" });
+    let running = server.begin("tools/call", json!({ "name": "lisp_session_eval", "arguments": arguments }));
+    if ttl_ms.is_none() {
+        let arguments = json!({ "session_id": id });
+        server.begin("tools/call", json!({ "name": "lisp_session_close", "arguments": arguments }));
+    }
+    let answers = 1 + usize::from(ttl_ms.is_none());
+    let answers: Vec<Value> = (0..answers).map(|_| server.receive()).collect();
+    text_of(&answers.iter().find(|answer| answer["id"] == running).unwrap()["result"])
+}
+
+#[test]
+fn a_program_is_told_why_its_session_ended() {
+    let mut server = server(&["--timeout", "60s"]);
+    let closed = ended_under_way(&mut server, None);
+    assert!(closed.contains("it was closed") && !closed.contains("gave up"), "{closed}");
+    // The program has to begin before the session is over.
+    let mut ttl_ms = 250;
+    let expired = loop {
+        let text = ended_under_way(&mut server, Some(ttl_ms));
+        if !text.contains("session is closed") {
+            break text;
+        }
+        ttl_ms *= 2;
+    };
+    assert!(expired.contains("end of its lifetime (ttl)") && !expired.contains("gave up"), "{expired}");
 }
 
 #[test]

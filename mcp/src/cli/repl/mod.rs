@@ -87,7 +87,7 @@ pub async fn run(args: ReplArgs) -> Result<Exit, Abort> {
     let (session, files) = (place.session(kept), args.prelude.clone());
     let mut repl = Repl { booted, place, prelude, files, session, limits, last: None, tells_costs: false };
     let done = repl.all(&args).await;
-    repl.session.close();
+    repl.session.close(ptc_runtime::session::SessionEnd::Closed);
     repl.booted.runtime.shutdown().await;
     done
 }

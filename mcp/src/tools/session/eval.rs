@@ -265,8 +265,9 @@ fn decorate<'r>(
         }
         memory.insert("truncated".into(), false.into());
         let notice = contents.note.map(|note| {
+            let bytes = if note.size.is_more { "more_than_bytes" } else { "bytes" };
             json!({
-                "field": "*1", "reason": "max_history_entry_bytes", "bytes": note.bytes, "max_bytes": note.most,
+                "field": "*1", "reason": "max_history_entry_bytes", bytes: note.size.bytes, "max_bytes": note.most,
                 "message": NOTICE,
             })
         });

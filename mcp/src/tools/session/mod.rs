@@ -26,7 +26,7 @@ use crate::protocol::borrowed::Raw;
 use arguments::{Fields, SessionFault, SessionReason};
 use preludes::AskedPreludes;
 use ptc_runtime::secrets::Cut;
-use ptc_runtime::session::{Bindings, Forget, SessionBusy};
+use ptc_runtime::session::{Bindings, Forget, SessionBusy, SessionEnd};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use table::Closed;
@@ -297,7 +297,7 @@ impl BoundTool {
 
     fn close(&self, owner: CallOwner, fields: &Fields) -> Result<Map<String, Value>, SessionFault> {
         let id = fields.session_id()?;
-        let Closed = self.table.close(owner, id)?;
+        let Closed = self.table.close(owner, id, SessionEnd::Closed)?;
         let reason = fields.text("reason").unwrap_or("closed");
         Ok(ok([("session_id", id.into()), ("closed", true.into()), ("reason", reason.into())]))
     }

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use ptc_runtime::limits::Limits;
-use ptc_runtime::session::{Session, SessionLimits};
+use ptc_runtime::session::{Session, SessionEnd, SessionLimits};
 use ptc_runtime::{Runtime, limit_table};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -150,7 +150,7 @@ impl SessionTable {
     }
 
     /// Ends a session.
-    pub(super) fn close(&self, owner: CallOwner, id: &str) -> Result<Closed, SessionFault> {
+    pub(super) fn close(&self, owner: CallOwner, id: &str, why: SessionEnd) -> Result<Closed, SessionFault> {
         let session = {
             let mut open = self.open();
             let is_own = open.sessions.get(id).is_some_and(|session| session.owner == owner);
@@ -163,7 +163,7 @@ impl SessionTable {
             open.ended.push_back((owner, id.to_owned()));
             session
         };
-        session.session.close();
+        session.session.close(why);
         Ok(Closed)
     }
 }
@@ -187,9 +187,11 @@ async fn end_in_time(table: Weak<SessionTable>, session: Weak<OpenSession>) {
         let Some(deadline) = session.upgrade().map(|session| session.ends()) else { return };
         tokio::time::sleep_until(deadline.into()).await;
         let (Some(table), Some(session)) = (table.upgrade(), session.upgrade()) else { return };
-        if session.ends() <= Instant::now() {
+        let now = Instant::now();
+        if session.ends() <= now {
+            let why = if session.expires.1 <= now { SessionEnd::Expired } else { SessionEnd::Idle };
             // It may have been closed in this instant.
-            let _ = table.close(session.owner, &session.id);
+            let _ = table.close(session.owner, &session.id, why);
             return;
         }
     }

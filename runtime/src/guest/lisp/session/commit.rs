@@ -1,6 +1,8 @@
 //! The end of a program that went well: its result becomes `*1`, and what it has defined stays.
 
-use super::state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionState};
+use super::state::{
+    CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionLimits, SessionState,
+};
 use crate::guest::lisp::environment::{CompileEnvironment, DefinedName};
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Failure, FailureKind, RenderedValue};
@@ -8,8 +10,9 @@ use crate::secrets::{CleanText, Cut, SecretRegistry, shortened};
 use ptc_compiler::CallArity;
 use ptc_vm::print::{TextLimit, pr_str};
 use ptc_vm::value::map::MapNode;
-use ptc_vm::{Class, Context, Fault, Isolate, Value};
+use ptc_vm::{Class, Context, Fault, Isolate, OverLimit, Value};
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// Names of the last results, newest first (language.md, "sessions").
@@ -24,6 +27,9 @@ fn is_history(name: &str) -> bool {
 
 /// Bytes of the preview in the description of a result that is too large.
 const DESCRIBED: usize = 200;
+
+/// A value that is too large is counted up to so many times its limit.
+const COUNTED: usize = 16;
 
 /// Of a session whose state would be larger than its limits.
 const OVER_LIMIT: FailureKind = FailureKind::new("session_limit_exceeded", Class::RuntimeError);
@@ -67,7 +73,7 @@ pub(in crate::guest::lisp) fn prepare(
         if form.bytes <= limits.history_entry_bytes {
             return Ok(value.clone());
         }
-        note = Some(CommitNote { bytes: form.bytes, most: limits.history_entry_bytes });
+        note = Some(CommitNote { size: form.size(), most: limits.history_entry_bytes });
         description(cx, form, limits)
     })?;
     // Printed by the closure above, if not before.
@@ -85,13 +91,13 @@ pub(in crate::guest::lisp) fn prepare(
         contents.bindings.len() + added
     };
     if count as u64 > limits.bindings {
-        return Err(over("memory", "max_bindings", Some(count as u64), limits.bindings));
+        return Err(over("memory", count, "max_bindings", limits.bindings));
     }
     let mut changed = Vec::with_capacity(names.len());
     for name in names {
         let most = limits.binding_bytes;
-        let (bytes, preview) = match result.is_exact && isolate.is_result(&name) {
-            true => (result.bytes, entry.preview.clone()),
+        let (size, preview) = match result.is_exact && isolate.is_result(&name) {
+            true => (result.size(), entry.preview.clone()),
             false => {
                 let Some(form) =
                     isolate.definition(&name, |cx, value| PrintedForm::of(cx, value, most, limits))
@@ -99,13 +105,13 @@ pub(in crate::guest::lisp) fn prepare(
                     continue;
                 };
                 let form = form?;
-                (form.bytes, form.preview(limits, secrets))
+                (form.size(), form.preview(limits, secrets))
             }
         };
-        if bytes > most {
-            return Err(over(&format!("binding `{name}`"), "max_binding_bytes", Some(bytes), most));
+        if size.bytes > most {
+            return Err(over(&format!("binding `{name}`"), size, "max_binding_bytes", most));
         }
-        changed.push((name, SessionBinding { bytes, preview }));
+        changed.push((name, SessionBinding { bytes: size.bytes, preview }));
     }
     Ok(PreparedCommit { entry, note, changed })
 }
@@ -117,8 +123,10 @@ pub(in crate::guest::lisp) fn commit(
     limits: &SessionLimits,
 ) -> Result<(), CommitRefusal> {
     let most = empty_bytes.saturating_add(limits.memory_bytes);
-    let begun = isolate.commit(most);
-    begun.map_err(|_| over("memory", "max_session_memory_bytes", None, limits.memory_bytes))
+    isolate.commit(most).map_err(|OverLimit { needed, .. }| {
+        let needed = needed.saturating_sub(empty_bytes);
+        over("memory", needed, "max_session_memory_bytes", limits.memory_bytes)
+    })
 }
 
 impl PreparedCommit {
@@ -163,9 +171,7 @@ pub(in crate::guest::lisp) fn describe(
     Arc::new(before.with_session(names))
 }
 
-/// `actual`: where it is known how much it is.
-fn over(field: &str, limit: &str, actual: Option<u64>, most: u64) -> CommitRefusal {
-    let actual = actual.map_or("more".to_owned(), |actual| actual.to_string());
+fn over(field: &str, actual: impl Display, limit: &str, most: u64) -> CommitRefusal {
     let message = format!(
         "session persisted-state limit exceeded; eval was not committed: {field} needs {actual}, {limit} is {most}"
     );
@@ -185,7 +191,7 @@ fn description(
     let entries = vec![
         ("lisp_session_preview", Value::Bool(true)),
         ("reason", reason),
-        ("bytes", whole(form.bytes)),
+        (if form.size().is_more { "more_than_bytes" } else { "bytes" }, whole(form.size().bytes)),
         ("max_bytes", whole(limits.history_entry_bytes)),
         ("preview", shown),
     ];
@@ -217,7 +223,7 @@ fn record(cx: &mut Context, entries: Vec<(&str, Value)>) -> Result<Value, Box<Fa
 /// What there is to know of a value as text: how long it is, and how it begins.
 #[derive(Default)]
 struct PrintedForm<'t> {
-    /// Bytes of all of it; one more than were asked for where it has more.
+    /// Bytes of all of it; where that is not exact, as many as were counted.
     bytes: u64,
     is_exact: bool,
     begins: Cow<'t, str>,
@@ -239,18 +245,24 @@ impl<'t> PrintedForm<'t> {
         })
     }
 
-    /// Prints a value, up to `most` bytes.
+    /// Its size.
+    fn size(&self) -> PrintedSize {
+        PrintedSize { bytes: self.bytes, is_more: !self.is_exact }
+    }
+
+    /// Prints a value that may have so many bytes; one that has more is counted, up to a bound.
     fn of(
         cx: &mut Context,
         value: &Value,
         most: u64,
         limits: &SessionLimits,
     ) -> Result<PrintedForm<'static>, Box<Fault>> {
-        let counted = to_usize(most);
-        let limit = TextLimit { bytes: shown_bytes(limits).min(counted), counted, brief: false };
+        let counted = to_usize(most).saturating_mul(COUNTED);
+        let limit = TextLimit { bytes: shown_bytes(limits).min(to_usize(most)), counted, brief: false };
         let printed = pr_str(cx, value, limit)?;
         let is_exact = printed.bytes <= counted;
-        Ok(PrintedForm { bytes: printed.bytes as u64, is_exact, begins: Cow::Owned(printed.text) })
+        let bytes = printed.bytes.min(counted) as u64;
+        Ok(PrintedForm { bytes, is_exact, begins: Cow::Owned(printed.text) })
     }
 
     /// Its first characters.

@@ -13,7 +13,10 @@ mod state;
 
 pub(crate) use kept::{forget, move_to, note_failure, release};
 pub(crate) use state::SessionState;
-pub use state::{CommitNote, HistoryEntry, SessionBinding, SessionContents, SessionLimits, SessionUsage};
+pub use state::{
+    CommitNote, HistoryEntry, PrintedSize, SessionBinding, SessionContents, SessionEnd, SessionLimits,
+    SessionUsage,
+};
 
 use crate::run::outcome::{Failure, RenderedValue};
 use std::sync::Arc;

@@ -4,8 +4,9 @@ use crate::run::outcome::{CallRecord, CallStatus};
 use crate::secrets::CleanText;
 use crate::spill::OwnedSpills;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 crate::limit_table! {
     /// How much a session may keep between its programs. Bytes of a binding or of a result are those of its printed form;
@@ -49,11 +50,27 @@ pub struct HistoryEntry {
     pub preview: CleanText,
 }
 
+/// Bytes of a printed form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintedSize {
+    /// As many as were counted.
+    pub bytes: u64,
+    /// There are more.
+    pub is_more: bool,
+}
+
+impl fmt::Display for PrintedSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.is_more { "more than " } else { "" };
+        write!(f, "{more}{}", self.bytes)
+    }
+}
+
 /// A result that was too large to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitNote {
-    /// At least so many bytes.
-    pub bytes: u64,
+    /// How large.
+    pub size: PrintedSize,
     /// The bound.
     pub most: u64,
 }
@@ -144,6 +161,28 @@ fn call_bytes(call: &CallRecord) -> u64 {
     (call.server.len() + call.tool.len() + error + NUMBERS) as u64
 }
 
+/// Why a session has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Somebody closed it.
+    Closed,
+    /// It is as old as it may become.
+    Expired,
+    /// Nothing has happened in it for as long as that may be.
+    Idle,
+}
+
+impl SessionEnd {
+    /// In words, after "it".
+    pub fn words(self) -> &'static str {
+        match self {
+            SessionEnd::Closed => "was closed",
+            SessionEnd::Expired => "has reached the end of its lifetime (ttl)",
+            SessionEnd::Idle => "was idle for too long",
+        }
+    }
+}
+
 /// A session as everybody sees it.
 pub(crate) struct SessionState {
     /// Different for every session of the process.
@@ -152,7 +191,7 @@ pub(crate) struct SessionState {
     contents: Mutex<SessionContents>,
     /// Large results of its programs.
     spills: Mutex<OwnedSpills>,
-    is_closed: AtomicBool,
+    end: OnceLock<SessionEnd>,
 }
 
 impl SessionState {
@@ -163,7 +202,7 @@ impl SessionState {
             limits,
             contents: Mutex::default(),
             spills: Mutex::default(),
-            is_closed: AtomicBool::new(false),
+            end: OnceLock::new(),
         }
     }
 
@@ -176,12 +215,17 @@ impl SessionState {
     }
 
     /// Its isolate goes when the run that has it ends, its large results at once. True when it was closed before.
-    pub(crate) fn close(&self) -> bool {
+    pub(crate) fn close(&self, why: SessionEnd) -> bool {
         *self.spills() = OwnedSpills::default();
-        self.is_closed.swap(true, Ordering::AcqRel)
+        self.end.set(why).is_err()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.end().is_some()
+    }
+
+    /// Why it has ended.
+    pub(crate) fn end(&self) -> Option<SessionEnd> {
+        self.end.get().copied()
     }
 }
