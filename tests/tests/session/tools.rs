@@ -128,7 +128,7 @@ fn results_and_names_that_are_too_large() {
     let memory = json!({ "session_id": id, "program": "(def many (vec (repeatedly 70000 (fn [] 1)))) 1" });
     let text = text_of(&call(&mut server, "lisp_session_eval", memory));
     assert!(
-        text.contains("memory needs 1") && text.contains("max_session_memory_bytes is 1048576"),
+        text.contains("memory needs 2") && text.contains("max_session_memory_bytes is 1048576"),
         "{text}"
     );
     let count = json!({ "session_id": id, "program": "(def a 1) (def b 2) (def c 3)" });
