@@ -118,7 +118,8 @@ fn an_import_into_a_file_of_upstreams_keeps_what_the_hosts_mean() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("wrong: left out: it has neither"), "{}", stdout(&output));
     let read: Value = serde_json::from_str(&std::fs::read_to_string(&out).expect("a file")).expect("JSON");
-    let names: Vec<&String> = read["mcpServers"].as_object().expect("entries").keys().collect();
+    let entries = read["mcpServers"].as_object().expect("entries");
+    let names: Vec<&str> = entries.keys().map(String::as_str).collect();
     assert_eq!((&read["upstreams"], names), (&ours, vec!["desk", "unset", "far"]));
     for name in ["desk", "shop"] {
         let works = at(home, &["tools", name, "--upstreams-config", "out.json"]);
