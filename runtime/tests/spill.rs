@@ -1,7 +1,9 @@
 //! Results that are kept in files: their form, their parts, their bound, and what is left of dead processes.
 
 use ptc_runtime::secrets::SecretRegistry;
-use ptc_runtime::spill::{Grep, LookError, SpillError, SpillOptions, SpillStore, TopLevel, names_in};
+use ptc_runtime::spill::{
+    Grep, LookError, SpillError, SpillOptions, SpillStore, StopFlag, TopLevel, names_in,
+};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -96,7 +98,7 @@ fn grep_shows_lines_with_numbers_and_counts_them_all() {
         .collect();
     let kept = store.keep(text.as_bytes()).expect("kept");
     let grep = |pattern: &str, context, most_bytes| {
-        kept.grep(&Grep { pattern: pattern.to_owned(), context, most_bytes })
+        kept.grep(&Grep { pattern: pattern.to_owned(), context, most_bytes }, &StopFlag::default())
     };
     let found = grep("foo\\.txt", 1, ALL).expect("found");
     assert_eq!(found.matches, 5);
@@ -111,9 +113,20 @@ fn grep_shows_lines_with_numbers_and_counts_them_all() {
     // No match reaches over the end of a line, and no pattern takes more than linear time.
     assert_eq!(grep("1\\s+line 2 ", 0, ALL).expect("found").matches, 0);
     let evil = store.keep("a".repeat(1 << 20).as_bytes()).expect("kept");
-    let found = evil.grep(&Grep { pattern: "(a*)*b".into(), context: 0, most_bytes: 10 }).expect("found");
+    let found = evil
+        .grep(&Grep { pattern: "(a*)*b".into(), context: 0, most_bytes: 10 }, &StopFlag::default())
+        .expect("found");
     assert_eq!(found.matches, 0);
-    for pattern in ["(", "a{1000}{1000}{1000}", "\\n"] {
+    assert_eq!(grep("\\bfoo\\b.\\w+$", 0, ALL).expect("found").matches, 5);
+    assert_eq!(grep("^line \\d{5} \\p{Lu}", 0, ALL).expect("found").matches, 5);
+    let states = [
+        "[ab]*a[ab]{2000}c",
+        "c[ab]{2000}a[ab]*",
+        "(?:a|b)*a(?:a|b){4000}c",
+        ".*a.{500}b.{500}c",
+        "\\w{250}0",
+    ];
+    for pattern in ["(", "a{1000}{1000}{1000}", "\\n"].into_iter().chain(states) {
         assert!(grep(pattern, 0, ALL).is_err(), "{pattern}");
     }
 }
@@ -133,7 +146,10 @@ fn all_results_together_have_a_bound_and_the_oldest_go() {
         assert_eq!(looked, Err(LookError::Gone));
     }
     let grep = Grep { pattern: "a".to_owned(), context: 0, most_bytes: ALL };
-    assert_eq!((a.grep(&grep), a.json_path("$", ALL)), (Err(LookError::Gone), Err(LookError::Gone)));
+    assert_eq!(
+        (a.grep(&grep, &StopFlag::default()), a.json_path("$", ALL)),
+        (Err(LookError::Gone), Err(LookError::Gone))
+    );
     assert_eq!(store.keep("x".repeat(10_001).as_bytes()).err(), Some(SpillError::TooLarge { most: 10_000 }));
     assert_eq!(store.used_bytes(), 0, "what made room for it has gone, and so has it");
     let name = |path: &str| path.rsplit('/').next().expect("a name").to_owned();

@@ -35,6 +35,7 @@ use crate::console::logging;
 use crate::console::{self, style};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs one small program next to many tools.
 #[derive(Debug, Parser)]
@@ -207,16 +208,25 @@ fn run<B: Bench>(cli: Cli<B>) -> Result<Exit, Abort> {
 
 /// Runs a command on a loop of one thread: it only moves bytes, programs run elsewhere.
 pub fn on_runtime(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
+    finish(tokio::runtime::Builder::new_current_thread().enable_all().build()?, command)
+}
+
+/// How long threads that may block are awaited when the command has ended: nothing of what they do is of use then.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+fn finish(
+    runtime: tokio::runtime::Runtime,
+    command: impl Future<Output = Result<Exit, Abort>>,
+) -> Result<Exit, Abort> {
+    let ended = runtime.block_on(command);
+    runtime.shutdown_timeout(PATIENCE);
+    ended
 }
 
 /// [`on_runtime`] with a thread for each core: for a server whose clients have connections of their own.
 pub fn on_all_cores(command: impl Future<Output = Result<Exit, Abort>>) -> Result<Exit, Abort> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores())
-        .enable_all()
-        .build()?
-        .block_on(command)
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores()).enable_all().build()?;
+    finish(runtime, command)
 }
 
 /// The number of cores.

@@ -1,18 +1,11 @@
 //! Parts of a result that is kept. Whatever is asked for, an answer has a bound.
 
 use super::form::{JsonPath, TopLevel};
+use super::grep::{Grep, GrepMatches};
+use super::stop::StopFlag;
 use super::store::{STRIDE, Spilled};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
-
-/// Bytes of a line that can be searched.
-const LONGEST_LINE: usize = 16 << 20;
-
-/// Bytes of a compiled pattern.
-const PATTERN: usize = 4 << 20;
 
 /// Size of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,28 +25,6 @@ pub struct KeptPart {
     pub truncated: bool,
     /// Its first line, from 1; beyond the last one for a part without any.
     pub from_line: u64,
-}
-
-/// What to look for.
-#[derive(Clone, Debug)]
-pub struct Grep {
-    /// A regular expression; case does not count.
-    pub pattern: String,
-    /// Lines to show before and after each.
-    pub context: usize,
-    /// Most bytes of text.
-    pub most_bytes: usize,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GrepMatches {
-    /// `12:line`, `13-line of the context`; `--` between groups.
-    pub text: String,
-    /// Lines that match, those that are not shown as well.
-    pub matches: u64,
-    /// Not all are shown.
-    pub truncated: bool,
 }
 
 /// A look into a result.
@@ -118,20 +89,6 @@ impl From<io::Error> for LookError {
     }
 }
 
-/// Reads from a place on; others do not disturb it.
-struct Reading<'f> {
-    file: &'f File,
-    place: u64,
-}
-
-impl Read for Reading<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.place)?;
-        self.place += read as u64;
-        Ok(read)
-    }
-}
-
 impl Look {
     /// Bytes that are looked at, of a result with so many.
     pub(crate) fn work(&self, bytes: u64, most: usize) -> u64 {
@@ -147,7 +104,7 @@ impl Look {
 
 impl Spilled {
     /// What was looked at, unless it went meanwhile.
-    fn still<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
+    pub(super) fn still<T>(&self, looked: Result<T, LookError>) -> Result<T, LookError> {
         if self.is_gone() { Err(LookError::Gone) } else { looked }
     }
 
@@ -157,21 +114,21 @@ impl Spilled {
     /// The path is wrong, or finds more than that; the file cannot be read.
     pub fn json_path(&self, path: &str, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
         let path = JsonPath::read(path).map_err(LookError::Pattern)?;
-        self.still(path.find(self, most_bytes))
+        self.still(path.find(self, most_bytes, &StopFlag::default()))
     }
 
-    /// Looks; texts have at most so many bytes.
-    pub(crate) fn look(&self, look: Look, most: usize) -> Result<Looked, LookError> {
+    /// Looks, as long as somebody waits for it; texts have at most so many bytes.
+    pub(crate) fn look(&self, look: Look, most: usize, stop: &StopFlag) -> Result<Looked, LookError> {
         Ok(match look {
             Look::Stat => self.still(Ok(Looked::Size(self.stat(), self.top_level())))?,
             Look::Head(lines) => Looked::Lines(self.head(lines, most)?),
             Look::Tail(lines) => Looked::Lines(self.tail(lines, most)?),
             Look::Slice(from, to) => Looked::Lines(self.slice(from, to, most)?),
             Look::Grep { pattern, context } => {
-                Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most })?)
+                Looked::Matches(self.grep(&Grep { pattern, context, most_bytes: most }, stop)?)
             }
             Look::Read(bytes) => Looked::Beginning(self.read(bytes.min(most))?),
-            Look::Path(path) => Looked::Json(self.still(path.find(self, most))?),
+            Look::Path(path) => Looked::Json(self.still(path.find(self, most, stop))?),
         })
     }
 
@@ -217,34 +174,6 @@ impl Spilled {
         };
         let (text, truncated) = self.still(read())?;
         Ok(KeptPart { text, truncated, from_line: from.max(1) })
-    }
-
-    /// Lines that match, in one pass, whose time is proportional to the bytes.
-    ///
-    /// # Errors
-    /// The pattern is wrong, or a line too long; the file cannot be read.
-    pub fn grep(&self, grep: &Grep) -> Result<GrepMatches, LookError> {
-        let matcher: RegexMatcher = RegexMatcherBuilder::new()
-            .case_insensitive(true)
-            .line_terminator(Some(b'\n'))
-            .size_limit(PATTERN)
-            .build(&grep.pattern)
-            .map_err(|error| LookError::Pattern(error.to_string()))?;
-        let mut searcher: Searcher = SearcherBuilder::new()
-            .line_number(true)
-            .bom_sniffing(false)
-            .before_context(grep.context)
-            .after_context(grep.context)
-            .heap_limit(Some(LONGEST_LINE))
-            .build();
-        let mut found =
-            FoundLines { shown: GrepMatches::default(), most_bytes: grep.most_bytes, breaks: false };
-        let file = Reading { file: &self.file, place: 0 };
-        let searched = searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
-            LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
-        });
-        self.still(searched)?;
-        Ok(found.shown)
     }
 
     /// Where a line begins; the end of the file beyond the last.
@@ -297,55 +226,5 @@ fn cut(bytes: &mut Vec<u8>) {
         && std::str::from_utf8(&bytes[start..]).is_err()
     {
         bytes.truncate(start);
-    }
-}
-
-struct FoundLines {
-    shown: GrepMatches,
-    most_bytes: usize,
-    breaks: bool,
-}
-
-impl FoundLines {
-    fn show(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
-        let shown = &mut self.shown;
-        if shown.truncated {
-            return;
-        }
-        let before = shown.text.len();
-        if std::mem::take(&mut self.breaks) && before > 0 {
-            shown.text.push_str("--\n");
-        }
-        let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
-        shown.text.push_str(&format!("{}{mark}{line}\n", number.unwrap_or_default()));
-        if shown.text.len() > self.most_bytes {
-            // A first line that is too long is worth its beginning.
-            let keep = if before == 0 { self.most_bytes } else { before };
-            let end = (0..=keep).rev().find(|&end| shown.text.is_char_boundary(end)).unwrap_or(0);
-            shown.text.truncate(end);
-            shown.truncated = true;
-        }
-    }
-}
-
-impl Sink for &mut FoundLines {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        for (line, number) in found.lines().zip(found.line_number().unwrap_or(0)..) {
-            self.shown.matches += 1;
-            self.show(Some(number), ':', line);
-        }
-        Ok(true)
-    }
-
-    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
-        self.show(line.line_number(), '-', line.bytes());
-        Ok(true)
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.breaks = true;
-        Ok(true)
     }
 }

@@ -8,20 +8,25 @@
 //! # Layout
 //! - `place`: a store that is made when it is needed; `owned`: the results of one program or session
 //! - `folder`: the private folder, and what dead processes left; `store`: files and their bound
-//! - `form`: from what a server sent to lines; `look`: parts of a file
+//! - `form`: from what a server sent to lines; `look`: parts of a file; `grep`: lines that
+//!   match; `stop`: looks that nobody waits for end
 
 mod folder;
 mod form;
+mod grep;
 mod look;
 mod owned;
 mod place;
+mod stop;
 mod store;
 
 pub(crate) use form::JsonPath;
 pub use form::TopLevel;
 pub(crate) use form::form_raw;
+pub use grep::{Grep, GrepMatches};
 pub(crate) use look::Look;
-pub use look::{Grep, GrepMatches, KeptPart, LookError, Looked, Stat};
+pub use look::{KeptPart, LookError, Looked, Stat};
 pub use owned::OwnedSpills;
 pub use place::SpillPlace;
+pub use stop::{StopFlag, look_aside};
 pub use store::{RawSpill, SpillError, SpillOptions, SpillStore, Spilled, names_in};

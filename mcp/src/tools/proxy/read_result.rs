@@ -3,7 +3,7 @@
 use super::answer::{ProxyAnswer, estimated_tokens};
 use super::fields::Given;
 use super::kept::{Caller, ClientResults};
-use ptc_runtime::spill::{Grep, KeptPart, LookError, Spilled};
+use ptc_runtime::spill::{Grep, KeptPart, LookError, Spilled, StopFlag, look_aside};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) async fn read_result(
     let (from, to) = (given.number("fromLine").unwrap_or(1), given.number("toLine").unwrap_or(u64::MAX));
     let pattern = given.text("pattern").unwrap_or_default();
     let context = usize::try_from(given.number("context").unwrap_or(0).min(CONTEXT)).unwrap_or(0);
-    let look = move || {
+    let look = move |stop: &StopFlag| {
         let part = match op {
             "head" => spilled.head(lines, most),
             "tail" => spilled.tail(lines, most),
@@ -43,7 +43,7 @@ pub(super) async fn read_result(
             "read" => spilled.read(most),
             "grep" => {
                 let found = spilled
-                    .grep(&Grep { pattern, context, most_bytes: most })
+                    .grep(&Grep { pattern, context, most_bytes: most }, stop)
                     .map_err(|error| error.to_string())?;
                 let answer = ProxyAnswer::text(found.text).with("matchCount", found.matches);
                 return Ok(truncated(answer, found.truncated));
@@ -53,10 +53,8 @@ pub(super) async fn read_result(
         };
         part.map(|part| shown(&spilled, part)).map_err(|error| error.to_string())
     };
-    let looked: Result<ProxyAnswer, String> = match tokio::task::spawn_blocking(look).await {
-        Ok(looked) => looked,
-        Err(_) => Err("the result could not be read".to_owned()),
-    };
+    let looked: Result<ProxyAnswer, String> =
+        look_aside(look).await.unwrap_or_else(|| Err("the result could not be read".to_owned()));
     Ok(looked?.with("action", "readresult").with("op", op).with("resultFile", name))
 }
 

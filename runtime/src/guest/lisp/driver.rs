@@ -16,7 +16,7 @@ use crate::guest::{CallId, Errand, Guest, LookReply, Progress, Reply, Seat};
 use crate::run::account::CallTag;
 use crate::run::options::RunOptions;
 use crate::run::outcome::{Ending, Failure, RenderedValue};
-use crate::spill::{LookError, OwnedSpills};
+use crate::spill::{LookError, OwnedSpills, look_aside};
 use foldhash::fast::RandomState;
 use ptc_vm::{Budget, CallId as HostCall, Context, Exit, Fault, Isolate, Reason, UnitId, Value};
 use std::collections::HashMap;
@@ -203,9 +203,9 @@ impl Execution {
             }
             Plan::Look(PlannedLook { spilled, look, most, held }) => {
                 self.hand_out(call, None, None, async move {
-                    let looked = tokio::task::spawn_blocking(move || spilled.look(look, most)).await;
+                    let looked = look_aside(move |stop| spilled.look(look, most, stop)).await;
                     let looked =
-                        looked.unwrap_or_else(|_| Err(LookError::Io("its reader has failed".to_owned())));
+                        looked.unwrap_or_else(|| Err(LookError::Io("its reader has failed".to_owned())));
                     Reply::Looked(LookReply { looked, held })
                 });
             }

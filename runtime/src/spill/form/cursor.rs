@@ -1,5 +1,6 @@
 //! A file read as JSON, one piece at a time.
 
+use crate::spill::stop::StopFlag;
 use crate::spill::store::SpillError;
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,13 +20,15 @@ pub(super) struct Cursor<'f> {
     begin: u64,
     /// The next byte in the piece.
     at: usize,
+    /// Ends the reading.
+    pub(super) stop: StopFlag,
     /// Why there is no more, if not because the file ends.
     pub(super) fault: Option<std::io::Error>,
 }
 
 impl<'f> Cursor<'f> {
     pub(super) fn new(file: &'f File) -> Cursor<'f> {
-        Cursor { file, piece: Vec::new(), begin: 0, at: 0, fault: None }
+        Cursor { file, piece: Vec::new(), begin: 0, at: 0, stop: StopFlag::default(), fault: None }
     }
 
     /// Where it is.
@@ -51,7 +54,8 @@ impl<'f> Cursor<'f> {
             self.at = 0;
             self.piece.resize(PIECE, 0);
             let read = loop {
-                match self.file.read_at(&mut self.piece, self.begin) {
+                let read = self.stop.check().and_then(|()| self.file.read_at(&mut self.piece, self.begin));
+                match read {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                     Err(error) => {
                         self.fault = Some(error);

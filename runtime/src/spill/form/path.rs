@@ -7,8 +7,12 @@
 
 use super::cursor::Cursor;
 use crate::spill::look::LookError;
+use crate::spill::stop::StopFlag;
 use crate::spill::store::Spilled;
 use std::ops::Range;
+
+/// Bytes of a place that is remembered.
+const PLACE_BYTES: u64 = size_of::<Range<u64>>() as u64;
 
 /// Most steps of a path.
 const STEPS: usize = 32;
@@ -81,12 +85,19 @@ impl JsonPath {
     ///
     /// # Errors
     /// It finds more than that, or the file cannot be read.
-    pub(crate) fn find(&self, spilled: &Spilled, most_bytes: usize) -> Result<Option<Vec<u8>>, LookError> {
+    pub(crate) fn find(
+        &self,
+        spilled: &Spilled,
+        most_bytes: usize,
+        stop: &StopFlag,
+    ) -> Result<Option<Vec<u8>>, LookError> {
         let mut cursor = Cursor::new(&spilled.file);
+        cursor.stop = stop.clone();
         let mut search = PathSearch {
             steps: &self.0,
             found: Vec::new(),
             bytes: 0,
+            goes_on: false,
             most: most_bytes as u64,
             is_done: false,
         };
@@ -141,6 +152,9 @@ impl PathStep {
 struct PathSearch<'p> {
     steps: &'p [PathStep],
     found: Vec<Range<u64>>,
+    /// What is found next lies in the same list, right behind what was found last.
+    goes_on: bool,
+    /// Bytes of what was found, or of remembering where it is.
     bytes: u64,
     most: u64,
     /// Nothing more can be found, or too much was.
@@ -154,8 +168,18 @@ impl PathSearch<'_> {
         match (steps.get(at), cursor.token()?) {
             (None, _) => {
                 let place = cursor.value()?;
-                self.bytes += place.end - place.start + 1;
-                self.found.push(place);
+                match self.found.last_mut().filter(|_| self.goes_on) {
+                    // Items beside each other are one part of the text, commas included.
+                    Some(last) => {
+                        self.bytes += place.end - last.end;
+                        last.end = place.end;
+                    }
+                    None => {
+                        // A place that is remembered takes room as well.
+                        self.bytes += (place.end - place.start + 1).max(PLACE_BYTES);
+                        self.found.push(place);
+                    }
+                }
                 self.is_done |= is_only || self.bytes > self.most;
             }
             (Some(PathStep::Member(wanted)), b'{') => {
@@ -180,11 +204,16 @@ impl PathSearch<'_> {
         let mut number = 0;
         // The items behind the range need not be looked at where nothing comes after the list.
         let is_last = at == 0;
+        let is_whole = at + 1 == self.steps.len();
+        let mut is_first = true;
         cursor.list(|cursor| {
             let is_wanted = range.contains(&number);
             number += 1;
             if is_wanted {
-                return self.walk(cursor, at + 1, is_only);
+                self.goes_on = is_whole && !std::mem::take(&mut is_first);
+                let walked = self.walk(cursor, at + 1, is_only);
+                self.goes_on = false;
+                return walked;
             }
             if is_last && number > range.end {
                 self.is_done = true;
@@ -209,7 +238,7 @@ mod tests {
         let text = br#"{"rows": [{"n": 1, "t": ["a", "b"]}, {"n": 2}, {"m": [3]}], "a b": {"c.d": null}, "s": "x]}"}"#;
         let kept = store.keep(text).unwrap();
         let found = |path: &str| {
-            let found = JsonPath::read(path).unwrap().find(&kept, 1_000).unwrap();
+            let found = JsonPath::read(path).unwrap().find(&kept, 1_000, &StopFlag::default()).unwrap();
             found.map_or("-".to_owned(), |json| {
                 serde_json::from_slice::<serde_json::Value>(&json).unwrap().to_string()
             })
@@ -230,7 +259,10 @@ mod tests {
         ] {
             assert_eq!(found(path), want, "{path}");
         }
-        assert!(matches!(JsonPath::read("$").unwrap().find(&kept, 10), Err(LookError::Large(10))));
+        assert!(matches!(
+            JsonPath::read("$").unwrap().find(&kept, 10, &StopFlag::default()),
+            Err(LookError::Large(10))
+        ));
         for path in [
             "",
             "rows",

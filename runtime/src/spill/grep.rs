@@ -1,0 +1,180 @@
+//! Lines of a kept result that match a pattern.
+//!
+//! The search goes on in a thread that nothing can take away from it, so its time must be linear in the bytes whatever
+//! the pattern is: only patterns with a small automaton are taken, forwards and backwards, and then no engine falls back
+//! to following many threads at once.
+
+use super::look::LookError;
+use super::stop::StopFlag;
+use super::store::Spilled;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use regex_automata::dfa::dense;
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of a line that can be searched.
+const LONGEST_LINE: usize = 16 << 20;
+
+/// Bytes of a compiled pattern before it is an automaton.
+const PROGRAM: usize = 256 << 10;
+
+/// Bytes of its automaton, and of the work of making it.
+const AUTOMATON: usize = 4 << 20;
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Grep {
+    /// A regular expression; case does not count.
+    pub pattern: String,
+    /// Lines to show before and after each.
+    pub context: usize,
+    /// Most bytes of text.
+    pub most_bytes: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrepMatches {
+    /// `12:line`, `13-line of the context`; `--` between groups.
+    pub text: String,
+    /// Lines that match, those that are not shown as well.
+    pub matches: u64,
+    /// Not all are shown.
+    pub truncated: bool,
+}
+
+impl Spilled {
+    /// Lines that match, in one pass, whose time is proportional to the bytes; it ends early when nobody waits for it.
+    ///
+    /// # Errors
+    /// The pattern is wrong or its automaton too large, or a line too long; the file cannot be read.
+    pub fn grep(&self, grep: &Grep, stop: &StopFlag) -> Result<GrepMatches, LookError> {
+        let matcher = matcher(&grep.pattern)?;
+        let mut searcher: Searcher = SearcherBuilder::new()
+            .line_number(true)
+            .bom_sniffing(false)
+            .before_context(grep.context)
+            .after_context(grep.context)
+            .heap_limit(Some(LONGEST_LINE))
+            .build();
+        let mut found =
+            FoundLines { shown: GrepMatches::default(), most_bytes: grep.most_bytes, breaks: false, stop };
+        let file = Reading { file: &self.file, place: 0, stop };
+        let searched = searcher.search_reader(&matcher, file, &mut found).map_err(|error| {
+            LookError::Io(format!("{error}; a line may have {LONGEST_LINE} bytes to be searched: use slice"))
+        });
+        self.still(searched)?;
+        Ok(found.shown)
+    }
+}
+
+/// A pattern whose search is linear.
+fn matcher(pattern: &str) -> Result<RegexMatcher, LookError> {
+    let pattern = ascii_boundaries(pattern);
+    let matcher = RegexMatcherBuilder::new()
+        .case_insensitive(true)
+        .multi_line(true)
+        .line_terminator(Some(b'\n'))
+        .size_limit(AUTOMATON)
+        .dfa_size_limit(2 * AUTOMATON)
+        .build(&pattern)
+        .map_err(|error| LookError::Pattern(error.to_string()))?;
+    let automaton = regex_automata::dfa::regex::Builder::new()
+        .syntax(syntax::Config::new().case_insensitive(true).multi_line(true).utf8(false))
+        .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(PROGRAM)))
+        .dense(dense::Config::new().dfa_size_limit(Some(AUTOMATON)).determinize_size_limit(Some(AUTOMATON)))
+        .build(&pattern);
+    match automaton {
+        Ok(_) => Ok(matcher),
+        Err(_) => Err(LookError::Pattern(
+            "searching for it takes too much memory: write shorter repetitions such as {1,9}, or fewer alternatives".to_owned(),
+        )),
+    }
+}
+
+/// A pattern whose word boundaries are those of ASCII: no automaton knows those of Unicode.
+fn ascii_boundaries(pattern: &str) -> String {
+    let mut text = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let escaped = if letter == '\\' { letters.next() } else { None };
+        match escaped {
+            Some('b') => text.push_str(r"(?-u:\b)"),
+            Some('B') => text.push_str(r"(?-u:\B)"),
+            Some(escaped) => text.extend([letter, escaped]),
+            None => text.push(letter),
+        }
+    }
+    text
+}
+
+/// Reads from a place on; others do not disturb it.
+struct Reading<'f> {
+    file: &'f File,
+    place: u64,
+    stop: &'f StopFlag,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stop.check()?;
+        let read = self.file.read_at(buffer, self.place)?;
+        self.place += read as u64;
+        Ok(read)
+    }
+}
+
+struct FoundLines<'s> {
+    shown: GrepMatches,
+    most_bytes: usize,
+    breaks: bool,
+    stop: &'s StopFlag,
+}
+
+impl FoundLines<'_> {
+    fn show(&mut self, number: Option<u64>, mark: char, line: &[u8]) {
+        let shown = &mut self.shown;
+        if shown.truncated {
+            return;
+        }
+        let before = shown.text.len();
+        if std::mem::take(&mut self.breaks) && before > 0 {
+            shown.text.push_str("--\n");
+        }
+        let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
+        shown.text.push_str(&format!("{}{mark}{line}\n", number.unwrap_or_default()));
+        if shown.text.len() > self.most_bytes {
+            // A first line that is too long is worth its beginning.
+            let keep = if before == 0 { self.most_bytes } else { before };
+            let end = (0..=keep).rev().find(|&end| shown.text.is_char_boundary(end)).unwrap_or(0);
+            shown.text.truncate(end);
+            shown.truncated = true;
+        }
+    }
+}
+
+impl Sink for &mut FoundLines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        for (line, number) in found.lines().zip(found.line_number().unwrap_or(0)..) {
+            self.shown.matches += 1;
+            self.show(Some(number), ':', line);
+        }
+        Ok(!self.stop.is_raised())
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        self.show(line.line_number(), '-', line.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.breaks = true;
+        Ok(true)
+    }
+}
