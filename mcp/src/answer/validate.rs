@@ -15,7 +15,7 @@ const MAX_MISMATCHES: usize = 10;
 /// gone through where a mismatch is listed.
 pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
     let mut mismatches = Mismatches { found: Vec::new(), more: 0 };
-    let value = check(value, schema, Path::Return, &mut mismatches);
+    let value = check(value, schema, ValuePath::Return, &mut mismatches);
     if mismatches.found.is_empty() {
         return Ok(value);
     }
@@ -28,19 +28,19 @@ pub fn validate(value: Value, schema: &Schema) -> Result<Value, String> {
 
 /// Where a value stands; written down only for a mismatch that is listed.
 #[derive(Clone, Copy)]
-enum Path<'p> {
+enum ValuePath<'p> {
     Return,
-    Item(&'p Path<'p>, usize),
-    Field(&'p Path<'p>, &'p str),
+    Item(&'p ValuePath<'p>, usize),
+    Field(&'p ValuePath<'p>, &'p str),
 }
 
 // Recursion follows the schema, which is at most 128 levels deep.
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Return => out.write_str("return"),
-            Path::Item(before, index) => write!(out, "{before}.{index}"),
-            Path::Field(before, name) => write!(out, "{before}.{name}"),
+            ValuePath::Return => out.write_str("return"),
+            ValuePath::Item(before, index) => write!(out, "{before}.{index}"),
+            ValuePath::Field(before, name) => write!(out, "{before}.{name}"),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Mismatches {
         self.found.len() < MAX_MISMATCHES
     }
 
-    fn add(&mut self, path: Path<'_>, what: impl FnOnce() -> String) {
+    fn add(&mut self, path: ValuePath<'_>, what: impl FnOnce() -> String) {
         if self.has_room() {
             self.found.push(format!("{path}: {}", what()));
         } else {
@@ -65,7 +65,7 @@ impl Mismatches {
 }
 
 // Recursion follows the schema, which is at most 128 levels deep.
-fn check(value: Value, schema: &Schema, path: Path<'_>, mismatches: &mut Mismatches) -> Value {
+fn check(value: Value, schema: &Schema, path: ValuePath<'_>, mismatches: &mut Mismatches) -> Value {
     match (schema, value) {
         (Schema::String, value @ Value::String(_))
         | (Schema::Boolean, value @ Value::Bool(_))
@@ -75,7 +75,7 @@ fn check(value: Value, schema: &Schema, path: Path<'_>, mismatches: &mut Mismatc
             let values = values.into_iter().enumerate();
             Value::Array(
                 values
-                    .map(|(index, value)| check(value, items, Path::Item(&path, index), mismatches))
+                    .map(|(index, value)| check(value, items, ValuePath::Item(&path, index), mismatches))
                     .collect(),
             )
         }
@@ -92,7 +92,7 @@ fn check(value: Value, schema: &Schema, path: Path<'_>, mismatches: &mut Mismatc
 fn check_object(
     map: Map<String, Value>,
     schema: &ObjectSchema,
-    path: Path<'_>,
+    path: ValuePath<'_>,
     mismatches: &mut Mismatches,
 ) -> Map<String, Value> {
     let mut declared = Vec::with_capacity(map.len().min(schema.properties.len()));
@@ -122,7 +122,7 @@ fn check_object(
     let list = |from: usize, to: usize, mismatches: &mut Mismatches| {
         if lists_missing {
             for property in schema.properties[from..to].iter().filter(|property| property.required) {
-                mismatches.add(Path::Field(&path, &property.name), || "expected field, got nil".to_owned());
+                mismatches.add(ValuePath::Field(&path, &property.name), || "expected field, got nil".to_owned());
             }
         }
     };
@@ -136,7 +136,7 @@ fn check_object(
             value => {
                 list(next, at, mismatches);
                 next = at + 1;
-                check(value, &property.schema, Path::Field(&path, &property.name), mismatches)
+                check(value, &property.schema, ValuePath::Field(&path, &property.name), mismatches)
             }
         };
         checked.insert(property.name.clone(), value);
@@ -150,7 +150,7 @@ fn check_object(
     } else {
         for name in others.keys() {
             let what = || "unexpected field — schema disallows additional properties".to_owned();
-            mismatches.add(Path::Field(&path, name), what);
+            mismatches.add(ValuePath::Field(&path, name), what);
         }
     }
     checked
