@@ -121,7 +121,7 @@ impl HttpServer {
             bodies: permits(settings.limits.all_bodies_bytes),
             counts: settings.metrics.as_ref().map(|metrics| HttpCounts::new(&metrics.calls)),
             settings,
-            turns: BusyBusyTurns::new(),
+            turns: BusyTurns::new(),
         }
     }
 
