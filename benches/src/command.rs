@@ -233,7 +233,7 @@ impl ptc_mcp::cli::Bench for BenchArgs {
             Bench::Overhead(args) => ptc_mcp::cli::on_runtime(overhead(args)),
             Bench::Serve(args) => serve_rates(&args),
             Bench::Http(args) => {
-                http_load::report(&args, |line| console::write_line(line))?;
+                http_load::report(&args, console::write_line)?;
                 Ok(Exit::Ok)
             }
             Bench::HttpEcho => ptc_mcp::cli::on_all_cores(async {

@@ -1,8 +1,9 @@
 //! What tries to get out of the folders, by everything that takes a path.
 
-use ptc_mcp::files::{FileRoots, FileUtilities, StopFlag};
+use ptc_mcp::files::{FileRoots, FileUtilities};
 use ptc_runtime::secrets::SecretRegistry;
 use ptc_runtime::spill::SpillStore;
+use ptc_runtime::spill::StopFlag;
 use ptc_runtime::upstream::AnswerWriter;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;

@@ -350,8 +350,11 @@ fn lists_and_objects_are_toon_where_that_is_asked_for() {
     assert_eq!(serde_json::from_str::<Value>(&text_of(&dispatch(&mut server, chain))).unwrap(), rows(100));
 }
 
+/// A name, and the arguments of the call with this number.
+type Keeper = (&'static str, Box<dyn Fn(u64) -> Value>);
+
 /// What keeps a result of so many bytes: a call of the proxy, one of the file utilities, a program.
-fn keepers(root: &str) -> [(&'static str, Box<dyn Fn(u64) -> Value>); 3] {
+fn keepers(root: &str) -> [Keeper; 3] {
     let file = format!("{root}/large.txt");
     let proxied = |tool: &str, arguments: Value| {
         json!({ "name": "proxy-dispatch", "arguments":

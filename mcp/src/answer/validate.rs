@@ -122,7 +122,8 @@ fn check_object(
     let list = |from: usize, to: usize, mismatches: &mut Mismatches| {
         if lists_missing {
             for property in schema.properties[from..to].iter().filter(|property| property.required) {
-                mismatches.add(ValuePath::Field(&path, &property.name), || "expected field, got nil".to_owned());
+                mismatches
+                    .add(ValuePath::Field(&path, &property.name), || "expected field, got nil".to_owned());
             }
         }
     };

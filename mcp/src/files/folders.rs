@@ -1,8 +1,8 @@
 //! What is in a folder, and in those below it.
 
 use super::roots::FileRoots;
-use super::server::StopFlag;
 use cap_std::fs::{Dir, Metadata};
+use ptc_runtime::spill::StopFlag;
 use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;

@@ -18,4 +18,4 @@ mod text;
 mod tools;
 
 pub use roots::FileRoots;
-pub use server::{FileUtilities, StopFlag};
+pub use server::FileUtilities;

@@ -2,11 +2,12 @@
 
 use super::folders::{FolderEntry, Walk};
 use super::roots::{FileRoots, Opened, open};
-use super::server::{FileFault, StopFlag};
+use super::server::FileFault;
 use super::text::{TextFault, TextWriter};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt};
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use ptc_runtime::spill::{StopFlag, linear_matcher};
 use ptc_runtime::upstream::AnswerWriter;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,9 +21,6 @@ const MOST: usize = 100_000;
 
 /// Bytes of a file that are read at once.
 const PIECE: usize = 64 << 10;
-
-/// Bytes of a compiled pattern, and of a line that is searched.
-const PATTERN: usize = 4 << 20;
 const LONGEST_LINE: usize = 4 << 20;
 
 /// Characters of a line that are shown of a match.
@@ -177,12 +175,7 @@ fn no_text(fault: TextFault) -> FileFault {
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, FileFault> {
-    RegexMatcherBuilder::new()
-        .case_insensitive(true)
-        .line_terminator(Some(b'\n'))
-        .size_limit(PATTERN)
-        .build(pattern)
-        .map_err(|error| format!("the pattern is wrong: {error}").into())
+    linear_matcher(pattern).map_err(|error| error.to_string().into())
 }
 
 /// How many of what there are.

@@ -2,7 +2,7 @@
 
 use super::{FileRoots, tools};
 use async_trait::async_trait;
-use ptc_runtime::spill::SpillError;
+use ptc_runtime::spill::{SpillError, StopFlag, look_aside};
 use ptc_runtime::upstream::{
     AnswerWriter, ErrorObject, Line, Link, LinkEnd, Peer, PeerEvents, PeerRequest, RawAnswer, RequestEra,
     RequestFault, Transport, UpstreamFault,
@@ -97,29 +97,6 @@ struct FilePeer {
     is_closed: AtomicBool,
 }
 
-/// Says that nobody waits for work any more.
-#[derive(Clone, Debug, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
-
-impl StopFlag {
-    /// An error once nobody waits.
-    pub(super) fn check(&self) -> io::Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("nobody waits for it any more")),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Stops the work when it is dropped.
-struct StopOnDrop(StopFlag);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Why a tool has no answer.
 #[derive(Debug)]
 pub(super) enum FileFault {
@@ -182,16 +159,14 @@ impl FilePeer {
     async fn call(&self, request: PeerRequest<'_>) -> Result<RawAnswer, RequestFault> {
         let params = request.params.text().into_owned();
         let answer = AnswerWriter::of_result(request.max_bytes, request.overflow);
-        let (utilities, stop) = (self.utilities.clone(), StopFlag::default());
-        let stopping = StopOnDrop(stop.clone());
-        let work = move || match serde_json::from_str(&params) {
+        let utilities = self.utilities.clone();
+        let work = move |stop: &StopFlag| match serde_json::from_str(&params) {
             Ok(CallParams { name, arguments }) => {
-                utilities.call(&name, arguments.map_or("{}", RawValue::get), answer, &stop)
+                utilities.call(&name, arguments.map_or("{}", RawValue::get), answer, stop)
             }
             Err(error) => Ok(refusal(&format!("the call cannot be read: {error}"))),
         };
-        let done = tokio::task::spawn_blocking(work).await;
-        drop(stopping);
-        done.unwrap_or_else(|_| Ok(refusal("it panicked"))).map_err(RequestFault::Upstream)
+        let done = look_aside(work).await;
+        done.unwrap_or_else(|| Ok(refusal("it panicked"))).map_err(RequestFault::Upstream)
     }
 }

@@ -231,11 +231,14 @@ fn foreign(document: &Document<'_>, key: &[&str], host: &str) -> ConfigError {
     document.error(key, message)
 }
 
+/// The servers that a file has in one shape, by name.
+type ShapedServers<'v> = (Shape, Cow<'v, Map<String, Value>>);
+
 /// Finds the top-level keys that hold servers, at least one.
 fn servers_of<'v>(
     root: &'v Map<String, Value>,
     document: &Document<'_>,
-) -> Result<Vec<(Shape, Cow<'v, Map<String, Value>>)>, ConfigError> {
+) -> Result<Vec<ShapedServers<'v>>, ConfigError> {
     let present = Shape::KEYS.into_iter().filter_map(|shape| Some((shape, root.get(shape.key())?)));
     let shapes: Vec<_> = present
         .map(|(shape, value)| match value {

@@ -53,7 +53,7 @@ impl Spilled {
     /// # Errors
     /// The pattern is wrong or its automaton too large, or a line too long; the file cannot be read.
     pub fn grep(&self, grep: &Grep, stop: &StopFlag) -> Result<GrepMatches, LookError> {
-        let matcher = matcher(&grep.pattern)?;
+        let matcher = linear_matcher(&grep.pattern)?;
         let mut searcher: Searcher = SearcherBuilder::new()
             .line_number(true)
             .bom_sniffing(false)
@@ -72,8 +72,12 @@ impl Spilled {
     }
 }
 
-/// A pattern whose search is linear.
-fn matcher(pattern: &str) -> Result<RegexMatcher, LookError> {
+/// A pattern whose search takes time proportional to the text, whatever the pattern is. Case does not count, and no match
+/// reaches over the end of a line.
+///
+/// # Errors
+/// The pattern is wrong, or its automaton too large.
+pub fn linear_matcher(pattern: &str) -> Result<RegexMatcher, LookError> {
     let pattern = ascii_boundaries(pattern);
     let matcher = RegexMatcherBuilder::new()
         .case_insensitive(true)

@@ -23,7 +23,7 @@ mod store;
 pub(crate) use form::JsonPath;
 pub use form::TopLevel;
 pub(crate) use form::form_raw;
-pub use grep::{Grep, GrepMatches};
+pub use grep::{Grep, GrepMatches, linear_matcher};
 pub(crate) use look::Look;
 pub use look::{KeptPart, LookError, Looked, Stat};
 pub use owned::OwnedSpills;

@@ -22,7 +22,10 @@ impl StopFlag {
     }
 
     /// Nobody waits, as the error of a reader.
-    pub(super) fn check(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Nobody waits.
+    pub fn check(&self) -> io::Result<()> {
         if self.is_raised() { Err(io::Error::other("nobody waits for it any more")) } else { Ok(()) }
     }
 }

@@ -312,7 +312,7 @@ fn check(runs: &[Run]) {
 
 fn forget_everything(isolate: &mut Isolate) {
     for name in names_of(isolate) {
-        assert!(isolate.undefine(&name));
+        assert!(isolate.undefine(None, &name));
     }
     isolate.commit(MEMORY).expect("room for it");
     isolate.sweep();
@@ -337,14 +337,14 @@ fn names_that_nothing_keeps_do_not_accumulate() {
         };
         assert_eq!(run(&mut isolate, &source).exit, "done", "{source}");
         isolate.commit(most).unwrap_or_else(|over| panic!("{at}: {over:?}"));
-        if isolate.undefine(&format!("n{at}")) {
+        if isolate.undefine(None, &format!("n{at}")) {
             isolate.commit(most).unwrap_or_else(|over| panic!("{at}: {over:?}"));
         }
     }
     let shown = run(&mut isolate, "[(get-in kept [:a :b]) (twice 1) (twice 2)]");
     assert_eq!(shown.text, "[1 [1 :twice 1] [2 :twice 2]]");
     isolate.rollback();
-    assert!(isolate.undefine("same"));
+    assert!(isolate.undefine(None, "same"));
     isolate.commit(most).expect("less than before");
     isolate.sweep();
     assert_eq!(isolate.live_bytes(), base);

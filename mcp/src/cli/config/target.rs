@@ -95,7 +95,8 @@ impl Target {
 
     /// Removes a server; false when there is none of this name.
     pub(super) fn remove(&self, name: &str) -> bool {
-        SHAPES.iter().fold(false, |removed, shape| self.file.remove(shape.key(), name) || removed)
+        // From each of them: a name may stand in several.
+        SHAPES.iter().filter(|shape| self.file.remove(shape.key(), name)).count() > 0
     }
 
     /// Writes the file.

@@ -203,7 +203,9 @@ impl Parameter {
 fn number_text(number: &Number) -> String {
     match number.as_f64() {
         // Without the sign of a zero.
-        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => format!("{:.0}", value + 0.0),
+        Some(value) if number.is_f64() && value.fract() == 0.0 && value.abs() < 1e15 => {
+            format!("{:.0}", value + 0.0)
+        }
         _ => number.to_string(),
     }
 }

@@ -92,7 +92,12 @@ fn first_run(bytes: &[u8]) -> Option<(usize, usize)> {
 
 /// Where the run around `at` begins, not before `floor`.
 fn run_start(bytes: &[u8], floor: usize, at: usize) -> usize {
-    let line = |end: usize| bytes[floor..end].iter().rposition(|&byte| !is_letter(byte)).map_or(floor, |before| floor + before + 1);
+    let line = |end: usize| {
+        bytes[floor..end]
+            .iter()
+            .rposition(|&byte| !is_letter(byte))
+            .map_or(floor, |before| floor + before + 1)
+    };
     let mut start = line(at);
     loop {
         let before = &bytes[floor..start];
@@ -109,7 +114,8 @@ fn run_start(bytes: &[u8], floor: usize, at: usize) -> usize {
 /// Where the run around `at` ends.
 fn run_end(bytes: &[u8], at: usize) -> usize {
     let letters = |from: usize| bytes[from..].iter().take_while(|&&byte| is_letter(byte)).count();
-    let line_start = bytes[..at].iter().rev().take(*WRAPPED.end()).take_while(|&&byte| is_letter(byte)).count();
+    let line_start =
+        bytes[..at].iter().rev().take(*WRAPPED.end()).take_while(|&&byte| is_letter(byte)).count();
     let mut end = at + letters(at);
     let mut line = line_start + end - at;
     loop {

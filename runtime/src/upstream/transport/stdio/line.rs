@@ -83,7 +83,15 @@ pub(super) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(inner: R) -> LineReader<R> {
-        LineReader { inner, buffer: Vec::new(), start: 0, scanned: 0, discarding: None, has_waited: false, ended: false }
+        LineReader {
+            inner,
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            discarding: None,
+            has_waited: false,
+            ended: false,
+        }
     }
 
     /// The next line; `None` at the end of the stream. `cap` is asked anew for each chunk, because calls
