@@ -1,5 +1,8 @@
 //! Reads the signature that `doc` shows of the arguments of a tool, and makes values of it, knowing nothing else.
 
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::string::string_regex;
+use proptest::test_runner::TestRunner;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -253,16 +256,13 @@ fn word(name: &str, facts: &[String]) -> Value {
             let text = match (&pattern, format) {
                 (Some(pattern), _) => {
                     let regex = Regex::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
-                    known
-                        .into_iter()
-                        .find(|text| regex.is_match(text))
-                        .unwrap_or_else(|| panic!("a text like {pattern}"))
+                    let known = known.into_iter().find(|text| regex.is_match(text));
+                    known.map_or_else(|| text_like(pattern), str::to_owned)
                 }
-                (None, Some(format)) => by_format(format),
-                (None, None) => "text",
+                (None, Some(format)) => by_format(format).to_owned(),
+                (None, None) => "text".to_owned(),
             };
-            let text =
-                text.to_owned() + &"x".repeat((least.unwrap_or(0.0) as usize).saturating_sub(text.len()));
+            let text = text.clone() + &"x".repeat((least.unwrap_or(0.0) as usize).saturating_sub(text.len()));
             json!(text.chars().take(most.unwrap_or(f64::MAX) as usize).collect::<String>())
         }
         "array" => json!([]),
@@ -270,4 +270,14 @@ fn word(name: &str, facts: &[String]) -> Value {
         "any" => json!("anything"),
         other => panic!("no value of {other}"),
     }
+}
+
+/// Some text that a pattern matches, always the same one.
+fn text_like(pattern: &str) -> String {
+    let body = pattern.strip_prefix('^').unwrap_or(pattern);
+    let body = body.strip_suffix('$').unwrap_or(body);
+    let texts = string_regex(body).unwrap_or_else(|error| panic!("a text like {pattern}: {error}"));
+    let text =
+        texts.new_tree(&mut TestRunner::deterministic()).expect("texts are made without rejecting any");
+    text.current()
 }

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use std::borrow::{Borrow, Cow};
 
 /// Bytes of an id as JSON text.
-const LONGEST_ID: usize = 256;
+const LONGEST_ID: usize = 4 << 10;
 
 /// A request id as JSON text: a number or a string, never null.
 ///

@@ -519,7 +519,7 @@ fn hosts_own_words_are_understood_and_other_files_are_told_how_to_be_imported() 
     assert_eq!([0, 1].map(|at| remote(&config.servers[at]).protocol), either);
     let none = ToolPolicy::default().with_rule(NameRule::Allow(vec![]));
     assert_eq!((&config.servers[2].tools, stdio(&config.servers[3]).variables.len()), (&none, 0));
-    assert!(error(r#"{"upstreams": {"a": {"transport": "local", "command": "x"}}}"#).contains("unsupported"));
+    assert!(error(r#"{"upstreams": {"a": {"transport": "streamable_http"}}}"#).contains("unsupported"));
     for (name, text, host) in [
         ("s.json", r#"{"context_servers": {"a": {}}}"#, "zed"),
         ("o.json", r#"{"mcp": {}}"#, "opencode"),

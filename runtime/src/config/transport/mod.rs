@@ -66,8 +66,10 @@ impl EntryReader<'_> {
             let message = format!("upstream {server} requires explicit transport: {known}");
             return Err(self.error(&[], message));
         };
-        let more: &[_] = if self.shape == Shape::Upstreams { &[] } else { &HOST_TRANSPORTS };
-        let mut all = TRANSPORTS.iter().chain(more);
+        // `"type": "local"` is a host's word for a command; our `"transport": "local"` has no command.
+        let theirs: &[_] =
+            if self.shape == Shape::Upstreams || key != "type" { &[] } else { &HOST_TRANSPORTS };
+        let mut all = theirs.iter().chain(&TRANSPORTS);
         let known = all.find(|(known, _)| *known == name).map(|(_, transport)| *transport);
         match known {
             Some(TransportName::Stdio) if name == "stdio" && self.shape == Shape::Upstreams => {

@@ -117,12 +117,15 @@ fn parse_object(line: Vec<u8>) -> Incoming {
         }
         (Some(id), None) => {
             let Some(id) = our_id(id.get().as_bytes()) else {
-                let why = match envelope.error {
-                    Some(error) => ErrorObject::read(error.get().as_bytes()).message,
-                    None if is_answer => "the answer has the id of no request".to_owned(),
-                    None => return Incoming::Noise,
+                // Another number or text is the id of somebody else's request; what no request can have as its id is ours.
+                let is_none = id.get().starts_with(['[', '{', 't', 'f']);
+                return match is_answer && is_none {
+                    true => Incoming::Broken {
+                        ids: Vec::new(),
+                        why: "the answer has the id of no request".to_owned(),
+                    },
+                    false => Incoming::Noise,
                 };
-                return Incoming::Broken { ids: Vec::new(), why };
             };
             let body = match (envelope.error, envelope.result) {
                 (Some(error), _) => Err(ErrorObject::read(error.get().as_bytes())),
