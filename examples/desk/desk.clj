@@ -10,12 +10,11 @@
   (if (:ok res) (:value res) (fail (select-keys res [:reason :message]))))
 
 (defn- read-json [path]
-  (json/parse-string
-    (get (must (tool/call {:server "files" :tool "read_text_file" :args {:path path}})) "content")))
+  (json/parse-string (must (tool/call {:server "files" :tool "read_text_file" :args {:path path}}))))
 
 (defn- file-names [folder]
   (let [listed (must (tool/call {:server "files" :tool "list_directory" :args {:path folder}}))]
-    (->> (str/split-lines (get listed "content"))
+    (->> (str/split-lines listed)
          (keep #(second (re-find #"^\[FILE\] (.+\.json)$" %)))
          sort)))
 

@@ -116,17 +116,8 @@ fn parse_object(line: Vec<u8>) -> Incoming {
             withdrawn.unwrap_or(Incoming::Notification { method })
         }
         (Some(id), None) => {
-            let Some(id) = our_id(id.get().as_bytes()) else {
-                // Another number or text is the id of somebody else's request; what no request can have as its id is ours.
-                let is_none = id.get().starts_with(['[', '{', 't', 'f']);
-                return match is_answer && is_none {
-                    true => Incoming::Broken {
-                        ids: Vec::new(),
-                        why: "the answer has the id of no request".to_owned(),
-                    },
-                    false => Incoming::Noise,
-                };
-            };
+            // Whatever is no id of ours may be the answer to somebody else.
+            let Some(id) = our_id(id.get().as_bytes()) else { return Incoming::Noise };
             let body = match (envelope.error, envelope.result) {
                 (Some(error), _) => Err(ErrorObject::read(error.get().as_bytes())),
                 (None, Some(result)) => Ok(place_of(&line, result.get().as_bytes())),
