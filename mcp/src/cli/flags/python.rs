@@ -62,7 +62,7 @@ enum EngineChoice {
 #[cfg(feature = "monty")]
 const WORKER: &str = "python-worker";
 
-/// Arguments of [`WORKER`].
+/// Arguments of the hidden command that a worker of scripts is.
 #[cfg(feature = "monty")]
 #[derive(Debug, clap::Args)]
 pub struct WorkerArgs {
