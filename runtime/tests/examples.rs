@@ -2,6 +2,7 @@
 
 mod common;
 
+#[cfg(feature = "agent")]
 use common::http::{HttpServer, Reply};
 use std::process::{Command, Output};
 
