@@ -9,7 +9,7 @@ pub(crate) fn hint(before: &str, rest: &str) -> &'static str {
         (": ", "A conditional is (if test a b); a keyword is written :name, without a blank."),
         ("||", "Write (or a b)."),
         ("|", "Names have no |; alternatives are written (or a b)."),
-        ("$", "Names have no $; text is put together with (str a b)."),
+        ("$", "Names have no $: write v, as in (as-> x v (f v)); text is put together with (str a b)."),
         ("#inst", "There are no tagged literals: write (Instant/parse \"2026-01-08T00:00:00Z\")."),
         ("#?", "There are no reader conditionals: write the expression itself."),
         ("#t", "Write true."),

@@ -165,6 +165,22 @@ pub(super) const ABSENT: &[(&str, &str)] = &[
         "DateTimeFormatter/ofPattern DateTimeFormatter/ISO_DATE SimpleDateFormat.",
         "(str date) is ISO 8601; make other texts with (format \"%02d.%02d.%d\" (.getDayOfMonth d) (.getMonthValue d) (.getYear d)).",
     ),
+    (
+        "re-matcher Pattern/compile Pattern/matches",
+        "Write (re-find #\"a(b)\" text) for the first match and its groups, (re-seq #\"a\" text) for all, (re-matches #\"a\" text) for the whole text.",
+    ),
+    (
+        "Long/toString Integer/toString Long/toHexString Integer/toHexString",
+        "Write (str n), or (format \"%x\" n) for hexadecimal digits.",
+    ),
+    (
+        "YearMonth/from YearMonth/of YearMonth/parse YearMonth/now",
+        "Write (subs (str date) 0 7) for year and month as text, or (.getYear date) and (.getMonthValue date).",
+    ),
+    (
+        "URLEncoder/encode URLDecoder/decode java.net.URLEncoder/encode",
+        "There is no percent-encoding: arguments of tools are sent as what they are.",
+    ),
     ("dict object Map make-hash make-hash-table hashmap", "Write a map {:a 1}, or (into {} pairs)."),
     ("array Array tuple list-of", "Write a vector [a b]."),
     ("hash-ref gethash getattr fetch-in dig get-value", "Write (get m key), or (get-in m [k1 k2])."),
@@ -200,7 +216,8 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("map forEach each", "(map f x)"),
     ("filter select where", "(filter pred x)"),
     ("reduce fold", "(reduce f init x)"),
-    ("find", "(first (filter pred x))"),
+    ("find", "(first (filter pred x)), or (re-find #\"a(b)\" text) for a pattern"),
+    ("group groups", "(nth (re-find #\"a(b)\" text) 1)"),
     ("some any", "(some pred x)"),
     ("every all", "(every? pred x)"),
     ("flatMap", "(mapcat f x)"),
@@ -221,12 +238,19 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("keys", "(keys x)"),
     ("values vals", "(vals x)"),
     ("items entries", "(for [[k v] x] …)"),
-    ("get getOrDefault at charAt", "(get x key)"),
+    ("get getOrDefault at charAt", "(get x key), or (.getYear x), (iso-week x) of a date"),
+    (
+        "atZone atOffset withZone withZoneSameInstant",
+        "(.plusSeconds x 3600): there are no zones, so the offset is added",
+    ),
     ("first", "(first x)"),
     ("last", "(last x)"),
     ("toString", "(str x)"),
     ("isEmpty", "(empty? x)"),
-    ("format toFixed", "(format \"%.2f\" x)"),
+    (
+        "format toFixed",
+        "(format \"%.2f\" x), or (format \"%02d.%02d.%d\" (.getDayOfMonth x) (.getMonthValue x) (.getYear x)) of a date",
+    ),
     ("log", "(println x)"),
     ("parse", "(json/parse-string x)"),
     ("stringify dumps", "(json/generate-string x)"),
@@ -264,7 +288,7 @@ pub(super) fn method(object: &str, method: &str) -> Option<String> {
     // `x` stands alone in the forms: between a blank or bracket and another.
     let spelled: Vec<String> = form
         .split(' ')
-        .map(|word| match word.trim_end_matches([')', ']']) {
+        .map(|word| match word.trim_end_matches([')', ']', ',']) {
             "x" => format!("{object}{}", &word[1..]),
             _ => word.to_owned(),
         })
