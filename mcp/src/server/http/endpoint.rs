@@ -3,9 +3,9 @@
 use super::access::TokenHolder;
 use super::body::{self, BodyFault};
 use super::clients::{NoSession, TooManySessions, WebSession};
-use super::connection::Asking;
 use super::posted::{PostedCall, ReplyBox, Wish};
 use super::reply::{self, SESSION};
+use super::socket::Asking;
 use super::{HttpServer, ServerStage, events, revision};
 use crate::answer::EdgeReason;
 use crate::protocol::borrowed::Raw;

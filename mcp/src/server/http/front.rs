@@ -1,8 +1,8 @@
 //! Paths, and the order in which somebody is looked at before being let in.
 
 use super::access::TokenHolder;
-use super::connection::Asking;
 use super::settings::{HEALTH, READY};
+use super::socket::Asking;
 use super::{HttpServer, endpoint, guard, reply};
 use crate::server::gate::Gate;
 use axum::Router;

@@ -4,8 +4,7 @@
 //!
 //! From the socket inwards:
 //!
-//! - [`listen`]: connections: accepting and draining them. `connection`: one of them. `addresses`: how many of one address
-//!   there are. `wire`: its stream, plain or over TLS ([`tls`]). `patience`: clients that read or write too slowly.
+//! - `socket`: connections, plain or over TLS.
 //! - `turns`: what busy parties leave to others. `front`: paths, and who gets in: Host and Origin ([`guard`]), tokens ([`access`]).
 //! - `revision`: what each revision of the protocol wants in headers, and which era a request is of. `body`: its body.
 //! - `endpoint`: POST, GET and DELETE of the one path that speaks MCP. `posted`: a request that is answered later.
@@ -18,36 +17,24 @@
 //! if it has one, and is cancelled when its client has gone, by dropping what follows its call.
 
 pub mod access;
-#[path = "socket/addresses.rs"]
-mod addresses;
 mod body;
 mod clients;
-#[path = "socket/connection.rs"]
-mod connection;
 mod endpoint;
 mod events;
 mod front;
 pub mod guard;
-#[path = "socket/listen.rs"]
-pub mod listen;
 mod metrics;
-#[path = "socket/patience.rs"]
-mod patience;
 mod posted;
 mod reload;
 mod reply;
 mod revision;
 pub mod settings;
-#[path = "socket/tls.rs"]
-pub mod tls;
+mod socket;
 mod turns;
-#[path = "socket/wire.rs"]
-mod wire;
 
 pub use access::Access;
-pub use listen::HttpListener;
 pub use settings::{HttpLimits, HttpSettings};
-pub use tls::Tls;
+pub use socket::{HttpListener, Tls};
 
 use super::handler::Handler;
 use crate::tools::Facts;

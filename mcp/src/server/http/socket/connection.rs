@@ -1,12 +1,12 @@
 //! One connection. While nothing is asked it waits with next to nothing in memory; hyper has it, with its buffers, from
 //! the first byte of a head until no request has been there for a moment.
 
-use super::RequestCount;
 use super::addresses::AddressPlace;
 use super::listen::Connections;
 use super::patience::{Patient, Worked, WorkedGuard};
 use super::wire::{ClientStream, has_gone};
 use crate::server::gate::Flow;
+use crate::server::http::RequestCount;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -30,11 +30,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(super) struct Asking {
+pub(in crate::server::http) struct Asking {
     /// The other end of the connection.
-    pub(super) address: SocketAddr,
+    pub(in crate::server::http) address: SocketAddr,
     /// Its place at the gate beside others of its party.
-    pub(super) flow: Arc<Flow>,
+    pub(in crate::server::http) flow: Arc<Flow>,
 }
 
 /// Serves a connection to its end, which gives its places free.

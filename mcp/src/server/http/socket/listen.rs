@@ -1,15 +1,16 @@
 //! Connections: accepted, handed to `connection`, drained.
 
-use super::access::Access;
 use super::addresses::Addresses;
-use super::clients::SWEEP;
-use super::front::{Front, paths};
-use super::reload::Reloads;
-use super::settings::HttpSettings;
+use super::connection;
 use super::tls::Tls;
-use super::{HttpServer, ServerStage, connection};
 use crate::server::gate::Gate;
 use crate::server::handler::Handler;
+use crate::server::http::access::Access;
+use crate::server::http::clients::SWEEP;
+use crate::server::http::front::{Front, paths};
+use crate::server::http::reload::Reloads;
+use crate::server::http::settings::HttpSettings;
+use crate::server::http::{HttpServer, ServerStage};
 use crate::tools::Facts;
 use axum::Router;
 use hyper::server::conn::http1;

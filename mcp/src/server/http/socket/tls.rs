@@ -1,6 +1,6 @@
 //! TLS: a certificate and its key, from files that are followed.
 
-use super::reload::Reloads;
+use crate::server::http::reload::Reloads;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
